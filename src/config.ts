@@ -1,0 +1,174 @@
+/** The settings: one schema, each with a description, a default and its reason. Only main.ts reads the environment. */
+import { z } from 'zod';
+
+export const roles = ['ingest', 'reindex', 'http'] as const;
+export type Role = (typeof roles)[number];
+
+const list = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+
+const integer = (min: number, max: number, fallback: number) =>
+  z
+    .string()
+    .trim()
+    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
+    .default(String(fallback))
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+const flag = (fallback: boolean) =>
+  z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .default(fallback ? 'true' : 'false')
+    .transform((text) => text === 'true');
+
+/** host:port; IPv6 in brackets. Port 0 lets the system choose. */
+const address = (fallback: string) =>
+  z
+    .string()
+    .trim()
+    .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be HOST:PORT')
+    .default(fallback)
+    .transform((text) => {
+      const colon = text.lastIndexOf(':');
+      return { host: text.slice(0, colon).replaceAll(/[[\]]/g, ''), port: Number(text.slice(colon + 1)) };
+    })
+    .refine(({ port }) => port <= 65_535, 'must have a port of at most 65535');
+
+const queueUrl = z
+  .string()
+  .trim()
+  .regex(/^https?:\/\/\S+$/, 'must be the URL of an SQS queue');
+const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
+
+export const settingsSchema = z.object({
+  TALLY_QUEUE_URL: z
+    .string()
+    .optional()
+    .transform((text) => list(text ?? ''))
+    .pipe(z.array(queueUrl).max(10))
+    .describe('The bucket queue: the SQS queue that all bucket events reach. Several, comma-separated.'),
+  TALLY_WORK_QUEUE_URL: queueUrl.optional().describe('The SQS queue that re-index work travels on.'),
+  TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
+    .optional()
+    .describe('Where rejected messages go, with their reason. Default: the bucket queue’s redrive target.'),
+  TALLY_INDEX_URL: z
+    .string()
+    .trim()
+    .regex(/^(https?:\/\/\S+|sqlite:.+)$/, 'must be an OpenSearch URL (https://user:pass@host:9200) or sqlite:PATH')
+    .optional()
+    .describe('The index store: https://user:pass@host:9200 (OpenSearch; several nodes comma-separated) or sqlite:PATH. Secret.'),
+  TALLY_INDEX_PREFIX: z
+    .string()
+    .trim()
+    .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and -, beginning with a letter or digit')
+    .refine((text) => !/-(objects|state|write|audit)(-|$)/.test(text), 'may not contain -objects, -state, -write or -audit')
+    .default('tally')
+    .describe('First word of every index name.'),
+  TALLY_INDEX_SHARDS: integer(1, 64, 1).describe('Primary shards of a new bucket index. 1: enough for some ten million objects.'),
+  TALLY_INDEX_REPLICAS: integer(0, 8, 1).describe('Replicas of a new index. 1: one node may fail.'),
+  TALLY_ROLES: z
+    .string()
+    .default(roles.join(','))
+    .transform(list)
+    .pipe(z.array(z.enum(roles, { error: `must be of ${roles.join(', ')}` })).min(1, 'must name at least one role'))
+    .describe(
+      'What this process does, comma-separated: ingest (bucket queue → index), reindex (work queue → list, compare, write), http (control plane).',
+    ),
+  TALLY_HTTP_ADDRESS: address('127.0.0.1:8080')
+    .refine(
+      ({ host }) => LOOPBACK.has(host),
+      'must be a loopback address: callers of the control plane are not authenticated in this version',
+    )
+    .describe('The control plane. Loopback only, since its callers are not authenticated.'),
+  TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe('/livez, /readyz and /metrics, on every process whatever its roles.'),
+  TALLY_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Least severe log line that is written.'),
+  TALLY_SHUTDOWN_TIMEOUT_MS: integer(500, 600_000, 25_000).describe(
+    'A stop ends within this time. 25 s: below the 30 s that ECS and Kubernetes give.',
+  ),
+  TALLY_INGEST_POLLERS: integer(1, 64, 8).describe('Receives at once. 8: eighty messages a round trip, which one worker keeps up with.'),
+  TALLY_INGEST_WAIT_S: integer(0, 20, 20).describe('Long-poll wait of a receive. 20 s: SQS’s longest, the fewest empty receives.'),
+  TALLY_INGEST_VISIBILITY_S: integer(10, 43_200, 60).describe(
+    'How long a received message stays hidden unless extended. 60 s: what a killed worker held comes back after at most this.',
+  ),
+  TALLY_INGEST_HELD_MAX: integer(10, 20_000, 1_000).describe(
+    'Messages held for slow work (HEADs, waits) before receiving pauses. 1,000 of 1 MiB at worst is 1 GiB; usually 2 MiB.',
+  ),
+  TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 600_000).describe(
+    'How long a message is held through an outage before it is given back once. 10 min.',
+  ),
+  TALLY_INGEST_IN_FLIGHT_MAX: integer(100, 120_000, 80_000).describe(
+    'Receiving pauses above this many messages in flight. SQS stops, silently, at 120,000.',
+  ),
+  TALLY_BULK_ACTIONS: integer(1, 10_000, 1_000).describe(
+    'Actions in one bulk request. 1,000: measured best for latency at full throughput.',
+  ),
+  TALLY_BULK_BYTES: integer(10_000, 50_000_000, 5_242_880).describe('Bytes in one bulk request. 5 MiB: far below OpenSearch’s 100 MB.'),
+  TALLY_BULK_LINGER_MS: integer(0, 1_000, 20).describe(
+    'How long a bulk request waits to be filled. 20 ms: unnoticed, yet fills requests under load.',
+  ),
+  TALLY_BULK_CONCURRENCY: integer(1, 32, 4).describe('Bulk requests at once. 4: measured best on two cores.'),
+  TALLY_S3_HEAD_CONCURRENCY: integer(1, 512, 32).describe(
+    'HEADs at once. 32: some 500/s at 60 ms each, a tenth of what one S3 prefix takes.',
+  ),
+  TALLY_S3_TIMEOUT_MS: integer(500, 60_000, 10_000).describe('Time-out of one S3 request.'),
+  TALLY_S3_FORCE_PATH_STYLE: z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .optional()
+    .transform((text) => (text === undefined ? undefined : text === 'true'))
+    .describe('Path-style S3 addresses. Default: true when AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, else false.'),
+  TALLY_AUTO_CONNECT: z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .optional()
+    .transform((text) => (text === undefined ? undefined : text === 'true'))
+    .describe('Connect a bucket at its first event. Default false; true when embedded.'),
+  TALLY_AUTO_CONNECT_MAX: integer(1, 10_000, 100).describe('At most this many buckets are connected by TALLY_AUTO_CONNECT.'),
+  TALLY_TARGET_LAG_S: integer(1, 86_400, 60).describe('The lag that tally_workers_wanted aims at: how long the backlog may take to drain.'),
+  TALLY_EMBEDDED: flag(false).describe('Run SQS, SNS and S3 in this process (the same as --embedded). For trying it on one machine.'),
+  TALLY_EMBEDDED_ADDRESS: address('127.0.0.1:4566').describe('Endpoint of the embedded SQS, SNS and S3.'),
+  TALLY_EMBEDDED_DATA: z.string().trim().min(1).default('./data').describe('Data folder of the embedded mode.'),
+});
+
+export type Settings = z.infer<typeof settingsSchema>;
+
+/** The environment variables of the AWS SDK that Tally looks at itself. */
+export interface AwsEnvironment {
+  readonly region: string;
+  readonly s3EndpointSet: boolean;
+}
+
+export type SettingsResult =
+  | { readonly ok: true; readonly settings: Settings }
+  | { readonly ok: false; readonly mistakes: readonly string[] };
+
+/** Variables that Kubernetes sets for a service named `tally`; they are no settings of ours. */
+const SERVICE_LINK = /^TALLY_(.*_)?(SERVICE_(HOST|PORT)|PORT)(_|$)/;
+
+/** Parses the environment. All mistakes are reported together, unknown TALLY_ names (a mistyped one) among them; secret values are never repeated. */
+export function parseSettings(environment: Readonly<Record<string, string | undefined>>): SettingsResult {
+  const values = given(environment);
+  const parsed = settingsSchema.safeParse(values);
+  const unknown = Object.keys(values)
+    .filter((name) => !(name in settingsSchema.shape))
+    .map((name) => `${name}: no such setting`);
+  const mistakes = [
+    ...unknown,
+    ...(parsed.success ? [] : parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)),
+  ];
+  return parsed.success && mistakes.length === 0 ? { ok: true, settings: parsed.data } : { ok: false, mistakes };
+}
+
+/** An empty variable counts as not set: compose files and unit files write them so. */
+function given(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const entries = Object.entries(environment).filter(
+    (entry): entry is [string, string] =>
+      entry[0].startsWith('TALLY_') && entry[1] !== undefined && entry[1] !== '' && !SERVICE_LINK.test(entry[0]),
+  );
+  return Object.fromEntries(entries);
+}

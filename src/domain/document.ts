@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import { wordsOf } from './words.ts';
+
+/** How a document came to say what it says. */
+export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
+
+/** What S3 (or an event that states the result) says of one key. A value that was not said is absent, never invented. */
+export type ObjectState = PresentState | AbsentState;
+
+export interface PresentState {
+  readonly present: true;
+  readonly etag?: string;
+  readonly sizeBytes?: number;
+  readonly versionId?: string;
+  readonly lastModifiedMs?: number;
+  /** False when lastModifiedMs is an event's time rather than S3's own LastModified. */
+  readonly lastModifiedExact?: boolean;
+  readonly storageClass?: string;
+  /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
+  readonly expiresAtMs?: number;
+}
+
+export interface AbsentState {
+  readonly present: false;
+}
+
+/** The event that led to a write, for the document's event_name and event_time. */
+export interface Cause {
+  readonly eventName?: string;
+  readonly eventTimeMs?: number;
+}
+
+/** The document of one key, in the store's own field names. Stores keep these fields and return them as they are. */
+export interface ObjectDocument {
+  readonly bucket: string;
+  readonly key: string;
+  /** The part after the last slash (live documents only, as all down to tags). */
+  readonly name?: string;
+  /** Lower-case, without the dot; absent when the name has none. */
+  readonly extension?: string;
+  readonly size?: number;
+  /** Without quotes. */
+  readonly etag?: string;
+  readonly version_id?: string;
+  readonly last_modified?: string;
+  readonly last_modified_exact?: boolean;
+  readonly storage_class?: string;
+  readonly content_type?: string;
+  readonly user_metadata?: Readonly<Record<string, string>>;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly expires_at?: string;
+  readonly deleted: boolean;
+  readonly deleted_at?: string;
+  /** Microseconds since the epoch; the store's external version. */
+  readonly clock: number;
+  /** False while only a provisional answer is known. */
+  readonly settled: boolean;
+  readonly source: DocumentSource;
+  readonly event_name?: string;
+  readonly event_time?: string;
+  readonly indexed_at: string;
+}
+
+/** The largest `_id` that OpenSearch takes, in UTF-8 bytes; a longer one fails the whole bulk request. */
+const ID_BYTES_MAX = 512;
+
+/** The id of a key's document: `k:` + key where that fits 512 bytes, else `h:` + its SHA-256 in base64url. */
+export function documentId(key: string): string {
+  const plain = `k:${key}`;
+  // 3 UTF-8 bytes per UTF-16 unit at most: the common short key needs no counting
+  if (plain.length * 3 <= ID_BYTES_MAX || Buffer.byteLength(plain) <= ID_BYTES_MAX) return plain;
+  return `h:${createHash('sha256').update(key).digest('base64url')}`;
+}
+
+export interface DocumentFacts {
+  readonly bucket: string;
+  readonly key: string;
+  readonly state: ObjectState;
+  readonly clock: number;
+  readonly settled: boolean;
+  readonly source: DocumentSource;
+  readonly cause: Cause;
+  /** When an absent key was seen or told to be gone. */
+  readonly stateAtMs: number;
+  readonly nowMs: number;
+}
+
+/** Builds the document that says `state` of the key: a live one, or a tombstone without object fields. */
+export function documentOf(facts: DocumentFacts): ObjectDocument {
+  const common = {
+    bucket: facts.bucket,
+    key: facts.key,
+    clock: facts.clock,
+    settled: facts.settled,
+    source: facts.source,
+    ...(facts.cause.eventName !== undefined && { event_name: facts.cause.eventName }),
+    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOf(facts.cause.eventTimeMs) }),
+    indexed_at: isoOf(facts.nowMs),
+  };
+  if (!facts.state.present) return { ...common, deleted: true, deleted_at: isoOf(facts.stateAtMs) };
+  return { ...common, ...liveFields(facts.key, facts.state), deleted: false };
+}
+
+function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
+  const { name, extension } = nameOf(key);
+  return {
+    name,
+    ...(extension !== undefined && { extension }),
+    ...(state.sizeBytes !== undefined && { size: state.sizeBytes }),
+    ...(state.etag !== undefined && { etag: state.etag }),
+    ...(state.versionId !== undefined && { version_id: state.versionId }),
+    ...(state.lastModifiedMs !== undefined && {
+      last_modified: isoOf(state.lastModifiedMs),
+      last_modified_exact: state.lastModifiedExact ?? true,
+    }),
+    ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
+    ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
+  };
+}
+
+/** The last path segment of a key (of `dir/` it is `dir/`), and its extension: 1–32 characters after the last dot, lower case. */
+export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
+  const end = key.endsWith('/') ? key.length - 2 : key.length - 1;
+  const name = key.slice(key.lastIndexOf('/', end) + 1);
+  const dot = name.lastIndexOf('.');
+  const extension = name.slice(dot + 1).toLowerCase();
+  if (dot <= 0 || extension === '' || extension.length > 32 || extension.endsWith('/')) return { name };
+  return { name, extension };
+}
+
+/**
+ * Whether two documents say the same of the object itself (rule 12: a tie with *other* content is not an order).
+ * What enrichment or a HEAD adds to an event's facts is no difference.
+ */
+export function sameContent(a: ObjectDocument, b: ObjectDocument): boolean {
+  return a.deleted === b.deleted && a.etag === b.etag && a.size === b.size && a.version_id === b.version_id;
+}
+
+/** The words a document is found by, in the stored form that both stores share. */
+export function documentWords(document: ObjectDocument): readonly string[] {
+  return document.deleted ? [] : wordsOf(document.key);
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

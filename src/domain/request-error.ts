@@ -1,0 +1,32 @@
+/** What can be wrong with a request to the control plane (HTTP or command line), with its HTTP status. */
+export const requestErrors = {
+  'request.invalid': 400,
+  'request.not-found': 404,
+  'request.forbidden-origin': 403,
+  'request.unsupported-media-type': 415,
+  'request.too-large': 413,
+  'bucket.not-connected': 404,
+  'bucket.limit': 409,
+  'bucket.already-connected': 409,
+  'job.not-found': 404,
+  'job.conflict': 409,
+  'job.not-cancellable': 409,
+  'dead-letter.not-found': 404,
+  'dead-letter.no-queue': 409,
+  'state.conflict': 409,
+} as const;
+
+export type RequestErrorCode = keyof typeof requestErrors;
+
+/** A refusal of a request. `detail` says what happened, to which thing, and what to do; `extra` joins the problem document (for a job.conflict: jobId). */
+export class RequestError extends Error {
+  readonly code: RequestErrorCode;
+  readonly extra: Readonly<Record<string, string | number>>;
+
+  constructor(code: RequestErrorCode, detail: string, extra: Readonly<Record<string, string | number>> = {}) {
+    super(detail);
+    this.name = 'RequestError';
+    this.code = code;
+    this.extra = extra;
+  }
+}

@@ -1,0 +1,44 @@
+/** The words of a key, made in one place so that both stores find the same objects. */
+
+/** A word is cut here (in code points): no one searches for more, and a term must stay far below OpenSearch's 32,766 bytes. */
+const WORD_LENGTH_MAX = 64;
+
+/** Borders inside a run of letters and digits: lower→UPPER and letter↔digit. */
+const BORDER = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+const SEPARATORS = /[^\p{L}\p{M}\p{N}]+/u;
+
+/**
+ * Splits text at everything that is not a letter or digit and at lower→UPPER and letter↔digit borders, then folds each
+ * word: NFKC, lower case, accents removed. Words come without repeats, in order of appearance.
+ */
+export function wordsOf(text: string): readonly string[] {
+  return [...new Set(orderedWords(text))];
+}
+
+/** A query's words: every one must match, the last one as a prefix. Repeats are kept so that the last word stays last. */
+export interface QueryWords {
+  readonly whole: readonly string[];
+  readonly prefix: string;
+}
+
+/** Parses `q`; null when it holds no word at all (then nothing can match). */
+export function queryWordsOf(q: string): QueryWords | null {
+  const words = orderedWords(q);
+  const prefix = words.at(-1);
+  return prefix === undefined ? null : { whole: [...new Set(words.slice(0, -1))], prefix };
+}
+
+function orderedWords(text: string): string[] {
+  return text
+    .normalize('NFKC')
+    .split(SEPARATORS)
+    .flatMap((run) => run.split(BORDER))
+    .map(fold)
+    .filter((word) => word !== '');
+}
+
+function fold(word: string): string {
+  const folded = word.toLowerCase().normalize('NFD').replaceAll(/\p{M}/gu, '').normalize('NFC');
+  // cut by code points: half a surrogate pair would not survive UTF-8
+  return folded.length <= WORD_LENGTH_MAX ? folded : Array.from(folded).slice(0, WORD_LENGTH_MAX).join('');
+}
