@@ -13,9 +13,9 @@ export type Outcome =
   | { readonly kind: 'gap' }
   /** The bucket is not connected: counted, never indexed. */
   | { readonly kind: 'unconnected' }
-  /** To be tried again later. */
-  | { readonly kind: 'deferred'; readonly fault: Fault }
-  /** Can never succeed. `bucket` when it is known, for its loss gap. */
+  /** To be tried again later. `bucket` for the loss gap if it never succeeds. */
+  | { readonly kind: 'deferred'; readonly fault: Fault; readonly bucket?: string }
+  /** Can never succeed. `bucket` when it is known. */
   | { readonly kind: 'rejected'; readonly fault: Fault; readonly bucket?: string };
 
 export const outcomeKinds = [

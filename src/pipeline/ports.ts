@@ -247,6 +247,8 @@ export interface Telemetry {
   eventLag(lagMs: number): void;
   unknownEvent(eventName: string): void;
   messageSettled(kind: SettlementKind): void;
+  /** A message about the wiring was handled. */
+  serviceMessage(kind: 'test-event' | 'subscription-confirmation' | 'unsubscribe-confirmation'): void;
   /** A dead letter was sent. The body is never logged. */
   deadLettered(fact: { readonly code: FaultCode; readonly reason: string; readonly messageId: string }): void;
   bulkSent(fact: {
