@@ -137,10 +137,35 @@ export const settingsSchema = z.object({
 
 export type Settings = z.infer<typeof settingsSchema>;
 
-/** The environment variables of the AWS SDK that Tally looks at itself. */
+/** What Tally needs of the AWS SDK's own variables; credentials are the SDK's business alone. */
 export interface AwsEnvironment {
   readonly region: string;
-  readonly s3EndpointSet: boolean;
+  /** Absent: AWS itself. */
+  readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+}
+
+/** Reads them as the SDK does: AWS_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. */
+export function awsEnvironment(environment: Readonly<Record<string, string | undefined>>): AwsEnvironment {
+  const set = (name: string): string | undefined => (environment[name] === '' ? undefined : environment[name]);
+  const endpoint = (service: string): string | undefined => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL');
+  return {
+    region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION') ?? 'us-east-1',
+    endpoints: { sqs: endpoint('SQS'), sns: endpoint('SNS'), s3: endpoint('S3') },
+  };
+}
+
+/** What `tally serve` needs beyond valid settings, as mistakes like those of parseSettings. */
+export function serveMistakes(settings: Settings): readonly string[] {
+  if (settings.TALLY_EMBEDDED) {
+    return settings.TALLY_QUEUE_URL.length === 0 ? [] : ['TALLY_QUEUE_URL: must not be set when embedded: the queues are in the process'];
+  }
+  const missing = [
+    ...(settings.TALLY_QUEUE_URL.length === 0 && settings.TALLY_ROLES.includes('ingest')
+      ? ['TALLY_QUEUE_URL: must be set: the URL of the bucket queue']
+      : []),
+    ...(settings.TALLY_INDEX_URL === undefined ? ['TALLY_INDEX_URL: must be set: an OpenSearch URL or sqlite:PATH'] : []),
+  ];
+  return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these: tally serve --embedded'];
 }
 
 export type SettingsResult =

@@ -120,8 +120,8 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
 
 /** The last path segment of a key (of `dir/` it is `dir/`), and its extension: 1–32 characters after the last dot, lower case. */
 export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
-  const end = key.endsWith('/') ? key.length - 2 : key.length - 1;
-  const name = key.slice(key.lastIndexOf('/', end) + 1);
+  const path = key.endsWith('/') ? key.slice(0, -1) : key;
+  const name = key.slice(path.lastIndexOf('/') + 1);
   const dot = name.lastIndexOf('.');
   const extension = name.slice(dot + 1).toLowerCase();
   if (dot <= 0 || extension === '' || extension.length > 32 || extension.endsWith('/')) return { name };

@@ -34,6 +34,13 @@ export const faults = {
     scope: 'shared',
     advice: 'Check TALLY_INDEX_PREFIX; the state index is created by `tally serve` when it starts.',
   },
+  /** The SQLite file is corrupt, or no index of ours at all. */
+  'index.damaged': {
+    scope: 'shared',
+    advice: 'Check TALLY_INDEX_URL; a damaged index file is restored from a backup, or moved away and made anew by a re-index.',
+  },
+  /** The store was upgraded by a newer version of Tally. */
+  'index.newer': { scope: 'shared', advice: 'Run the newest version that has ever used this index store, or a later one.' },
   /** One index has a write block or is closed. */
   'bucket.index-blocked': { scope: 'bucket', advice: 'Remove the write block of this bucket’s index or open it again; its records wait.' },
   /** The index or alias of a connected bucket is missing. */
@@ -71,6 +78,11 @@ export const faults = {
   'queue.unreachable': {
     scope: 'shared',
     advice: 'Check TALLY_QUEUE_URL, the network and the permissions sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility.',
+  },
+  /** A message can never succeed, and no dead-letter queue is known: it stays until the redrive policy moves it. */
+  'queue.no-dead-letter': {
+    scope: 'own',
+    advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
   // ── messages and records ──

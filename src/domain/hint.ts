@@ -8,7 +8,7 @@
  *   ignored  it changes nothing that the index holds
  */
 import type { BucketRecord } from './bucket.ts';
-import { clockOfMs, sequencerClock } from './clock.ts';
+import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
 import type { DocumentSource, ObjectState } from './document.ts';
 import type { Dialect, ChangeRecord } from './record.ts';
@@ -152,9 +152,14 @@ function statesResults(dialect: Dialect): boolean {
   return dialect === 'native' || dialect === 'eventbridge';
 }
 
-/** Rule 12: what an exact or resolve write becomes that met an equal clock with other content. */
-export function hintOfTie(clock: number): ObserveHint {
-  return { kind: 'observe', clock, settleFromMs: clock / 1_000 };
+/**
+ * Rule 12: what an exact or resolve write becomes that met an equal clock with other content. An observe hint that shared
+ * the write keeps its own settle condition.
+ */
+export function hintOfTie(clock: number, sharing?: ObserveHint): ObserveHint {
+  const settleFromMs = msOfClock(clock);
+  if (sharing === undefined) return { kind: 'observe', clock, settleFromMs };
+  return { kind: 'observe', clock: Math.max(clock, sharing.clock), settleFromMs: Math.max(settleFromMs, sharing.settleFromMs) };
 }
 
 /** A document's source, by the dialect that led to it. */

@@ -11,6 +11,7 @@ export type Verdict =
 
 export interface ObservedWrite {
   readonly clock: number;
+  /** Whether every verdict is final: a document with a settle to come says so, should its message be lost. */
   readonly settled: boolean;
   readonly equalClock: 'accept' | 'refuse';
   /** Which hint the clock is from, for the document's event. */
@@ -21,7 +22,6 @@ export interface ObservedWrite {
 
 interface Wish {
   readonly clock: number;
-  readonly settled: boolean;
   readonly equalClock: 'accept' | 'refuse';
   readonly verdict: Verdict;
 }
@@ -34,15 +34,16 @@ interface Wish {
 export function planObservedWrite(hints: readonly (ResolveHint | ObserveHint)[], observedAtMs: number): ObservedWrite {
   const wishes = hints.map((hint) => wishOf(hint, observedAtMs));
   const leader = wishes.reduce((best, wish, index) => ((wishes[best]?.clock ?? -1) < wish.clock ? index : best), 0);
-  const { clock, settled, equalClock } = wishes[leader] ?? { clock: 0, settled: false, equalClock: 'accept' };
-  return { clock, settled, equalClock, leader, verdicts: wishes.map((wish) => wish.verdict) };
+  const { clock, equalClock } = wishes[leader] ?? { clock: 0, equalClock: 'accept' };
+  const verdicts = wishes.map((wish) => wish.verdict);
+  return { clock, settled: verdicts.every((verdict) => verdict.final), equalClock, leader, verdicts };
 }
 
 function wishOf(hint: ResolveHint | ObserveHint, observedAtMs: number): Wish {
-  if (hint.kind === 'resolve') return { clock: hint.clock, settled: true, equalClock: 'refuse', verdict: { final: true } };
+  if (hint.kind === 'resolve') return { clock: hint.clock, equalClock: 'refuse', verdict: { final: true } };
   const isSettled = observedAtMs - MARGIN_MS >= hint.settleFromMs + SETTLE_MS;
-  if (isSettled) return { clock: clockOfMs(observedAtMs - MARGIN_MS), settled: true, equalClock: 'accept', verdict: { final: true } };
-  return { clock: hint.clock, settled: false, equalClock: 'accept', verdict: { final: false, dueInS: dueInS(hint, observedAtMs) } };
+  if (isSettled) return { clock: clockOfMs(observedAtMs - MARGIN_MS), equalClock: 'accept', verdict: { final: true } };
+  return { clock: hint.clock, equalClock: 'accept', verdict: { final: false, dueInS: dueInS(hint, observedAtMs) } };
 }
 
 /** When a look will be settled: ceil(T + M + S + 3 s − D), at least 3 s, all by S3's clock (rule 4). */

@@ -32,6 +32,7 @@ export type Change =
 
 export interface ChangeRecord {
   readonly dialect: Dialect;
+  /** Empty only for `ignored` records that name none (`ListBuckets`). */
   readonly bucket: string;
   /** Decoded. Empty only for `bulk-deleted` and for `ignored` records. */
   readonly key: string;

@@ -2,6 +2,7 @@
 export const requestErrors = {
   'request.invalid': 400,
   'request.not-found': 404,
+  'request.method-not-allowed': 405,
   'request.forbidden-origin': 403,
   'request.unsupported-media-type': 415,
   'request.too-large': 413,

@@ -1,10 +1,11 @@
 /** Settlement: what happens to a message once every one of its records has an outcome. */
 import type { Fault } from './fault.ts';
+import { scopeOf } from './fault.ts';
 import type { Outcome } from './outcome.ts';
 
 export type Settlement =
   | { readonly kind: 'delete' }
-  /** Hidden for `delayS`, then received again. */
+  /** Hidden for `delayS` (0: given back at once), then received again. */
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
   /** A provisional answer is settled after `delayS`. */
   | { readonly kind: 'wait'; readonly delayS: number }
@@ -33,19 +34,25 @@ export function isLastReceive(receives: Receives): boolean {
 }
 
 /**
- * Any deferred → defer, or at the last permitted receive a dead letter with the last fault; else any provisional → wait
+ * Any deferred → defer for the longest of their delays, or at the last permitted receive a dead letter with the last fault; else any provisional → wait
  * until the latest is due; else any rejected → one dead letter; else delete.
  */
 export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
   const fault = deferred.at(-1)?.fault;
   if (fault !== undefined) {
-    return isLastReceive(receives) ? deadLetter(outcomes, fault) : { kind: 'defer', delayS: deferDelayS(receives.receiveCount), fault };
+    if (isLastReceive(receives)) return deadLetter(outcomes, fault);
+    return { kind: 'defer', delayS: Math.max(...deferred.map((each) => delayOf(each.fault, receives))), fault };
   }
   const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
   if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };
   const rejected = outcomes.find((outcome) => outcome.kind === 'rejected');
   return rejected === undefined ? { kind: 'delete' } : deadLetter(outcomes, rejected.fault);
+}
+
+/** A shared fault is nobody's own: its message is given back at once, and received when it is over. */
+function delayOf(fault: Fault, receives: Receives): number {
+  return scopeOf(fault.code) === 'shared' ? 0 : deferDelayS(receives.receiveCount);
 }
 
 function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {

@@ -1,13 +1,18 @@
 /** From a record's bucket name to the bucket record it is decided by: connected, auto-connected, or counted as unconnected. */
+import PQueue from 'p-queue';
 import type { BucketRecord } from '../domain/bucket.ts';
-import { bucketRecordSchema } from '../domain/bucket.ts';
 import { FaultError } from '../domain/fault.ts';
 import type { ChangeRecord } from '../domain/record.ts';
 import type { BucketRegistry } from './bucket-registry.ts';
 import type { ConnectBucket } from './connect-bucket.ts';
 import type { UnconnectedReports } from './gap-records.ts';
 import type { Clock, StateStore } from './ports.ts';
-import { bucketRecordId, updateRecord } from './state-records.ts';
+import { refs, updateRecord } from './state-records.ts';
+
+/** A refusal to connect a name is believed this long, as a "not connected" is: a flood of events of one name asks S3 seldom. */
+const REFUSAL_AGE_MAX_MS = 5_000;
+/** Names may be anything that is sent to the queue, so the memory for them is bounded. */
+const REFUSALS_MAX = 1_000;
 
 export interface BucketAccess {
   /** The record when it can be had without waiting and the event changes nothing about it. */
@@ -28,10 +33,14 @@ interface AccessDependencies {
 
 /** Creates the access. */
 export function createBucketAccess({ registry, state, clock, connect, unconnected, autoConnectMax }: AccessDependencies): BucketAccess {
+  /** One at a time: otherwise those that are asked for together would pass the maximum together. */
+  const connecting = new PQueue({ concurrency: 1 });
+  const refusedAtMs = new Map<string, number>();
+
   /** A version id on any event proves that versioning was enabled once, whatever was read before. */
   async function flipToVersioned(bucket: BucketRecord): Promise<BucketRecord | undefined> {
     const versioning = { status: 'enabled' as const, observedAtMs: clock.nowMs() };
-    await updateRecord(state, { id: bucketRecordId(bucket.bucket), kind: 'bucket', schema: bucketRecordSchema }, (current) =>
+    await updateRecord(state, refs.bucket(bucket.bucket), (current) =>
       current?.versioning.status === 'never' ? { ...current, versioning } : undefined,
     );
     registry.forget(bucket.bucket);
@@ -40,10 +49,30 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
 
   async function autoConnect(bucket: string): Promise<BucketRecord | undefined> {
     if (autoConnectMax === 0) return undefined;
-    try {
-      const record = await connect.autoConnect(bucket, autoConnectMax);
-      registry.forget(bucket);
+    return connecting.add(async () => {
+      // whoever was first in the queue may have connected it, or been refused
+      const known = await registry.lookup(bucket);
+      if (known !== undefined || isRefused(bucket)) return known;
+      const record = await connectNow(bucket);
+      if (record === undefined) refuse(bucket);
+      else registry.forget(bucket);
       return record;
+    });
+  }
+
+  function isRefused(bucket: string): boolean {
+    const atMs = refusedAtMs.get(bucket);
+    return atMs !== undefined && clock.monotonicMs() - atMs <= REFUSAL_AGE_MAX_MS;
+  }
+
+  function refuse(bucket: string): void {
+    if (refusedAtMs.size >= REFUSALS_MAX) refusedAtMs.clear();
+    refusedAtMs.set(bucket, clock.monotonicMs());
+  }
+
+  async function connectNow(bucket: string): Promise<BucketRecord | undefined> {
+    try {
+      return await connect.autoConnect(bucket, autoConnectMax);
     } catch (error) {
       // a name that no bucket has is an unconnected name, not a fault to wait for
       if (error instanceof FaultError && error.code === 'bucket.missing') return undefined;

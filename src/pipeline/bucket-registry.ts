@@ -3,11 +3,10 @@
  * event of an unknown name is dropped.
  */
 import type { BucketRecord } from '../domain/bucket.ts';
-import { bucketRecordSchema } from '../domain/bucket.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../domain/constants.ts';
 import { FaultError } from '../domain/fault.ts';
 import type { Clock, StateStore } from './ports.ts';
-import { bucketRecordId } from './state-records.ts';
+import { readRecord, refs } from './state-records.ts';
 
 /** A "not connected" is believed this long: a bucket connected just now is indexed at most this much later. */
 const ABSENT_AGE_MAX_MS = 5_000;
@@ -39,20 +38,27 @@ export function createBucketRegistry({ state, clock }: { readonly state: StateSt
   function read(bucket: string): Promise<CacheEntry> {
     const running = reading.get(bucket);
     if (running !== undefined) return running;
-    const promise = readFresh(bucket).finally(() => {
-      if (reading.get(bucket) === promise) reading.delete(bucket);
-    });
+    const promise = readFresh(bucket)
+      .then((entry) => {
+        // forgotten meanwhile: what was read may be from before the change
+        if (reading.get(bucket) === promise) remember(bucket, entry);
+        return entry;
+      })
+      .finally(() => {
+        if (reading.get(bucket) === promise) reading.delete(bucket);
+      });
     reading.set(bucket, promise);
     return promise;
   }
 
   async function readFresh(bucket: string): Promise<CacheEntry> {
     const readAtMs = clock.monotonicMs();
-    const stored = await state.get(bucketRecordId(bucket));
-    const entry = { record: stored === undefined ? undefined : bucketRecordSchema.parse(stored.record), readAtMs };
+    return { record: await readRecord(state, refs.bucket(bucket)), readAtMs };
+  }
+
+  function remember(bucket: string, entry: CacheEntry): void {
     if (cache.size >= ENTRIES_MAX) cache.clear();
     cache.set(bucket, entry);
-    return entry;
   }
 
   function ageMs(entry: CacheEntry): number {

@@ -1,9 +1,8 @@
 /**
  * The shared bulk writer: fills a request to so many actions or bytes or so long a linger, whichever comes first, keeps
- * a bounded number of requests in flight, and answers each write. Only what was pushed back (429) is sent again, and
+ * a bounded number of requests in flight, and answers each write once. Only what was pushed back (429) is sent again, and
  * never after it expired (rule 9).
  */
-import PQueue from 'p-queue';
 import { sameContent } from '../domain/document.ts';
 import type { Fault } from '../domain/fault.ts';
 import { faultOf } from '../domain/fault.ts';
@@ -19,7 +18,7 @@ export type WriteAnswer =
   | { readonly kind: 'stale' }
   /** The store holds this very clock with other content (rule 12). */
   | { readonly kind: 'tie' }
-  /** Too old to be sent: ask again. */
+  /** Too old to be sent, without ever having been: ask again. */
   | { readonly kind: 'expired' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
@@ -45,17 +44,19 @@ interface Pending {
   readonly request: WriteRequest;
   readonly sizeBytes: number;
   readonly answer: (answer: WriteAnswer) => void;
+  /** Why it was sent and not taken, when it was. */
+  pushBack: Fault | undefined;
 }
 
 /** What a document weighs beyond its key: field names, times, action line. An estimate; the adapter halves what is too large. */
 const DOCUMENT_BYTES = 700;
-/** A push-back is waited out this long at first, doubling, with jitter; expiry (30 s) ends it. */
+/** A push-back is waited out this long at first, doubling, with jitter; expiry (30 s) ends it, and then it is a fault. */
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
 export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): BulkWriter {
-  const requests = new PQueue({ concurrency: limits.concurrency });
+  let inFlight = 0;
   let pending: Pending[] = [];
   let pendingBytes = 0;
   let lingerTimer: NodeJS.Timeout | undefined;
@@ -63,7 +64,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      add({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer: resolve });
+      add({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer: resolve, pushBack: undefined });
       pump(false);
     });
   }
@@ -76,18 +77,21 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   /** Sends what is full, or what has lingered, while a request is free. What waits for a free request fills the next one. */
   function pump(lingered: boolean): void {
     let due = lingered;
-    while (pending.length > 0 && requests.pending < limits.concurrency && (due || isFull())) {
-      const batch = takeBatch();
-      void requests.add(() => send(batch)).finally(() => pump(true));
+    while (pending.length > 0 && inFlight < limits.concurrency && (due || isFull())) {
+      inFlight += 1;
+      void send(takeBatch()).finally(() => {
+        inFlight -= 1;
+        pump(true);
+      });
       due = false;
     }
-    if (pending.length > 0 && lingerTimer === undefined) {
+    if (pending.length > 0 && inFlight < limits.concurrency && lingerTimer === undefined) {
       lingerTimer = setTimeout(() => {
         lingerTimer = undefined;
         pump(true);
       }, limits.lingerMs);
     }
-    telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
+    telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: inFlight });
   }
 
   function isFull(): boolean {
@@ -97,8 +101,9 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   function takeBatch(): Pending[] {
     let count = 0;
     let bytes = 0;
-    while (count < pending.length && count < limits.actionsMax && (count === 0 || bytes < limits.bytesMax)) {
-      bytes += pending[count]?.sizeBytes ?? 0;
+    for (const { sizeBytes } of pending.slice(0, limits.actionsMax)) {
+      if (count > 0 && bytes + sizeBytes > limits.bytesMax) break;
+      bytes += sizeBytes;
       count += 1;
     }
     const batch = pending.slice(0, count);
@@ -137,8 +142,8 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       };
       if (answer.kind === 'equal') equal.push(entry);
       else if (answer.kind !== 'fault') entry.answer(answer);
-      else if (answer.code === 'index.overloaded') pushedBack.push(entry);
-      else entry.answer({ kind: 'fault', fault: { code: answer.code, reason: answer.reason } });
+      else if (answer.code === 'index.overloaded') pushedBack.push(pushBackOf(entry, answer));
+      else entry.answer({ kind: 'fault', fault: faultIn(answer) });
     });
     countAnswers(answers);
     await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
@@ -173,7 +178,10 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
 
   function answerExpired(expired: readonly Pending[]): void {
     if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
-    for (const entry of expired) entry.answer({ kind: 'expired' });
+    for (const entry of expired) {
+      // pushed back until it expired: the store as a whole takes nothing now
+      entry.answer(entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
+    }
   }
 
   function countAnswers(answers: readonly IndexWriteAnswer[]): void {
@@ -187,6 +195,15 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   }
 
   return { write };
+}
+
+function pushBackOf(entry: Pending, fault: Fault): Pending {
+  entry.pushBack = faultIn(fault);
+  return entry;
+}
+
+function faultIn({ code, reason }: Fault): Fault {
+  return { code, reason };
 }
 
 function isRepeat(request: WriteRequest, stored: IndexWrite['document'] | undefined): boolean {

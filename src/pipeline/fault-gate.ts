@@ -8,13 +8,13 @@
  *                               └──┘ probe every 5 s
  */
 import type { Fault, FaultCode } from '../domain/fault.ts';
-import { faultOf } from '../domain/fault.ts';
+import { faultOf, scopeOf } from '../domain/fault.ts';
 import type { Clock, Telemetry } from './ports.ts';
 
 /** Often enough to go on soon after an outage, seldom enough to be no load on what is recovering. */
 const PROBE_INTERVAL_MS = 5_000;
 
-/** Asks the dependency that failed; throws the fault it answers with. */
+/** Asks the dependency that failed; throws the fault it answers with. A fault of narrower scope than `shared` is an answer: the dependency is there. */
 export type Probe = (signal: AbortSignal) => Promise<void>;
 
 export interface FaultGate {
@@ -58,15 +58,19 @@ export function createFaultGate({ clock, telemetry, stopped }: GateDependencies)
       return true;
     } catch (error) {
       stopped.throwIfAborted();
-      closed.set(dependency, faultOf(error));
+      const fault = faultOf(error);
+      if (scopeOf(fault.code) !== 'shared') return true;
+      closed.set(dependency, fault);
       return false;
     }
   }
 
   return {
     trip(dependency, fault, probe) {
-      if (closed.has(dependency) || stopped.aborted) return;
+      if (closed.has(dependency)) return;
       closed.set(dependency, fault);
+      // nobody probes any more: whoever waits here gives back by the stop's own signal
+      if (stopped.aborted) return;
       telemetry.paused(fault.code, fault.reason);
       probeUntilOpen(dependency, probe).catch((error: unknown) => {
         // the only way out is the process's stop; anything else must be seen

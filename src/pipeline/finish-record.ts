@@ -19,6 +19,7 @@ import type { BulkWriter } from './bulk-writer.ts';
 import type { GapReports } from './gap-records.ts';
 import type { InHand } from './in-hand.ts';
 import type { LookAnswer, Observe } from './observer.ts';
+import type { BucketPart, Parking } from './parking.ts';
 import type { Clock } from './ports.ts';
 import type { WaitOut } from './wait-out.ts';
 
@@ -29,6 +30,7 @@ interface FinishDependencies {
   readonly writer: BulkWriter;
   readonly observe: Observe;
   readonly gaps: GapReports;
+  readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
   readonly waitOut: WaitOut;
   readonly clock: Clock;
 }
@@ -37,12 +39,16 @@ interface FinishDependencies {
 type Step =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   | { readonly kind: 'expired' }
-  | { readonly kind: 'tie'; readonly clock: number }
+  | { readonly kind: 'tie'; readonly hint: ObserveHint }
   | { readonly kind: 'fault'; readonly fault: Fault; readonly bucket?: BucketRecord };
+
+const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired again and again' };
+
+const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, gaps, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, gaps, parking, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -52,14 +58,15 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         case 'ended':
           return step.outcome;
         case 'tie':
-          tie = hintOfTie(step.clock);
+          tie = step.hint;
           break;
         case 'expired':
           hand.signal.throwIfAborted();
+          if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault: EXPIRED, bucket: record.bucket };
           break;
         case 'fault': {
           const at = { bucket: record.bucket, ...(step.bucket !== undefined && { region: step.bucket.region }) };
-          const outcome = await waitOut(step.fault, at, hand);
+          const outcome = await waitOut(step.fault, hand, at);
           if (outcome !== undefined) return outcome;
         }
       }
@@ -67,8 +74,10 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   };
 
   async function attempt(record: ChangeRecord, hand: InHand, tie: ObserveHint | undefined): Promise<Step> {
+    // known by its name alone; such a record may name no bucket at all
+    if (record.change.kind === 'ignored') return { kind: 'ended', outcome: { kind: 'ignored', reason: record.change.reason } };
     try {
-      const bucket = buckets.peek(record) ?? (await buckets.lookup(record));
+      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
@@ -79,7 +88,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
           hand.turnSlow();
           return await lookAndWrite(record, hint, bucket);
         case 'gap':
-          await gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs });
+          await slowly(hand, gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }));
           return { kind: 'ended', outcome: { kind: 'gap' } };
         case 'ignored':
           return { kind: 'ended', outcome: hint };
@@ -91,6 +100,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {
+    const parked = parking.parkedBy(record.bucket, 'index');
+    if (parked !== undefined) return { kind: 'fault', fault: parked };
     const document = documentOf({
       bucket: record.bucket,
       key: record.key,
@@ -106,9 +117,10 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     switch (answer.kind) {
       case 'written':
       case 'stale':
+        parking.worked(record.bucket, 'index');
         return { kind: 'ended', outcome: answer };
       case 'tie':
-        return { kind: 'tie', clock: hint.clock };
+        return { kind: 'tie', hint: hintOfTie(hint.clock) };
       case 'expired':
       case 'fault':
         return answer;
@@ -116,13 +128,17 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+    const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
+    if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
     const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
     switch (answer.kind) {
       case 'written':
       case 'stale':
+        for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
         if (answer.objectExpires && !tellsExpirations(bucket)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
       case 'tie':
+        return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
       case 'expired':
         return answer;
       case 'fault':
@@ -133,6 +149,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   async function reportLifecycle(bucket: string): Promise<void> {
     await gaps.report({ bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() });
   }
+}
+
+/** Work that waits for the store or S3 goes on in the held set. */
+function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
+  hand.turnSlow();
+  return work;
 }
 
 function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {

@@ -1,5 +1,9 @@
 /** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
+import { isLastReceive } from '../domain/settlement.ts';
 import type { Clock, QueueMessage, Telemetry } from './ports.ts';
+
+/** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
+const LAST_HOLD_MAX_MS = 11 * 3_600_000;
 
 /** One message on its way through the data path. */
 export interface InHand {
@@ -8,7 +12,7 @@ export interface InHand {
   readonly signal: AbortSignal;
   /** Moves the message to the held set: the poller that received it goes on. */
   turnSlow(): void;
-  /** How much longer it may be held for a fault before it is given back. */
+  /** How much longer it may be held for a fault before it is given back. At its last permitted receive much longer: given back, SQS would move it away. */
   holdLeftMs(): number;
 }
 
@@ -27,17 +31,23 @@ interface HeldSetDependencies {
   readonly telemetry: Telemetry;
   readonly heldMax: number;
   readonly holdMaxMs: number;
+  readonly maxReceiveCount: (queueUrl: string) => number;
   readonly stopping: AbortSignal;
 }
 
 /** Creates an empty held set. It may pass `heldMax` by what the pollers had received when it became full. */
-export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, stopping }: HeldSetDependencies): HeldSet {
+export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceiveCount, stopping }: HeldSetDependencies): HeldSet {
   const running = new Set<Promise<void>>();
   let slow = 0;
 
   function changeSlow(by: 1 | -1): void {
     slow += by;
     telemetry.held(slow);
+  }
+
+  function holdMaxOf(message: QueueMessage): number {
+    const receives = { receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) };
+    return isLastReceive(receives) ? LAST_HOLD_MAX_MS : holdMaxMs;
   }
 
   return {
@@ -53,7 +63,7 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, stopping }
             changeSlow(1);
             resolve();
           },
-          holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxMs - clock.monotonicMs(),
+          holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
         };
         const ended = work(hand).finally(() => {
           running.delete(ended);

@@ -6,9 +6,9 @@
  * Records of one message and messages of one batch never hold each other back. Fast messages (exact events) hold their
  * poller until they are settled, which is the back-pressure; slow ones move to the held set.
  */
-import { unwrap } from '../domain/envelope.ts';
+import { unwrap, type Unwrapped } from '../domain/envelope.ts';
 import type { Fault } from '../domain/fault.ts';
-import { faultOf, scopeOf } from '../domain/fault.ts';
+import { faultOf } from '../domain/fault.ts';
 import type { Outcome } from '../domain/outcome.ts';
 import type { Settlement } from '../domain/settlement.ts';
 import { deferDelayS, isLastReceive, settlementOf } from '../domain/settlement.ts';
@@ -48,25 +48,30 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
+      const unwrapped = unwrap(hand.message.body);
       let isSettled = false;
       while (!isSettled) {
-        const outcomes = await outcomesOf(hand);
-        isSettled = await settle(hand, settlementOf(outcomes, receivesOf(hand)));
+        const settlement = settlementOf(await outcomesOf(unwrapped, hand), receivesOf(hand));
+        isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
     } catch (error) {
       await giveBack(hand, error);
     }
   }
 
-  function outcomesOf(hand: InHand): Promise<readonly Outcome[]> {
-    const unwrapped = unwrap(hand.message.body);
+  /** The body as a whole failed: no record of it is to be named. */
+  function ofWholeBody(settlement: Settlement): Settlement {
+    return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
+  }
+
+  function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     switch (unwrapped.kind) {
       case 'records':
         return Promise.all(unwrapped.records.map((result) => (result.ok ? finishCounted(result.record, hand) : rejected(result))));
       case 'test-event':
       case 'subscription-confirmation':
       case 'unsubscribe-confirmation':
-        return finishServiceMessage(unwrapped).then((outcome) => [outcome]);
+        return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
       case 'rejected':
         return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
     }
@@ -96,8 +101,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
         await settler.remove(hand.message);
         break;
       case 'defer':
-        // a shared fault is nobody's own: the message is given back at once, and received when it is over
-        await settler.hide(hand.message, scopeOf(settlement.fault.code) === 'shared' ? 0 : settlement.delayS);
+        await settler.hide(hand.message, settlement.delayS);
         break;
       case 'wait':
         if (isLastReceive(receivesOf(hand))) return waitInHand(hand, settlement.delayS);
@@ -119,6 +123,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
 
   /** Gaps first, then the letter, then the delete: a crash in between repeats a step and loses nothing. */
   async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
+    hand.turnSlow();
     try {
       for (const bucket of letter.buckets) {
         await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs: clock.nowMs() });
@@ -133,10 +138,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   }
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
-    if (fault.code.startsWith('index.')) {
-      const outcome = await waitOut(fault, { bucket: '' }, hand);
-      if (outcome === undefined) return false;
-    }
+    if (fault.code.startsWith('index.') && (await waitOut(fault, hand)) === undefined) return false;
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
     await settler.hide(hand.message, deferDelayS(hand.message.receiveCount));
     telemetry.messageSettled('defer');

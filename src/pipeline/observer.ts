@@ -2,6 +2,7 @@
  * Looks at keys for resolve and observe hints: one HEAD for all hints of a key that are in hand when it is sent (rule
  * 11), one write at the highest clock they ask for, each hint its own verdict.
  */
+import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../domain/constants.ts';
@@ -28,8 +29,7 @@ export type LookAnswer =
   | { readonly kind: 'written' | 'stale'; readonly verdict: Verdict; readonly objectExpires: boolean }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
-  /** `from` tells what to probe. */
-  | { readonly kind: 'fault'; readonly fault: Fault; readonly from: 'storage' | 'index' };
+  | { readonly kind: 'fault'; readonly fault: Fault };
 
 export type Observe = (request: LookRequest) => Promise<LookAnswer>;
 
@@ -65,20 +65,28 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
       }
       const members: Member[] = [member];
       joinable.set(id, members);
-      void heads.add(() => look(id, members));
+      void heads.add(() => look(id, members)).then(tellHeads);
     });
   }
 
+  function tellHeads(): void {
+    telemetry.heads({ queued: heads.size, inFlight: heads.pending });
+  }
+
   async function look(id: string, members: readonly Member[]): Promise<void> {
+    // a free place starts this at once: let the rest of the batch that it came with join first
+    await setImmediate();
     // from here on nobody joins: the HEAD must be sent after every hint it serves was received
     joinable.delete(id);
-    telemetry.heads({ queued: heads.size, inFlight: heads.pending });
+    tellHeads();
     const first = members[0]?.request;
     if (first === undefined) return;
     const seen = await ask(first);
-    if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault, from: 'storage' });
+    if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault });
     // the write goes on without holding a place among the HEADs
-    void writeSeen(members, seen, clock.monotonicMs() + ANSWER_LIFE_MS);
+    void writeSeen(members, seen, clock.monotonicMs() + ANSWER_LIFE_MS).catch((error: unknown) =>
+      tell(members, { kind: 'fault', fault: faultOf(error) }),
+    );
   }
 
   async function ask({ bucket, key }: LookRequest): Promise<Observation | { readonly fault: Fault }> {
@@ -117,9 +125,8 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
       case 'tie':
         return tell(members, { kind: 'tie', clock: plan.clock });
       case 'expired':
-        return tell(members, answer);
       case 'fault':
-        return tell(members, { kind: 'fault', fault: answer.fault, from: 'index' });
+        return tell(members, answer);
     }
   }
 

@@ -177,7 +177,10 @@ export interface QueueReceiver {
   start(handlers: {
     readonly admit: (signal: AbortSignal) => Promise<void>;
     readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
+    /** A receive failed; its poller waits before the next one. */
     readonly failed: (fault: FaultError) => void;
+    /** A receive was answered, with messages or without. */
+    readonly polled?: () => void;
   }): void;
   /** No new receive begins; running ones may end for `graceMs`, then they are aborted. Resolves when none runs. */
   stop(graceMs: number): Promise<void>;
@@ -276,7 +279,11 @@ export interface Telemetry {
   bucketParked(bucket: string, code: FaultCode, reason: string): void;
   bucketResumed(bucket: string): void;
   /** Receiving is held back, by reason, or not. */
-  receiving(state: 'on' | 'held-full' | 'in-flight-cap' | 'paused' | 'no-bucket' | 'slow'): void;
+  receiving(state: 'on' | 'held-full' | 'in-flight-cap' | 'paused' | 'no-bucket'): void;
+  /** How many workers would drain the backlog in time. */
+  workersWanted(workers: number): void;
+  /** Whether this process can do the role now. */
+  ready(role: 'ingest' | 'reindex' | 'http', isReady: boolean): void;
   requestFailed(operation: string, code: FaultCode, reason: string): void;
   bucketConnected(bucket: string, by: string): void;
   unconnected(bucket: string, count: number): void;

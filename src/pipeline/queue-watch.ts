@@ -1,6 +1,7 @@
 /** Watches the queues: depths for metrics and back-pressure, the redrive policy for settlement. */
 import type { Clock, QueueAttributes, QueueClient, Telemetry } from './ports.ts';
 import { faultOf } from '../domain/fault.ts';
+import { repeat } from './repeat.ts';
 import type { Fault } from '../domain/fault.ts';
 
 /** SQS updates its approximate numbers about this often. */
@@ -13,6 +14,8 @@ export interface QueueWatch {
   start(signal: AbortSignal): Promise<void>;
   /** Messages in flight over all bucket queues, as last read. */
   readonly inFlight: number;
+  /** Messages waiting in all bucket queues, as last read. */
+  readonly visible: number;
   maxReceiveCount(queueUrl: string): number;
   readonly deadLetterQueueUrl: string | undefined;
   /** Why the bucket queues could not be read at the last try. */
@@ -43,8 +46,9 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   }
 
   async function readAll(signal: AbortSignal): Promise<void> {
-    lastFault = undefined;
-    for (const url of bucketQueueUrls) await read(url, signal);
+    let fault: Fault | undefined;
+    for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
+    lastFault = fault;
     tell('bucket', bucketQueueUrls);
     for (const [queue, url] of [
       ['work', workQueueUrl],
@@ -56,14 +60,15 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     }
   }
 
-  async function read(queueUrl: string, signal: AbortSignal): Promise<void> {
+  async function read(queueUrl: string, signal: AbortSignal): Promise<Fault | undefined> {
     try {
       attributes.set(queueUrl, await queues.attributes(queueUrl, signal));
+      return undefined;
     } catch (error) {
       signal.throwIfAborted();
       const fault = faultOf(error);
-      if (bucketQueueUrls.includes(queueUrl)) lastFault = fault;
       telemetry.requestFailed('read queue attributes', fault.code, fault.reason);
+      return fault;
     }
   }
 
@@ -76,17 +81,13 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   return {
     async start(signal) {
       await readAll(signal);
-      void (async () => {
-        for (;;) {
-          await clock.sleep(INTERVAL_MS, signal);
-          await readAll(signal);
-        }
-      })().catch((error: unknown) => {
-        if (!signal.aborted) telemetry.warn('the queue watch ended', { error: faultOf(error).reason });
-      });
+      repeat({ clock, telemetry }, { name: 'watch the queues', intervalMs: INTERVAL_MS, signal }, readAll);
     },
     get inFlight() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.inFlight ?? 0), 0);
+    },
+    get visible() {
+      return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.visible ?? 0), 0);
     },
     maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
     get deadLetterQueueUrl() {

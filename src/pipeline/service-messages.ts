@@ -6,38 +6,41 @@ import type { Outcome } from '../domain/outcome.ts';
 import { printable } from '../domain/printable.ts';
 import { faultOf } from '../domain/fault.ts';
 import type { GapReports } from './gap-records.ts';
+import type { InHand } from './in-hand.ts';
 import type { Clock, StateStore, Telemetry, TopicClient } from './ports.ts';
 import { listAllRecords } from './state-records.ts';
+import type { WaitOut } from './wait-out.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 
-export type FinishServiceMessage = (message: ServiceMessage) => Promise<Outcome>;
+/** Takes a message about the wiring to its one outcome. Rejects only with the stop's reason. */
+export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
 
 interface ServiceDependencies {
   readonly state: StateStore;
   readonly topics: TopicClient;
   readonly gaps: GapReports;
+  readonly waitOut: WaitOut;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
 /** Creates the step. No URL of a message is ever fetched: a subscription is confirmed through the SNS API, and only of a topic that a connected bucket names. */
-export function createFinishServiceMessage({ state, topics, gaps, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
-  return async function finishServiceMessage(message) {
+export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
+  return async function finishServiceMessage(message, hand) {
     telemetry.serviceMessage(message.kind);
-    try {
-      switch (message.kind) {
-        case 'test-event':
-          return { kind: 'ignored', reason: 'no-effect' };
-        case 'subscription-confirmation':
-          return await confirm(message.topicArn, message.token);
-        case 'unsubscribe-confirmation':
-          return await unsubscribed(message.topicArn);
-      }
-    } catch (error) {
-      return { kind: 'deferred', fault: faultOf(error) };
+    for (;;) {
+      const outcome = await finish(message, hand).catch((error: unknown) => waitOut(faultOf(error), hand));
+      if (outcome !== undefined) return outcome;
     }
   };
+
+  async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
+    if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
+    hand.turnSlow();
+    if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
+    return unsubscribed(message.topicArn);
+  }
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {
     if ((await bucketsOf(topicArn)).length === 0) {

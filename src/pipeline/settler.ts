@@ -1,6 +1,7 @@
 /**
  * Settling messages: the one place that keeps visibility, deletes, defers and gives back. Requests are batched across
- * pollers; every message in hand is extended until it is settled.
+ * pollers; every message in hand is extended until it is settled, and never after: an extension that has not left yet is
+ * dropped, one that is on its way is waited for.
  *
  *   hold ──► in hand (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► out of hand
  */
@@ -17,16 +18,19 @@ const CONCURRENCY = 16;
 /** After these the message comes back by itself and is settled again, which is harmless: 0.2 + 0.4 + 0.8 + 1.6 s of trying. */
 const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
+/** How often it is looked for what must be extended; also when an extension that failed is tried again. */
 const EXTEND_EVERY_MS = 1_000;
 
 export interface Settler {
   /** Takes a message in hand: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
-  /** Deletes it: only after its effect is durable. */
+  /** Deletes it: only after its effect is durable. Resolves when SQS has done so, or when it was tried often enough. */
   remove(message: QueueMessage): Promise<void>;
-  /** Hides it for so long (0: visible at once). */
+  /** Hides it for so long (0: visible at once). Resolves as remove() does. */
   hide(message: QueueMessage, delayS: number): Promise<void>;
   readonly inHand: number;
+  /** Messages deleted since the start. */
+  readonly removedTotal: number;
   /** Gives everything in hand back at once; for the end of a stop. */
   giveBackAll(): Promise<void>;
   /** No more extensions. */
@@ -45,12 +49,20 @@ interface Entry {
   readonly receiptHandle: string;
   /** Undefined: delete. */
   readonly timeoutS?: number;
-  readonly done: () => void;
+  readonly attemptsMax: number;
+  /** Whether it is still worth sending. */
+  readonly isWanted: () => boolean;
+  /** Called once, with whether there is nothing left to try. */
+  readonly done: (isDone: boolean) => void;
 }
+
+type Request = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
 
 interface Held {
   readonly message: QueueMessage;
   extendAtMs: number;
+  /** The extension on its way. */
+  extending: Promise<void>;
 }
 
 /** Creates the settler. What it holds is bounded by its callers (the held set and the pollers' batches). */
@@ -58,20 +70,25 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
   const waiting = new Map<string, Entry[]>();
+  const closed = new AbortController();
+  let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
-  const extendTimer = setInterval(extendDue, EXTEND_EVERY_MS);
-  extendTimer.unref();
+  let isExtending = false;
 
-  function settle(message: QueueMessage, timeoutS?: number): Promise<void> {
+  async function settle(message: QueueMessage, timeoutS?: number): Promise<void> {
+    const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
-    return enqueue(message, timeoutS);
+    // SQS may otherwise take the extension for the later word
+    await held?.extending;
+    await enqueue(message, { attemptsMax: ATTEMPTS_MAX, isWanted: () => true, ...(timeoutS !== undefined && { timeoutS }) });
   }
 
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, timeoutS?: number): Promise<void> {
+  /** Resolves with whether there is nothing left to try. */
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, request: Request): Promise<boolean> {
     return new Promise((resolve) => {
-      const lane = `${timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
+      const lane = `${request.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
       const entries = waiting.get(lane) ?? [];
-      entries.push({ queueUrl, receiptHandle, done: resolve, ...(timeoutS !== undefined && { timeoutS }) });
+      entries.push({ queueUrl, receiptHandle, ...request, done: resolve });
       waiting.set(lane, entries);
       if (entries.length >= BATCH_MAX) flush(lane);
       else if (entries.length === 1) setTimeout(() => flush(lane), LINGER_MS);
@@ -81,28 +98,30 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   function flush(lane: string): void {
     const entries = waiting.get(lane) ?? [];
     waiting.delete(lane);
-    for (let start = 0; start < entries.length; start += BATCH_MAX) {
-      const batch = entries.slice(start, start + BATCH_MAX);
-      void requests.add(() => sendAll(batch));
-    }
+    if (entries.length > 0) void requests.add(() => sendAll(entries));
   }
 
   /** Tries until every entry is done or cannot be helped; then the message returns by itself. */
   async function sendAll(batch: readonly Entry[]): Promise<void> {
     let left = batch;
     for (let attempt = 1; left.length > 0; attempt += 1) {
-      const failed = await send(left);
-      for (const entry of left) if (!failed.includes(entry)) entry.done();
-      left = failed;
-      if (left.length === 0) return;
-      if (attempt === ATTEMPTS_MAX) break;
-      await clock.sleep(RETRY_MIN_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
+      left = await attemptOnce(left, attempt);
+      if (left.length > 0) await clock.sleep(RETRY_MIN_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
     }
-    for (const entry of left) entry.done();
   }
 
+  /** Answers what is done or given up; resolves with what is to be tried again. */
+  async function attemptOnce(batch: readonly Entry[], attempt: number): Promise<readonly Entry[]> {
+    const failed = await send(batch.filter((entry) => entry.isWanted()));
+    const again = failed.filter((entry) => attempt < entry.attemptsMax);
+    for (const entry of batch) if (!again.includes(entry)) entry.done(!failed.includes(entry));
+    return again;
+  }
+
+  /** Resolves with the entries that failed and may be tried again. */
   async function send(batch: readonly Entry[]): Promise<readonly Entry[]> {
-    const queueUrl = batch[0]?.queueUrl ?? '';
+    const queueUrl = batch[0]?.queueUrl;
+    if (queueUrl === undefined) return [];
     try {
       const failures = await request(queueUrl, batch);
       return batch.filter((entry) => failures.some((failure) => failure.receiptHandle === entry.receiptHandle && canRetry(failure)));
@@ -129,20 +148,39 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     return false;
   }
 
-  function extendDue(): void {
-    const nowMs = clock.monotonicMs();
-    for (const held of inHand.values()) {
-      if (held.extendAtMs > nowMs) continue;
-      held.extendAtMs = nowMs + extendAfterMs;
-      void enqueue(held.message, visibilityS);
+  /** Runs while something is in hand. */
+  async function keepExtending(): Promise<void> {
+    if (isExtending) return;
+    isExtending = true;
+    while (inHand.size > 0 && !closed.signal.aborted) {
+      await clock.sleep(EXTEND_EVERY_MS, closed.signal).catch(() => undefined);
+      for (const held of inHand.values()) if (held.extendAtMs <= clock.monotonicMs()) held.extending = extend(held);
     }
+    isExtending = false;
+  }
+
+  async function extend(held: Held): Promise<void> {
+    const { message } = held;
+    held.extendAtMs = clock.monotonicMs() + extendAfterMs;
+    const isWanted = (): boolean => inHand.get(message.receiptHandle) === held;
+    const isDone = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
+    // at the next look, and so again until it is done or settled
+    if (!isDone) held.extendAtMs = clock.monotonicMs();
   }
 
   return {
     hold(message) {
-      inHand.set(message.receiptHandle, { message, extendAtMs: message.receivedAtMonotonicMs + extendAfterMs });
+      const extendAtMs = message.receivedAtMonotonicMs + extendAfterMs;
+      inHand.set(message.receiptHandle, { message, extendAtMs, extending: Promise.resolve() });
+      void keepExtending();
     },
-    remove: (message) => settle(message),
+    async remove(message) {
+      await settle(message);
+      removedTotal += 1;
+    },
+    get removedTotal() {
+      return removedTotal;
+    },
     hide: (message, delayS) => settle(message, delayS),
     get inHand() {
       return inHand.size;
@@ -151,7 +189,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
       await Promise.all([...inHand.values()].map(({ message }) => settle(message, 0)));
     },
     close() {
-      clearInterval(extendTimer);
+      closed.abort(new Error('the settler is closed'));
     },
   };
 }

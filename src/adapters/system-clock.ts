@@ -1,0 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../pipeline/ports.ts';
+
+/** The clock of this machine. A sleep that is aborted rejects with the signal's reason. */
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  async sleep(delayMs, signal) {
+    try {
+      await delay(delayMs, undefined, signal === undefined ? {} : { signal });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    }
+  },
+};

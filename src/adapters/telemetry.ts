@@ -1,0 +1,179 @@
+/** Telemetry: decides for each fact which log line and which metrics tell it. Nothing else logs or counts. */
+import { pino, type DestinationStream, type Logger } from 'pino';
+import { faults, type FaultCode } from '../domain/fault.ts';
+import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
+
+export interface TelemetryOptions {
+  readonly level: string;
+  readonly clock: Clock;
+  /** Where log lines go. Default: standard output. */
+  readonly destination?: DestinationStream;
+}
+
+export interface TelemetryAdapter {
+  readonly telemetry: Telemetry;
+  /** The Prometheus text of all series. */
+  metricsText(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** The same failure is logged at most this often; it is counted each time. */
+const SAME_FAILURE_MS = 60_000;
+const UNKNOWN_EVENT_MS = 3_600_000;
+/** Names of failures and events are remembered up to this many; anybody can make up event names. */
+const REMEMBERED_MAX = 1_000;
+/** How long the oldest message of a batch stands for the age of the queue. */
+const OLDEST_AGE_MS = 15_000;
+
+/** Creates the adapter. Log lines are JSON with constant messages; keys and ids are fields, never labels. */
+export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
+  const log = pino(
+    { level, base: null, formatters: { level: (label) => ({ level: label }) }, timestamp: pino.stdTimeFunctions.isoTime },
+    destination ?? pino.destination(1),
+  );
+  const metrics = createMetrics();
+  const once = createOnce(clock);
+  return {
+    telemetry: { ...dataFacts({ log, metrics, clock, once }), ...operatingFacts({ log, metrics, once }) },
+    metricsText: () => metrics.registry.metrics(),
+    contentType: metrics.registry.contentType,
+  };
+}
+
+interface Tools {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly once: (name: string, intervalMs: number) => boolean;
+}
+
+type DataFacts = Pick<
+  Telemetry,
+  | 'recordEnded'
+  | 'eventLag'
+  | 'unknownEvent'
+  | 'messageSettled'
+  | 'serviceMessage'
+  | 'deadLettered'
+  | 'bulkSent'
+  | 'bulkAnswered'
+  | 'bulkQueue'
+  | 'headSent'
+  | 'heads'
+  | 'held'
+  | 'oldestMessageAge'
+  | 'unconnected'
+  | 'gapSeen'
+>;
+
+function dataFacts({ log, metrics, clock, once }: Tools & { readonly clock: Clock }): DataFacts {
+  let oldest = { ageMs: 0, atMs: -Infinity };
+  return {
+    recordEnded({ dialect, outcome, eventName, fault }) {
+      metrics.count('tally_records_total', { dialect, outcome });
+      if (fault !== undefined) log.debug({ dialect, outcome, eventName, fault }, 'record not indexed');
+    },
+    eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
+    unknownEvent(eventName) {
+      metrics.count('tally_unknown_events_total');
+      if (once(`event ${eventName}`, UNKNOWN_EVENT_MS)) log.warn({ eventName }, 'unknown event ignored');
+    },
+    messageSettled: (settlement) => metrics.count('tally_messages_total', { settlement }),
+    serviceMessage(kind) {
+      metrics.count('tally_service_messages_total', { kind });
+      log.info({ kind }, 'service message received');
+    },
+    deadLettered({ code, reason, messageId }) {
+      metrics.count('tally_dead_letters_total', { fault: code });
+      log.error({ code, reason, messageId, advice: faults[code].advice }, 'message dead-lettered');
+    },
+    bulkSent({ actions, sizeBytes, durationMs, result }) {
+      metrics.count('tally_bulk_requests_total', { result });
+      metrics.observe('tally_bulk_duration_seconds', durationMs / 1_000);
+      metrics.observe('tally_bulk_size_bytes', sizeBytes);
+      log.debug({ actions, sizeBytes, durationMs, result }, 'bulk request answered');
+    },
+    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', { answer }, count),
+    bulkQueue({ actionsQueued, requestsInFlight }) {
+      metrics.set('tally_bulk_queued_actions', actionsQueued);
+      metrics.set('tally_bulk_in_flight_requests', requestsInFlight);
+    },
+    headSent({ durationMs, result }) {
+      metrics.count('tally_head_requests_total', { result });
+      metrics.observe('tally_head_duration_seconds', durationMs / 1_000);
+    },
+    heads({ queued, inFlight }) {
+      metrics.set('tally_head_queued_requests', queued);
+      metrics.set('tally_head_in_flight_requests', inFlight);
+    },
+    held: (messages) => metrics.set('tally_held_messages', messages),
+    oldestMessageAge(ageMs) {
+      const nowMs = clock.monotonicMs();
+      if (ageMs < oldest.ageMs && nowMs - oldest.atMs < OLDEST_AGE_MS) return;
+      oldest = { ageMs, atMs: nowMs };
+      metrics.set('tally_queue_oldest_message_age_seconds', Math.max(0, ageMs) / 1_000);
+    },
+    unconnected(bucket, count) {
+      metrics.count('tally_unconnected_records_total', {}, count);
+      if (once(`unconnected ${bucket}`, SAME_FAILURE_MS)) log.warn({ bucket }, 'events of a bucket that is not connected');
+    },
+    gapSeen(bucket, kind, reason) {
+      if (once(`gap ${bucket} ${kind}`, SAME_FAILURE_MS)) log.warn({ bucket, kind, reason }, 'gap open: re-index the bucket to close it');
+    },
+  };
+}
+
+type OperatingFacts = Omit<Telemetry, keyof DataFacts>;
+
+function operatingFacts({ log, metrics, once }: Tools): OperatingFacts {
+  const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: faults[code].advice });
+  return {
+    queueDepth(queue, { visible, inFlight, delayed }) {
+      metrics.set('tally_queue_messages', visible, { queue, state: 'visible' });
+      metrics.set('tally_queue_messages', inFlight, { queue, state: 'in-flight' });
+      metrics.set('tally_queue_messages', delayed, { queue, state: 'delayed' });
+    },
+    gapsOpen(open) {
+      metrics.clear('tally_gaps_open');
+      for (const { bucket, kind, count } of open) metrics.set('tally_gaps_open', count, { bucket, kind });
+    },
+    jobs(states) {
+      for (const [state, count] of Object.entries(states)) metrics.set('tally_jobs', count, { state });
+    },
+    paused(code, reason) {
+      metrics.set('tally_paused', 1, { fault: code });
+      log.error(describe(code, reason), 'receiving paused');
+    },
+    resumed(code, pausedMs) {
+      metrics.set('tally_paused', 0, { fault: code });
+      log.info({ code, pausedMs: Math.round(pausedMs) }, 'receiving resumed');
+    },
+    bucketParked: (bucket, code, reason) => log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait'),
+    bucketResumed: (bucket) => log.info({ bucket }, 'bucket resumed'),
+    receiving(state) {
+      for (const each of receivingStates) metrics.set('tally_receiving', each === state ? 1 : 0, { state: each });
+      log.info({ state }, 'receiving changed');
+    },
+    requestFailed(operation, code, reason) {
+      if (once(`${operation} ${code} ${reason}`, SAME_FAILURE_MS)) log.error({ operation, ...describe(code, reason) }, 'request failed');
+    },
+    bucketConnected: (bucket, by) => log.info({ bucket, by }, 'bucket connected'),
+    workersWanted: (workers) => metrics.set('tally_workers_wanted', workers),
+    ready: (role, isReady) => metrics.set('tally_ready', isReady ? 1 : 0, { role }),
+    info: (message, fields = {}) => log.info(fields, message),
+    warn: (message, fields = {}) => log.warn(fields, message),
+  };
+}
+
+/** Whether a name was not said within the interval; remembers a bounded number of names. */
+function createOnce(clock: Clock): (name: string, intervalMs: number) => boolean {
+  const said = new Map<string, number>();
+  return (name, intervalMs) => {
+    const nowMs = clock.monotonicMs();
+    const lastMs = said.get(name);
+    if (lastMs !== undefined && nowMs - lastMs < intervalMs) return false;
+    if (said.size >= REMEMBERED_MAX) said.clear();
+    said.set(name, nowMs);
+    return true;
+  };
+}

@@ -1,0 +1,300 @@
+/**
+ * The composition root of `tally serve`: every part is built once and joined by hand. Parts start in the order they are
+ * needed and stop in reverse:
+ *
+ *   serve lock → embedded AWS → health listener → store prepared → watches → control plane → ingest
+ */
+import packageJson from '../package.json' with { type: 'json' };
+import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded-server.ts';
+import { createSqsReceiver } from './adapters/sqs-receiver.ts';
+import { acquireServeLock } from './adapters/sqlite-serve-lock.ts';
+import { systemClock } from './adapters/system-clock.ts';
+import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
+import type { AwsEnvironment, Settings } from './config.ts';
+import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
+import { createControlPlane } from './http/control-plane.ts';
+import { createHealthListener } from './http/health-listener.ts';
+import { bucketRecordSchema } from './domain/bucket.ts';
+import { faultOf, faults, type Fault } from './domain/fault.ts';
+import { createCatchUp } from './pipeline/embedded-catch-up.ts';
+import { createFaultGate, type FaultGate, type Probe } from './pipeline/fault-gate.ts';
+import { createIngestRole, type IngestParts, type IngestRole } from './pipeline/ingest-role.ts';
+import type { Telemetry } from './pipeline/ports.ts';
+import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from './pipeline/readiness.ts';
+import { repeat } from './pipeline/repeat.ts';
+import { listAllRecords } from './pipeline/state-records.ts';
+import { watchState } from './pipeline/state-watch.ts';
+import { createWorkerDemand } from './pipeline/worker-demand.ts';
+
+const version = packageJson.version;
+const EMBEDDED_BUCKET = 'demo';
+/** How often an idle process looks whether its index still answers. */
+const INDEX_WATCH_MS = 5_000;
+/** Readiness and the workers wanted as metrics: as often as the queue depths change. */
+const READINESS_MS = 15_000;
+/** What is kept of the shutdown time for closing after the messages in hand had theirs. */
+const CLOSING_MS = 1_500;
+
+/** A reason not to start that the operator must correct: told in one line, exit code 78 (EX_CONFIG). */
+export class StartError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StartError';
+  }
+}
+
+export interface App {
+  /** Resolves when every part runs. Rejects with {@link StartError} or a fault; what had started is stopped then. */
+  start(): Promise<void>;
+  /** Stops in reverse order within TALLY_SHUTDOWN_TIMEOUT_MS. */
+  stop(): Promise<void>;
+}
+
+/** Builds a serving process. `print` shows people where things are (the embedded mode only). */
+export function createApp(settings: Settings, environment: AwsEnvironment, print: (text: string) => void): App {
+  const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
+  const stops: (() => Promise<void>)[] = [];
+
+  async function stop(): Promise<void> {
+    for (const stopPart of stops.splice(0).reverse()) await stopPart();
+  }
+
+  return {
+    async start() {
+      try {
+        takeServeLock(settings, stops);
+        const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
+        if (embedded !== undefined) stops.push(() => embedded.stop());
+        const serving = createServing({ settings, environment, telemetryAdapter, embedded });
+        await serving.start(stops);
+        if (embedded !== undefined) print(welcome(settings, embedded));
+      } catch (error) {
+        await stop();
+        throw error;
+      }
+    },
+    stop,
+  };
+}
+
+/** Two serving processes on one SQLite file would index twice and delete each other's provisional work. */
+function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void {
+  const path = sqlitePath(settings);
+  if (path === undefined) return;
+  const lock = acquireServeLock(path);
+  if (lock === 'held') {
+    throw new StartError(
+      `TALLY_INDEX_URL: ${path} is served by another tally process: stop it, or use another file (commands like tally search can share it)`,
+    );
+  }
+  stops.push(async () => lock.release());
+}
+
+async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment, log: Telemetry): Promise<Embedded> {
+  try {
+    return await startEmbedded({
+      ...settings.TALLY_EMBEDDED_ADDRESS,
+      dataDir: settings.TALLY_EMBEDDED_DATA,
+      region: environment.region,
+      bucket: EMBEDDED_BUCKET,
+      clock: systemClock,
+      log,
+    });
+  } catch (error) {
+    if (error instanceof EmbeddedStartError) throw new StartError(error.message);
+    throw error;
+  }
+}
+
+interface ServingParts {
+  readonly settings: Settings;
+  readonly environment: AwsEnvironment;
+  readonly telemetryAdapter: TelemetryAdapter;
+  readonly embedded: Embedded | undefined;
+}
+
+/** The process's own parts, once the serve lock and the embedded AWS are there. */
+function createServing({ settings, environment, telemetryAdapter, embedded }: ServingParts): {
+  start(stops: (() => Promise<void>)[]): Promise<void>;
+} {
+  const { telemetry } = telemetryAdapter;
+  const clock = systemClock;
+  const queues = queuesOf(settings, embedded);
+  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry });
+  const stopping = new AbortController();
+  const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
+  const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
+  const ingests = settings.TALLY_ROLES.includes('ingest');
+  const ingest = ingests ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry }), stopping) : undefined;
+  let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
+  const readiness = createReadiness(settings.TALLY_ROLES, checks({ core, gate, ingest, prepared: () => prepared }));
+  const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
+  const listening = { readiness, metrics: telemetryAdapter, telemetry };
+  const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
+  const controlPlane = createControlPlane({ ...listening, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
+
+  /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
+  async function prepare(): Promise<void> {
+    for (;;) {
+      try {
+        await core.store.setup.prepare(stopping.signal);
+        prepared = 'prepared';
+        return;
+      } catch (error) {
+        stopping.signal.throwIfAborted();
+        prepared = faultOf(error);
+        if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
+          throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
+        telemetry.requestFailed('prepare the store', prepared.code, prepared.reason);
+        await clock.sleep(INDEX_WATCH_MS, stopping.signal);
+      }
+    }
+  }
+
+  async function watchIndex(signal: AbortSignal): Promise<void> {
+    if (!gate.isOpen) return;
+    await probeIndex(signal).catch((error: unknown) => gate.trip('index', faultOf(error), probeIndex));
+  }
+
+  async function tellReadiness(): Promise<void> {
+    const { roles } = readiness.read();
+    for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
+    if (ingest !== undefined) telemetry.workersWanted(demand.update(core.queueWatch.visible, ingest.settledTotal));
+  }
+
+  return {
+    async start(stops) {
+      stops.push(() => core.close());
+      stops.push(async () => stopping.abort(new Error('the process stops')));
+      await health.listen();
+      stops.push(() => health.close());
+      if (settings.TALLY_ROLES.includes('http')) {
+        await controlPlane.listen();
+        stops.push(() => controlPlane.close());
+      }
+      await prepare();
+      if (embedded !== undefined) await connectEmbedded(core, embedded);
+      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
+      watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
+      await core.queueWatch.start(stopping.signal);
+      repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
+      if (ingest === undefined) return;
+      ingest.start();
+      stops.push(() => ingest.stop(AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS))));
+    },
+  };
+}
+
+interface IngestRoleParts {
+  readonly settings: Settings;
+  readonly core: Core;
+  readonly queues: Queues;
+  readonly gate: FaultGate;
+  readonly probeIndex: Probe;
+  readonly telemetry: Telemetry;
+}
+
+function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: IngestRoleParts): IngestParts {
+  const clock = systemClock;
+  const receiver = createSqsReceiver({
+    clientFor: core.aws.sqsReceivingFor,
+    queueUrls: queues.bucket,
+    pollers: settings.TALLY_INGEST_POLLERS,
+    waitS: settings.TALLY_INGEST_WAIT_S,
+    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    clock,
+  });
+  return {
+    ...core,
+    connect: core.connectBucket,
+    receiver,
+    gate,
+    probeIndex,
+    clock,
+    telemetry,
+    topics: createTopics(core),
+    sendDeadLetter: core.deadLetters.send,
+    limits: {
+      bulk: {
+        actionsMax: settings.TALLY_BULK_ACTIONS,
+        bytesMax: settings.TALLY_BULK_BYTES,
+        lingerMs: settings.TALLY_BULK_LINGER_MS,
+        concurrency: settings.TALLY_BULK_CONCURRENCY,
+      },
+      headConcurrency: settings.TALLY_S3_HEAD_CONCURRENCY,
+      heldMax: settings.TALLY_INGEST_HELD_MAX,
+      holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
+      inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
+      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+      autoConnectMax: (settings.TALLY_AUTO_CONNECT ?? settings.TALLY_EMBEDDED) ? settings.TALLY_AUTO_CONNECT_MAX : 0,
+    },
+  };
+}
+
+interface CheckParts {
+  readonly core: Core;
+  readonly gate: FaultGate;
+  readonly ingest: IngestRole | undefined;
+  readonly prepared: () => Fault | 'prepared';
+}
+
+/** What readiness looks at. S3 out of reach stops ingest only: searches and stored records go on. */
+function checks({ core, gate, ingest, prepared }: CheckParts): readonly CheckSource[] {
+  const indexFault = (): Fault | undefined => {
+    const preparing = prepared();
+    return preparing === 'prepared' ? gate.closedBy().get('index') : preparing;
+  };
+  const all: CheckSource[] = [{ name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) }];
+  if (ingest === undefined) return all;
+  return [
+    ...all,
+    { name: 'storage', neededBy: ['ingest'], check: () => checkOfFault(gate.closedBy().get('s3')) },
+    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.receiveFault() ?? core.queueWatch.fault()) },
+    { name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) },
+    {
+      name: 'dead-letter-queue',
+      neededBy: [],
+      check: () => (core.queueWatch.deadLetterQueueUrl === undefined ? NO_DEAD_LETTER_QUEUE : OK),
+    },
+  ];
+}
+
+const NO_BUCKET: ReadinessCheck = {
+  status: 'failed',
+  code: 'no-bucket',
+  detail: 'no bucket is connected, so nothing is received',
+  advice: 'Connect one with `tally bucket add NAME`, or set TALLY_AUTO_CONNECT=true; check TALLY_INDEX_PREFIX if buckets were connected.',
+};
+const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
+  status: 'warning',
+  code: 'queue.no-dead-letter',
+  detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or its target may not be asked',
+  advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 20.',
+};
+
+/** Connects the demo bucket and announces what changed while nobody listened. */
+async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
+  await core.connectBucket.connect({ bucket: EMBEDDED_BUCKET }, 'embedded');
+  const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
+  const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
+  await catchUp(connected.map(({ bucket }) => bucket));
+}
+
+function welcome(settings: Settings, embedded: Embedded): string {
+  const url = `http://${settings.TALLY_HTTP_ADDRESS.host}:${settings.TALLY_HTTP_ADDRESS.port}`;
+  return `
+Tally is running, with SQS, SNS and S3 of its own (data in ${settings.TALLY_EMBEDDED_DATA}).
+
+  S3, SQS, SNS   ${embedded.endpoint}   (path-style, any credentials; bucket ${EMBEDDED_BUCKET} is connected)
+  Control plane  ${url}
+  Health         http://${settings.TALLY_HEALTH_ADDRESS.host}:${settings.TALLY_HEALTH_ADDRESS.port}/readyz
+
+Try it from another terminal in this folder:
+
+  curl -T README.md ${embedded.endpoint}/${EMBEDDED_BUCKET}/docs/README.md
+  curl '${url}/v1/objects?q=readme'
+  curl -X DELETE ${embedded.endpoint}/${EMBEDDED_BUCKET}/docs/README.md
+
+Stop it with Ctrl-C.
+`;
+}

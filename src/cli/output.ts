@@ -1,0 +1,56 @@
+/** How commands print: tables and fields for people, JSON for programs. Nothing from outside reaches a terminal unescaped. */
+import { printable } from '../domain/printable.ts';
+
+/** What JSON.stringify leaves as it is although a terminal would act on it. Only strings can hold these, so escaping them keeps the JSON the same. */
+const TERMINAL_CONTROLS = /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
+
+/** JSON with every control and bidi character escaped; over several lines unless `compact`. */
+export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'): string {
+  const text = JSON.stringify(value, undefined, layout === 'pretty' ? 2 : 0);
+  return text.replaceAll(TERMINAL_CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export type Cell = string | number | undefined;
+
+/** A table with its columns aligned; an absent cell is `-`. The last column is as wide as it needs. */
+export function tableText(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const lines = [headings, ...rows.map((row) => row.map(cellText))];
+  const widths = headings.map((_, column) => lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - widthOf(cell)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** One `name  value` line for each field that has a value. */
+export function fieldsText(fields: Readonly<Record<string, Cell>>): string {
+  const known = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const width = known.reduce((widest, [name]) => Math.max(widest, name.length), 0);
+  return known.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}`).join('\n');
+}
+
+/** A time for people: ISO 8601 in UTC. */
+export function timeText(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}
+
+/** Text of several lines, each made harmless. */
+export function linesText(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => printable(line))
+    .join('\n');
+}
+
+function cellText(cell: Cell): string {
+  return cell === undefined ? '-' : printable(String(cell));
+}
+
+/** In code points: wide characters are rare in keys, and a table a little out of line does no harm. */
+function widthOf(text: string): number {
+  return Array.from(text).length;
+}

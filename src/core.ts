@@ -1,0 +1,154 @@
+/** The parts that a serving process and the command line share, built once and joined by hand. */
+import { join } from 'node:path';
+import type { AwsClients } from './adapters/aws-clients.ts';
+import { createAwsClients } from './adapters/aws-clients.ts';
+import type { Embedded } from './adapters/embedded-server.ts';
+import { createOpenSearchStore } from './adapters/opensearch-store.ts';
+import { createS3Storage } from './adapters/s3-storage.ts';
+import { createSnsTopics } from './adapters/sns-topics.ts';
+import { createSqliteStore } from './adapters/sqlite-store.ts';
+import { createSqsClient } from './adapters/sqs-client.ts';
+import { systemClock } from './adapters/system-clock.ts';
+import type { AwsEnvironment, Settings } from './config.ts';
+import { createConnectBucket, type ConnectBucket } from './pipeline/connect-bucket.ts';
+import type { Control } from './pipeline/control.ts';
+import { createControl } from './pipeline/create-control.ts';
+import { createDeadLetters } from './pipeline/dead-letters.ts';
+import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
+import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
+import { createQueueWatch, type QueueWatch } from './pipeline/queue-watch.ts';
+
+/** Where AWS's services are for this process. */
+export interface AwsAddresses {
+  readonly region: string;
+  readonly endpoints: AwsEnvironment['endpoints'];
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly forcePathStyle: boolean;
+}
+
+/** The parts that a serving process and the command line share. */
+export interface Core {
+  readonly store: Store;
+  readonly aws: AwsClients;
+  readonly storage: ObjectStorage;
+  readonly queues: QueueClient;
+  readonly queueWatch: QueueWatch;
+  readonly connectBucket: ConnectBucket;
+  readonly gaps: GapReports;
+  readonly deadLetters: ReturnType<typeof createDeadLetters>;
+  readonly control: Control;
+  close(): Promise<void>;
+}
+
+/** The bucket and work queues, from the settings or the embedded server. */
+export interface Queues {
+  readonly bucket: readonly string[];
+  readonly work: string | undefined;
+  readonly deadLetter: string | undefined;
+}
+
+/** Where the index is: the setting, else the embedded file. */
+export function indexUrl(settings: Settings): string {
+  return settings.TALLY_INDEX_URL ?? `sqlite:${join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite')}`;
+}
+
+/** The path of a SQLite index, or undefined for OpenSearch. */
+export function sqlitePath(settings: Settings): string | undefined {
+  const url = indexUrl(settings);
+  return url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
+}
+
+/** AWS's addresses from the SDK's own variables, or those of the embedded server. */
+export function awsAddresses(settings: Settings, environment: AwsEnvironment, embeddedEndpoint: string | undefined): AwsAddresses {
+  if (embeddedEndpoint !== undefined) {
+    return {
+      region: environment.region,
+      endpoints: { sqs: embeddedEndpoint, sns: embeddedEndpoint, s3: embeddedEndpoint },
+      // fauxqs checks no signature, yet the SDK needs something to sign with
+      credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
+      forcePathStyle: true,
+    };
+  }
+  const { region, endpoints } = environment;
+  return { region, endpoints, forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined };
+}
+
+/** The queues of a process that is not embedded. */
+export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
+  if (embedded !== undefined) return { bucket: [embedded.queueUrl], work: embedded.workQueueUrl, deadLetter: embedded.deadLetterQueueUrl };
+  return { bucket: settings.TALLY_QUEUE_URL, work: settings.TALLY_WORK_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
+}
+
+/** Builds the shared parts. Nothing is connected or read before it is used. */
+export function createCore(
+  settings: Settings,
+  addresses: AwsAddresses,
+  { queues: queueUrls, telemetry }: { readonly queues: Queues; readonly telemetry: Telemetry },
+): Core {
+  const clock = systemClock;
+  const store = createStore(settings);
+  const aws = createAwsClients({
+    ...addresses,
+    s3: {
+      forcePathStyle: addresses.forcePathStyle,
+      timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
+      connectionsMax: settings.TALLY_S3_HEAD_CONCURRENCY,
+    },
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
+  });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
+  const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
+  const queueWatch = createQueueWatch({
+    queues,
+    clock,
+    telemetry,
+    bucketQueueUrls: queueUrls.bucket,
+    workQueueUrl: queueUrls.work,
+    deadLetterQueueUrl: queueUrls.deadLetter,
+  });
+  const { state, objects } = store;
+  const gaps = createGapReports({ state, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  const deadLetters = createDeadLetters({
+    queues,
+    state,
+    telemetry,
+    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
+    bucketQueueUrls: queueUrls.bucket,
+  });
+  const control = createControl({ store, storage, clock, connectBucket, deadLetters });
+  return {
+    store,
+    aws,
+    storage,
+    queues,
+    queueWatch,
+    connectBucket,
+    gaps,
+    deadLetters,
+    control,
+    async close() {
+      aws.close();
+      await store.close();
+    },
+  };
+}
+
+/** SNS, for confirming subscriptions. */
+export function createTopics(core: Core): ReturnType<typeof createSnsTopics> {
+  return createSnsTopics({ clientFor: core.aws.snsFor });
+}
+
+function createStore(settings: Settings): Store {
+  const path = sqlitePath(settings);
+  if (path !== undefined) return createSqliteStore({ path });
+  return createOpenSearchStore({
+    urls: indexUrl(settings)
+      .split(',')
+      .map((url) => url.trim()),
+    prefix: settings.TALLY_INDEX_PREFIX,
+    shards: settings.TALLY_INDEX_SHARDS,
+    replicas: settings.TALLY_INDEX_REPLICAS,
+    clock: systemClock,
+  });
+}

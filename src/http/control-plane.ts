@@ -1,0 +1,52 @@
+/** The control plane: parse, authorise, call, answer. Until callers are authenticated it serves this machine only. */
+import type { Control } from '../pipeline/control.ts';
+import type { Telemetry } from '../pipeline/ports.ts';
+import type { Readiness } from '../pipeline/readiness.ts';
+import { requireJsonBody, requireLocalCaller } from './guard.ts';
+import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
+import { openApiOf } from './openapi.ts';
+import { createRoutes, parse, type Route } from './routes.ts';
+import { answerUnknown, createServer, listenerOf, type Address, type Listener } from './server.ts';
+
+interface ControlPlaneParts {
+  readonly address: Address;
+  readonly control: Control;
+  readonly readiness: Readiness;
+  readonly metrics: MetricsSource;
+  readonly telemetry: Telemetry;
+  readonly version: string;
+}
+
+/** A verb ends in this time: searches take milliseconds, browsing a thousand dead letters some seconds. */
+const VERB_TIMEOUT_MS = 30_000;
+
+/** Creates the listener of the control plane. */
+export function createControlPlane({ address, control, readiness, metrics, telemetry, version }: ControlPlaneParts): Listener {
+  const app = createServer(telemetry);
+  const closing = new AbortController();
+  const routes = createRoutes(control);
+  const openApi = openApiOf(routes, version);
+
+  app.addHook('onRequest', async (request) => {
+    requireLocalCaller(request);
+    requireJsonBody(request);
+  });
+  app.addHook('preClose', async () => closing.abort(new Error('the control plane closes')));
+  addHealthRoutes(app, { readiness, metrics });
+  app.get('/config.json', (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }));
+  app.get('/openapi.json', (_request, reply) => reply.send(openApi));
+  for (const route of routes) app.route({ method: route.method, url: route.path, handler: handlerOf(route) });
+  answerUnknown(app, [...routes, ...[...healthPaths, '/config.json', '/openapi.json'].map((path) => ({ method: 'GET', path }))]);
+
+  function handlerOf(route: Route): Parameters<typeof app.route>[0]['handler'] {
+    return async (request, reply) => {
+      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(VERB_TIMEOUT_MS)]);
+      // checked for each route: a mistyped parameter must not be taken for no parameter
+      parse(route.query, request.query);
+      const answer = await route.run({ params: request.params, query: request.query, body: request.body }, signal);
+      return reply.code(route.status).send(route.status === 204 ? undefined : answer);
+    };
+  }
+
+  return listenerOf(app, address);
+}

@@ -1,0 +1,819 @@
+/** The contract of ports.ts that both stores must pass: one behaviour, whatever is behind it. */
+import { randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { ObjectDocument } from '../../src/domain/document.ts';
+import { faultOf } from '../../src/domain/fault.ts';
+import { queryWordsOf } from '../../src/domain/words.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, StateKind, Store } from '../../src/pipeline/ports.ts';
+
+/** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
+export interface OpenStore {
+  readonly store: Store;
+  /** Makes every acknowledged write visible to searches. */
+  readonly refresh?: () => Promise<void>;
+  /** Closes the store and removes what it left behind. */
+  dispose(): Promise<void>;
+}
+
+const awkwardKeys = [
+  '..',
+  '../x',
+  './a',
+  '\u0001',
+  'a b',
+  'a+b',
+  '100%',
+  'a%20b',
+  'a//b',
+  '/leading',
+  'trailing/',
+  '\u00fcn\u00ef',
+  'u\u0308ni\u0308',
+  '\u{1f600}',
+  '\ufffd',
+  '\uffff',
+  '\u{10ffff}',
+  'quote"quote\'',
+  'back\\slash',
+  'new\nline\r\n\ttab',
+  '_id',
+  '*',
+  '?',
+  'k:a',
+  '__proto__',
+  '\u0130\u00df\u03a3',
+  'x'.repeat(1024),
+  `${'x'.repeat(1023)}y`,
+  // 512 bytes is OpenSearch's largest id: keys on both sides of it
+  'e'.repeat(510),
+  'e'.repeat(511),
+  '\u00e9'.repeat(512),
+];
+
+const run = randomBytes(4).toString('hex');
+let made = 0;
+
+/** A name that nothing else in this run has. */
+function unique(name: string): string {
+  made += 1;
+  return `${name}-${run}-${made}`;
+}
+
+function live(bucket: string, key: string, clock = 1_000, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  const name = key.slice(key.lastIndexOf('/', key.length - 2) + 1);
+  return { bucket, key, name, clock, deleted: false, settled: true, source: 'native', indexed_at: '2026-01-02T03:04:05.678Z', ...more };
+}
+
+function tombstone(bucket: string, key: string, clock = 1_000): ObjectDocument {
+  return {
+    bucket,
+    key,
+    clock,
+    deleted: true,
+    deleted_at: '2026-01-02T03:04:05.000Z',
+    settled: true,
+    source: 'check',
+    indexed_at: '2026-01-02T03:04:05.678Z',
+  };
+}
+
+const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
+const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
+const kinds = (answers: readonly IndexWriteAnswer[]): string[] => answers.map((answer) => answer.kind);
+const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+const faultCode = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'no fault',
+    (error: unknown) => faultOf(error).code,
+  );
+
+function wordsQuery(q: string): Pick<ObjectQuery, 'words'> {
+  const words = queryWordsOf(q);
+  if (words === null) throw new Error(`no word in ${q}`);
+  return { words };
+}
+
+/** Declares the contract's tests for one store. */
+export function storeContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`${name} keeps the store's contract`, () => {
+    let opened: OpenStore;
+    let store: Store;
+    let beforePrepare: unknown;
+
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      beforePrepare = await faultCode(store.state.get('bucket:any'));
+      await store.setup.prepare();
+    });
+    afterAll(async () => {
+      await opened?.dispose();
+    });
+
+    async function newBucket(bucket = unique('bucket')): Promise<string> {
+      await store.objects.createBucket(bucket);
+      return bucket;
+    }
+
+    async function fill(documents: readonly ObjectDocument[]): Promise<void> {
+      const answers = await store.objects.write(documents.map(accept));
+      expect(new Set(kinds(answers))).toEqual(new Set(['written']));
+    }
+
+    async function stored(bucket: string, key: string): Promise<ObjectDocument | undefined> {
+      return (await store.objects.getMany(bucket, [key]))[0];
+    }
+
+    /** Polls, since a search may be one refresh behind. */
+    async function eventually(check: () => Promise<void>): Promise<void> {
+      await opened.refresh?.();
+      await vi.waitFor(check, { timeout: 10_000, interval: 100 });
+    }
+
+    async function expectFound(query: Omit<ObjectQuery, 'limit'>, keys: readonly string[]): Promise<void> {
+      await eventually(async () => {
+        const found = await store.objects.search({ limit: 1_000, ...query });
+        expect(found.map((document) => document.key)).toEqual(keys);
+      });
+    }
+
+    describe('setup', () => {
+      it('answers index.state-missing before it was ever prepared', () => {
+        expect(beforePrepare).toBe('index.state-missing');
+      });
+
+      it('can be prepared again, and by several at once, without losing anything', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'kept')]);
+        await store.state.put({ id: 'lock:prepare', kind: 'lock', record: { kept: true } }, null);
+        await Promise.all([store.setup.prepare(), store.setup.prepare(), store.setup.prepare()]);
+        expect(await stored(bucket, 'kept')).toEqual(live(bucket, 'kept'));
+        expect((await store.state.get('lock:prepare'))?.record).toEqual({ kept: true });
+      });
+
+      it('says of itself what it is, and probes without a fault', async () => {
+        expect(['opensearch', 'sqlite']).toContain(store.product);
+        await store.objects.probe();
+      });
+
+      it('rejects with the reason of a signal that was aborted before', async () => {
+        const reason = new Error('stopping');
+        const signal = AbortSignal.abort(reason);
+        const bucket = await newBucket();
+        await expect(store.objects.write([accept(live(bucket, 'a'))], signal)).rejects.toBe(reason);
+        await expect(store.objects.getMany(bucket, ['a'], signal)).rejects.toBe(reason);
+        await expect(store.objects.search({ bucket, limit: 1 }, signal)).rejects.toBe(reason);
+        await expect(store.objects.createBucket(bucket, signal)).rejects.toBe(reason);
+        await expect(store.objects.removeBucket(bucket, signal)).rejects.toBe(reason);
+        await expect(store.objects.probe(signal)).rejects.toBe(reason);
+        await expect(store.setup.prepare(signal)).rejects.toBe(reason);
+        await expect(store.state.get('bucket:a', signal)).rejects.toBe(reason);
+        await expect(store.state.put({ id: 'bucket:a', kind: 'bucket', record: {} }, null, signal)).rejects.toBe(reason);
+        await expect(store.state.remove('bucket:a', 'v', signal)).rejects.toBe(reason);
+        await expect(store.state.list('bucket', { limit: 1 }, signal)).rejects.toBe(reason);
+        await expect(store.state.count('bucket', signal)).rejects.toBe(reason);
+        expect(await stored(bucket, 'a')).toBeUndefined();
+        expect(await store.state.get('bucket:a')).toBeUndefined();
+      });
+    });
+
+    describe('writes', () => {
+      const rows = [
+        { given: 'a higher clock', clock: 1_001, equalClock: 'accept', answer: 'written' },
+        { given: 'a higher clock', clock: 1_001, equalClock: 'refuse', answer: 'written' },
+        { given: 'the same clock', clock: 1_000, equalClock: 'accept', answer: 'written' },
+        { given: 'the same clock', clock: 1_000, equalClock: 'refuse', answer: 'equal' },
+        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'stale' },
+        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'stale' },
+      ] as const;
+
+      it.each(rows)('answers $answer to $given with equalClock $equalClock', async ({ clock, equalClock, answer }) => {
+        const bucket = await newBucket();
+        const before = live(bucket, 'k', 1_000, { etag: 'before' });
+        const after = live(bucket, 'k', clock, { etag: 'after' });
+        await fill([before]);
+        expect(await store.objects.write([{ document: after, equalClock }])).toEqual([{ kind: answer }]);
+        expect(await stored(bucket, 'k')).toEqual(answer === 'written' ? after : before);
+      });
+
+      it.each(['accept', 'refuse'] as const)('writes the first document of a key with equalClock %s', async (equalClock) => {
+        const bucket = await newBucket();
+        expect(kinds(await store.objects.write([{ document: live(bucket, 'k'), equalClock }]))).toEqual(['written']);
+      });
+
+      it('holds clocks of microseconds exactly', async () => {
+        const bucket = await newBucket();
+        const clock = 1_790_000_000_123_457;
+        await fill([live(bucket, 'k', clock)]);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['stale']);
+        expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock))]))).toEqual(['equal']);
+        expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock + 1))]))).toEqual(['written']);
+        expect((await stored(bucket, 'k'))?.clock).toBe(clock + 1);
+      });
+
+      it('applies several writes of one key in one request in their order', async () => {
+        const bucket = await newBucket();
+        const answers = await store.objects.write([
+          accept(live(bucket, 'k', 5, { etag: 'first' })),
+          accept(live(bucket, 'other', 1)),
+          refuse(live(bucket, 'k', 5, { etag: 'second' })),
+          accept(live(bucket, 'k', 4, { etag: 'third' })),
+          accept(live(bucket, 'k', 5, { etag: 'fourth' })),
+          accept(tombstone(bucket, 'k', 6)),
+          accept(live(bucket, 'k', 7, { etag: 'last' })),
+        ]);
+        expect(kinds(answers)).toEqual(['written', 'written', 'equal', 'stale', 'written', 'written', 'written']);
+        expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 7, { etag: 'last' }));
+      });
+
+      it('keeps a tombstone, which refuses an older live document and yields to a newer one', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'k', 10), tombstone(bucket, 'k', 11)]);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['stale']);
+        expect(await stored(bucket, 'k')).toEqual(tombstone(bucket, 'k', 11));
+        await fill([live(bucket, 'k', 12)]);
+        expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 12));
+      });
+
+      it('replaces the whole document: a field that the newer one lacks is gone', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'k', 1, { etag: 'e', size: 3, version_id: 'v' }), live(bucket, 'k', 2)]);
+        expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 2));
+      });
+
+      it('answers the empty request with no answers', async () => {
+        expect(await store.objects.write([])).toEqual([]);
+      });
+
+      it('takes a request of a thousand writes over several buckets, answered in order', async () => {
+        const buckets = [await newBucket(), await newBucket()] as const;
+        const documents = Array.from({ length: 1_000 }, (_, number) =>
+          live(number % 2 === 0 ? buckets[0] : buckets[1], `k${number}`, number + 1),
+        );
+        await fill(documents);
+        const again = await store.objects.write(
+          documents.map((document, at) => ({ document, equalClock: at % 3 === 0 ? 'accept' : 'refuse' })),
+        );
+        expect(kinds(again)).toEqual(documents.map((_, at) => (at % 3 === 0 ? 'written' : 'equal')));
+      });
+    });
+
+    describe('documents', () => {
+      const whole: Omit<ObjectDocument, 'bucket' | 'key'> = {
+        name: 'b.tar.gz',
+        extension: 'gz',
+        size: 5 * 2 ** 40 + 1,
+        etag: 'd41d8cd98f00b204e9800998ecf8427e-12',
+        version_id: '3/L4kqtJlcpXroDTDmJ+rmSpXd3dIbrHY+MTRCxf3vjVBH40Nr8X8gdRQBpUMLUo',
+        last_modified: '2026-01-02T03:04:05.000Z',
+        last_modified_exact: false,
+        storage_class: 'INTELLIGENT_TIERING',
+        content_type: 'text/plain; charset=utf-8',
+        user_metadata: { author: 'J\u00fcrgen', 'cost.center': '42', note: '' },
+        tags: { 'Gr\u00f6\u00dfe': '\u{1f600}', 'project/name': 'a b' },
+        expires_at: '2027-01-01T00:00:00.000Z',
+        deleted: false,
+        clock: 1_790_000_000_000_001,
+        settled: false,
+        source: 'eventbridge',
+        event_name: 'ObjectCreated:Put',
+        event_time: '2026-01-02T03:04:05.678Z',
+        indexed_at: '2026-01-02T03:04:06.001Z',
+      };
+
+      it('come back with every field as written, by id and by search', async () => {
+        const bucket = await newBucket();
+        const document: ObjectDocument = { ...whole, bucket, key: 'a/b.tar.gz' };
+        await fill([document]);
+        expect(await stored(bucket, document.key)).toStrictEqual(document);
+        await eventually(async () => {
+          expect(await store.objects.search({ bucket, limit: 10 })).toStrictEqual([document]);
+        });
+      });
+
+      it('come back without the fields that they lacked', async () => {
+        const bucket = await newBucket();
+        const documents = [live(bucket, 'a', 1, { size: 0, etag: '' }), tombstone(bucket, 'b', 2)];
+        await fill(documents);
+        expect(await store.objects.getMany(bucket, ['a', 'b'])).toStrictEqual(documents);
+      });
+
+      it.each(['native', 'eventbridge', 'routed', 'listing', 'check'] as const)('keep the source %s', async (source) => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'k', 1, { source })]);
+        expect((await stored(bucket, 'k'))?.source).toBe(source);
+      });
+
+      it('are kept apart and returned exactly for every awkward key', async () => {
+        const bucket = await newBucket();
+        const documents = awkwardKeys.map((key, at) => live(bucket, key, at + 1, { etag: `e${at}` }));
+        await fill(documents);
+        expect(await store.objects.getMany(bucket, awkwardKeys)).toEqual(documents);
+        await expectFound({ bucket }, [...awkwardKeys].sort(byBytes));
+        for (const [at, key] of awkwardKeys.entries()) {
+          expect(await store.objects.search({ bucket, key, limit: 10 }), JSON.stringify(key)).toEqual([documents[at]]);
+        }
+      });
+
+      it('may grow large', async () => {
+        const bucket = await newBucket();
+        const tags = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`tag-${at}`, 'v'.repeat(256)]));
+        const document = live(bucket, 'k', 1, { tags, user_metadata: { big: 'm'.repeat(2_000) } });
+        await fill([document]);
+        expect(await stored(bucket, 'k')).toEqual(document);
+      });
+    });
+
+    describe('getMany', () => {
+      it('answers in the order asked, tombstones included, undefined where nothing is stored, at once', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'a'), tombstone(bucket, 'b'), live(bucket, 'c')]);
+        expect(await store.objects.getMany(bucket, ['c', 'nothing', 'b', 'a', 'c'])).toEqual([
+          live(bucket, 'c'),
+          undefined,
+          tombstone(bucket, 'b'),
+          live(bucket, 'a'),
+          live(bucket, 'c'),
+        ]);
+        expect(await store.objects.getMany(bucket, [])).toEqual([]);
+      });
+
+      it('answers a thousand keys', async () => {
+        const bucket = await newBucket();
+        const documents = Array.from({ length: 1_000 }, (_, number) => live(bucket, `k${number}`));
+        await fill(documents);
+        expect(
+          await store.objects.getMany(
+            bucket,
+            documents.map(({ key }) => key),
+          ),
+        ).toEqual(documents);
+      });
+
+      it('finds nothing in a bucket that was never created', async () => {
+        expect(await store.objects.getMany(unique('never'), ['a', 'b'])).toEqual([undefined, undefined]);
+      });
+    });
+
+    describe('buckets', () => {
+      it('that were never created answer bucket.index-missing for their own writes only', async () => {
+        const bucket = await newBucket();
+        const never = unique('never');
+        const answers = await store.objects.write([
+          accept(live(bucket, 'a')),
+          accept(live(never, 'x')),
+          refuse(live(never, 'y')),
+          accept(live(bucket, 'b')),
+        ]);
+        expect(answers).toEqual([
+          { kind: 'written' },
+          { kind: 'fault', code: 'bucket.index-missing', reason: expect.stringContaining(never) },
+          { kind: 'fault', code: 'bucket.index-missing', reason: expect.stringContaining(never) },
+          { kind: 'written' },
+        ]);
+        expect(await store.objects.getMany(bucket, ['a', 'b'])).toEqual([live(bucket, 'a'), live(bucket, 'b')]);
+        // and nothing was created by the attempt
+        expect(kinds(await store.objects.write([accept(live(never, 'x'))]))).toEqual(['fault']);
+      });
+
+      it('keep their documents when they are created again, by several at once', async () => {
+        const bucket = unique('bucket');
+        await Promise.all([newBucket(bucket), newBucket(bucket)]);
+        await fill([live(bucket, 'a')]);
+        await newBucket(bucket);
+        expect(await stored(bucket, 'a')).toEqual(live(bucket, 'a'));
+      });
+
+      it('leave nothing behind when they are removed, and start afresh when created again', async () => {
+        const bucket = await newBucket();
+        const neighbour = await newBucket(`${bucket}-2`);
+        await fill([live(bucket, 'words', 9), tombstone(bucket, 'gone', 9), live(neighbour, 'words', 9)]);
+        await store.objects.removeBucket(bucket);
+        expect(await store.objects.getMany(bucket, ['words', 'gone'])).toEqual([undefined, undefined]);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'words', 10))]))).toEqual(['fault']);
+        await expectFound({ bucket }, []);
+        await store.objects.removeBucket(bucket);
+        await newBucket(bucket);
+        await fill([live(bucket, 'fresh', 1), live(bucket, 'gone', 1)]);
+        await expectFound({ bucket }, ['fresh', 'gone']);
+        await expectFound({ bucket, ...wordsQuery('words') }, []);
+        await expectFound({ bucket: neighbour, ...wordsQuery('words') }, ['words']);
+      });
+
+      it('that were never created can be removed and searched', async () => {
+        const never = unique('never');
+        await store.objects.removeBucket(never);
+        expect(await store.objects.search({ bucket: never, limit: 10 })).toEqual([]);
+      });
+
+      it('with any name stand beside each other', async () => {
+        const names = ['My_Bucket', 'my_bucket', 'my-bucket', 'my.bucket', 'MY-BUCKET', `long-${'x'.repeat(200)}`, 'h-0123', 'b%'].map(
+          unique,
+        );
+        for (const bucket of names) await newBucket(bucket);
+        const documents = names.map((bucket) => live(bucket, 'same', 7, { etag: bucket }));
+        await fill(documents);
+        for (const [at, bucket] of names.entries()) {
+          expect(await stored(bucket, 'same')).toEqual(documents[at]);
+        }
+        const removed = names[0] ?? '';
+        await store.objects.removeBucket(removed);
+        await eventually(async () => {
+          for (const [at, bucket] of names.entries()) {
+            const found = await store.objects.search({ bucket, limit: 10 });
+            expect(found).toEqual(bucket === removed ? [] : [documents[at]]);
+          }
+        });
+      });
+    });
+
+    describe('search', () => {
+      it('orders by bucket and key in UTF-8 bytes, which is not the order of UTF-16', async () => {
+        const shared = unique('order');
+        const buckets = [`a-${shared}`, `Z-${shared}`, `b-${shared}`];
+        for (const bucket of buckets) await newBucket(bucket);
+        const keys = ['\u{1f600}', '\ufffd', '\ue000', '\ud7ff', 'a', 'B', 'a/', 'a0', '\u00e9', 'e\u0301', 'ab', 'a\u0001'].map(
+          (end) => `${shared}/${end}`,
+        );
+        await fill(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
+        const sortedKeys = [...keys].sort(byBytes);
+        const expected = [...buckets].sort(byBytes).flatMap((bucket) => sortedKeys.map((key) => [bucket, key]));
+        await eventually(async () => {
+          const found = await store.objects.search({ prefix: `${shared}/`, limit: 1_000 });
+          expect(found.map(({ bucket, key }) => [bucket, key])).toEqual(expected);
+        });
+      });
+
+      it('never finds a tombstone, whatever is asked', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
+        await expectFound({ bucket }, ['dir/gone.txt', 'dir/here.txt']);
+        await fill([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
+        await expectFound({ bucket }, ['dir/here.txt']);
+        await expectFound({ bucket, prefix: 'dir/' }, ['dir/here.txt']);
+        await expectFound({ bucket, key: 'dir/gone.txt' }, []);
+        await expectFound({ bucket, ...wordsQuery('gone') }, []);
+        await expectFound({ bucket, ...wordsQuery('dir') }, ['dir/here.txt']);
+        await expectFound({ bucket, extension: 'txt' }, ['dir/here.txt']);
+        await fill([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
+        await expectFound({ bucket, ...wordsQuery('gone') }, ['dir/gone.txt']);
+      });
+
+      it('takes a prefix literally, whatever characters it holds', async () => {
+        const bucket = await newBucket();
+        const starts = [
+          '%',
+          '_',
+          '*',
+          '?',
+          '\\',
+          '[a]',
+          'a%',
+          'a_',
+          'a*',
+          'a?',
+          'a\\',
+          '"',
+          "'",
+          '\u{10ffff}',
+          '\ud7ff',
+          'ab',
+          '\u00e9',
+          'e\u0301',
+          '.',
+          '\n',
+        ];
+        const keys = starts.flatMap((start) => [start, `${start}x`, `${start}/y`, `${start}\u{10ffff}z`]);
+        await fill([...new Set(keys)].map((key) => live(bucket, key)));
+        const all = [...new Set(keys)].sort(byBytes);
+        await expectFound({ bucket }, all);
+        for (const start of [...starts, 'a', '\u{10ffff}\u{10ffff}', 'A', 'ab/']) {
+          const found = await store.objects.search({ bucket, prefix: start, limit: 1_000 });
+          expect(
+            found.map(({ key }) => key),
+            JSON.stringify(start),
+          ).toEqual(all.filter((key) => key.startsWith(start)));
+        }
+      });
+
+      it('takes the empty prefix as none', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'a'), live(bucket, 'b')]);
+        await expectFound({ bucket, prefix: '' }, ['a', 'b']);
+      });
+
+      it('finds one key exactly, in one bucket or in all', async () => {
+        const key = unique('key');
+        const buckets = [await newBucket(), await newBucket()];
+        await fill(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
+        await expectFound({ key }, [key, key]);
+        await expectFound({ bucket: buckets[0] ?? '', key }, [key]);
+      });
+
+      it('filters by extension', async () => {
+        const bucket = await newBucket();
+        await fill([
+          live(bucket, 'a.txt', 1, { extension: 'txt' }),
+          live(bucket, 'b.TXT', 1, { extension: 'txt' }),
+          live(bucket, 'c.txt.gz', 1, { extension: 'gz' }),
+          live(bucket, 'txt', 1),
+        ]);
+        await expectFound({ bucket, extension: 'txt' }, ['a.txt', 'b.TXT']);
+        await expectFound({ bucket, extension: 'gz', prefix: 'c' }, ['c.txt.gz']);
+        await expectFound({ bucket, extension: 'tx' }, []);
+      });
+
+      const found = [
+        {
+          key: 'reports/2024/Q1-Summary_final.PDF',
+          q: ['reports', 'summ', 'reports summ', 'summary rep', 'q 1 final', 'pdf 2024', '2024', '20', 'REPORTS Summary'],
+        },
+        { key: 'photos/IMG_0042 (copy).jpeg', q: ['img', 'img 0042', 'copy jp', 'copy copy'] },
+        { key: 'camelCaseName2Go.ts', q: ['camel', 'case name', 'name 2 go', 'go camel'] },
+        {
+          key: '\u5199\u771f/\u6771\u4eac\u30bf\u30ef\u30fc2024.jpg',
+          q: ['\u5199\u771f', '\u6771\u4eac', '\u6771\u4eac\u30bf\u30ef\u30fc 2024 jp'],
+        },
+        { key: 'Stra\u00dfe/\u00dcbergr\u00f6\u00dfe.doc', q: ['ubergro\u00df', 'stra\u00dfe uber', 'UBERGR'] },
+        {
+          key: '\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440.txt',
+          q: ['\u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438', '\u041c\u0418\u0420'],
+        },
+        { key: '\u039f\u0394\u039f\u03a3/\u03ac\u03bb\u03c6\u03b1', q: ['\u03bf\u03b4\u03bf\u03c2', '\u03b1\u03bb\u03c6\u03b1'] },
+        { key: '\u0645\u0631\u062d\u0628\u0627/\u0663\u0664', q: ['\u0645\u0631\u062d\u0628\u0627', '\u0663'] },
+        {
+          key: '\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35/\u0939\u093f\u0928\u094d\u0926\u0940/\ud55c\uad6d\uc5b4',
+          q: ['\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35', '\u0939\u093f\u0928\u094d\u0926\u0940', '\ud55c\uad6d'],
+        },
+        { key: '\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', q: ['\u{10428}\u{10429}', 'abc', 'fil'] },
+      ];
+
+      it.each(found)('finds $key by its words: each whole, the last as a prefix', async ({ key, q }) => {
+        const bucket = await newBucket();
+        await fill([live(bucket, key), live(bucket, 'unrelated')]);
+        for (const text of q) await expectFound({ bucket, ...wordsQuery(text) }, [key]);
+      });
+
+      it.each([
+        { key: 'reports/summary.pdf', q: ['report summary', 'eports', 'summary.pdf.x', 'summaries', 'rep summary', 'or', 'not', 'near'] },
+        { key: '\u6771\u4eac\u30bf\u30ef\u30fc', q: ['\u30bf\u30ef\u30fc', '\u6771\u4eac \u30bf\u30ef\u30fc'] },
+        // words are compared as they are: no store may fold, stem or split them again
+        { key: '\u039f\u0394\u039f\u03a3', q: ['\u03bf\u03b4\u03bf\u03c3'] },
+        { key: 'stra\u00dfe', q: ['strasse'] },
+        { key: '\u0131stanbul', q: ['istanbul'] },
+        { key: 'running', q: ['run running', 'runs'] },
+        { key: '\u0663\u0664', q: ['34'] },
+      ])('does not find $key by what are not its words', async ({ key, q }) => {
+        const bucket = await newBucket();
+        await fill([live(bucket, key)]);
+        await expectFound({ bucket }, [key]);
+        for (const text of q) {
+          expect(await store.objects.search({ bucket, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
+        }
+      });
+
+      it('finds keys whose words are the operators of a query language', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
+        await expectFound({ bucket, ...wordsQuery('AND or NOT near') }, ['and/or/not/near']);
+        await expectFound({ bucket, ...wordsQuery('words') }, ['words']);
+      });
+
+      it('takes words of 64 letters, whole and as a prefix', async () => {
+        const bucket = await newBucket();
+        const long = '\u00f8\u{10428}'.repeat(32);
+        await fill([live(bucket, `${long}/x`)]);
+        await expectFound({ bucket, ...wordsQuery(`${long} x`) }, [`${long}/x`]);
+        await expectFound({ bucket, ...wordsQuery(`x ${long}`) }, [`${long}/x`]);
+      });
+
+      it('combines every condition', async () => {
+        const bucket = await newBucket();
+        const other = await newBucket();
+        const keys = ['a/report.pdf', 'a/report.txt', 'a/summary.pdf', 'b/report.pdf'];
+        const documents = keys.map((key) => live(bucket, key, 1, { extension: key.slice(-3) }));
+        await fill([...documents, { ...live(other, 'a/report.pdf'), extension: 'pdf' }]);
+        await expectFound({ bucket, prefix: 'a/', extension: 'pdf', ...wordsQuery('rep') }, ['a/report.pdf']);
+        await expectFound({ bucket, extension: 'pdf', ...wordsQuery('report'), after: { bucket, key: 'a/report.pdf' } }, ['b/report.pdf']);
+      });
+
+      it('gives each document exactly once over pages of any size', async () => {
+        const shared = unique('page');
+        const buckets = [await newBucket(`y${shared}`), await newBucket(`x${shared}`)];
+        const documents = buckets.flatMap((bucket) =>
+          ['\u{1f600}', '\ufffd', 'a', 'a ', 'a/', 'b%', '\u00e9', 'x'.repeat(900)].map((end) => live(bucket, `${shared}/${end}`)),
+        );
+        await fill([...documents, tombstone(buckets[0] ?? '', `${shared}/b`)]);
+        const expected = documents
+          .map(({ bucket, key }) => [bucket, key] as const)
+          .sort((a, b) => byBytes(a[0], b[0]) || byBytes(a[1], b[1]));
+        const queries: Omit<ObjectQuery, 'limit'>[] = [
+          { prefix: `${shared}/` },
+          wordsQuery(shared.replaceAll('-', ' ')),
+          ...buckets.map((bucket) => ({ bucket })),
+        ];
+        for (const query of queries) {
+          const wanted = expected.filter(([bucket]) => query.bucket === undefined || query.bucket === bucket);
+          await eventually(async () => expect(await store.objects.search({ ...query, limit: 1_000 })).toHaveLength(wanted.length));
+          for (const limit of [1, 3, wanted.length, 1_000]) expect(await pages(query, limit)).toEqual(wanted);
+        }
+      });
+
+      async function pages(query: Omit<ObjectQuery, 'limit'>, limit: number): Promise<(readonly [string, string])[]> {
+        const seen: (readonly [string, string])[] = [];
+        for (;;) {
+          const last = seen.at(-1);
+          const page = await store.objects.search({
+            ...query,
+            limit,
+            ...(last !== undefined && { after: { bucket: last[0], key: last[1] } }),
+          });
+          expect(page.length).toBeLessThanOrEqual(limit);
+          seen.push(...page.map(({ bucket, key }) => [bucket, key] as const));
+          if (page.length < limit) return seen;
+        }
+      }
+
+      it('goes on from a cursor whose document is gone, or that lies in another bucket', async () => {
+        const shared = unique('cursor');
+        const first = await newBucket(`a${shared}`);
+        const second = await newBucket(`b${shared}`);
+        await fill([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
+        await expectFound({ bucket: first, after: { bucket: first, key: 'k2' } }, ['k3']);
+        await expectFound({ bucket: first, after: { bucket: second, key: 'k0' } }, []);
+        await expectFound({ bucket: second, after: { bucket: first, key: 'k9' } }, ['k0', 'k2']);
+        await expectFound({ bucket: second, prefix: 'k', after: { bucket: second, key: 'a' } }, ['k0', 'k2']);
+      });
+    });
+
+    describe('state', () => {
+      const record = { name: 'x', nested: { list: [1, null, 'ü😀', true], empty: {} }, number: 1_790_000_000_000_001 };
+
+      async function created(kind: StateKind, id = `${kind}:${unique('id')}`): Promise<StateEntry> {
+        const entry = await store.state.put({ id, kind, record }, null);
+        if (entry === 'conflict') throw new Error(`conflict at the first put of ${id}`);
+        return entry;
+      }
+
+      it('gives back what was put, at once', async () => {
+        const entry = await created('bucket');
+        expect(entry).toMatchObject({ kind: 'bucket', record });
+        expect(await store.state.get(entry.id)).toEqual(entry);
+        expect(await store.state.get(unique('nothing'))).toBeUndefined();
+      });
+
+      it('creates only where nothing is stored', async () => {
+        const entry = await created('bucket');
+        expect(await store.state.put({ id: entry.id, kind: 'bucket', record: { other: true } }, null)).toBe('conflict');
+        expect(await store.state.get(entry.id)).toEqual(entry);
+      });
+
+      it('updates only the version that was read', async () => {
+        const first = await created('bucket');
+        const second = await store.state.put({ id: first.id, kind: 'bucket', record: { round: 2 } }, first.version);
+        expect(second).toMatchObject({ id: first.id, record: { round: 2 } });
+        expect(await store.state.put({ id: first.id, kind: 'bucket', record: { round: 3 } }, first.version)).toBe('conflict');
+        expect(await store.state.get(first.id)).toEqual(second);
+        // equal content is a new version all the same
+        const version = second === 'conflict' ? '' : second.version;
+        await store.state.put({ id: first.id, kind: 'bucket', record: { round: 2 } }, version);
+        expect(await store.state.put({ id: first.id, kind: 'bucket', record: {} }, version)).toBe('conflict');
+      });
+
+      it('does not update what is not there', async () => {
+        const entry = await created('bucket');
+        const absent = unique('absent');
+        expect(await store.state.put({ id: absent, kind: 'bucket', record }, entry.version)).toBe('conflict');
+        expect(await store.state.get(absent)).toBeUndefined();
+      });
+
+      it('removes only the version that was read; an absent id counts as removed', async () => {
+        const first = await created('bucket');
+        const second = await store.state.put({ id: first.id, kind: 'bucket', record: {} }, first.version);
+        if (second === 'conflict') throw new Error('conflict');
+        expect(await store.state.remove(first.id, first.version)).toBe('conflict');
+        expect(await store.state.get(first.id)).toEqual(second);
+        expect(await store.state.remove(first.id, second.version)).toBe('removed');
+        expect(await store.state.get(first.id)).toBeUndefined();
+        expect(await store.state.remove(first.id, second.version)).toBe('removed');
+      });
+
+      it('never takes the version of a removed entry for that of its successor', async () => {
+        const first = await created('bucket');
+        await store.state.remove(first.id, first.version);
+        expect(await store.state.put({ id: first.id, kind: 'bucket', record }, first.version)).toBe('conflict');
+        const next = await created('bucket', first.id);
+        expect(await store.state.put({ id: first.id, kind: 'bucket', record: {} }, first.version)).toBe('conflict');
+        expect(await store.state.remove(first.id, first.version)).toBe('conflict');
+        expect(await store.state.get(first.id)).toEqual(next);
+      });
+
+      it('lets exactly one of several concurrent puts win', async () => {
+        const id = unique('race');
+        const creates = await Promise.all([1, 2, 3, 4].map((by) => store.state.put({ id, kind: 'lock', record: { by } }, null)));
+        const winners = creates.filter((answer) => answer !== 'conflict');
+        expect(winners).toHaveLength(1);
+        expect(await store.state.get(id)).toEqual(winners[0]);
+        const version = winners[0]?.version ?? '';
+        const updates = await Promise.all([5, 6, 7, 8].map((by) => store.state.put({ id, kind: 'lock', record: { by } }, version)));
+        expect(updates.filter((answer) => answer !== 'conflict')).toHaveLength(1);
+      });
+
+      it('lists one kind in the order of its ids and counts it, right after the put', async () => {
+        const ids = ['\u{1f600}', '\ufffd', 'a', 'B', 'a/b', 'a b', 'a%', 'a_', '\u00fc', 'u\u0308', '"', '\\', '*', 'x'.repeat(512)];
+        const before = await store.state.count('gap');
+        for (const [at, id] of ids.entries()) {
+          const entry = await created('gap', id);
+          expect(await store.state.count('gap')).toBe(before + at + 1);
+          expect((await store.state.list('gap', { limit: 1_000 })).find((listed) => listed.id === id)).toEqual(entry);
+        }
+        await created('job');
+        const listed = await store.state.list('gap', { limit: 1_000 });
+        expect(listed.map(({ id }) => id)).toEqual([...ids].sort(byBytes));
+        expect(listed.every(({ kind }) => kind === 'gap')).toBe(true);
+        expect(listed[0]).toEqual(await store.state.get(listed[0]?.id ?? ''));
+        expect(await statePages('gap', 3)).toEqual([...ids].sort(byBytes));
+      });
+
+      async function statePages(kind: StateKind, limit: number): Promise<string[]> {
+        const ids: string[] = [];
+        for (;;) {
+          const after = ids.at(-1);
+          const page = await store.state.list(kind, { limit, ...(after !== undefined && { after }) });
+          expect(page.length).toBeLessThanOrEqual(limit);
+          ids.push(...page.map(({ id }) => id));
+          if (page.length < limit) return ids;
+        }
+      }
+
+      it('no longer lists or counts what was removed', async () => {
+        const entry = await created('schedule');
+        expect(await store.state.count('schedule')).toBe(1);
+        await store.state.remove(entry.id, entry.version);
+        expect(await store.state.count('schedule')).toBe(0);
+        expect(await store.state.list('schedule', { limit: 10 })).toEqual([]);
+      });
+
+      it('lists and counts nothing of a kind that nobody stored', async () => {
+        expect(await store.state.list('dead-letter', { limit: 10 })).toEqual([]);
+        expect(await store.state.count('dead-letter')).toBe(0);
+      });
+
+      it('keeps an id of 512 bytes apart from its neighbours', async () => {
+        const ids = ['e'.repeat(511), `${'e'.repeat(511)}f`, '\u00e9'.repeat(256)];
+        for (const id of ids) await created('unconnected', id);
+        for (const id of ids) expect((await store.state.get(id))?.id).toBe(id);
+      });
+    });
+
+    describe('any sequence of writes', () => {
+      const write = fc.record({
+        key: fc.constantFrom('a', 'b', '\u{1f600}'),
+        clock: fc.integer({ min: 1, max: 4 }),
+        deleted: fc.boolean(),
+        equalClock: fc.constantFrom('accept' as const, 'refuse' as const),
+        etag: fc.constantFrom('e1', 'e2', 'e3'),
+      });
+
+      it('ends as the clock rule says, answer for answer and document for document', async () => {
+        const bucket = await newBucket();
+        let history = 0;
+        const histories = fc.array(fc.array(write, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
+        await fc.assert(
+          fc.asyncProperty(histories, async (batches) => {
+            history += 1;
+            const model = new Map<string, ObjectDocument>();
+            const keyOf = (key: string): string => `h${history}/${key}`;
+            for (const batch of batches) {
+              const writes = batch.map(({ key, clock, deleted, equalClock, etag }) => ({
+                document: deleted ? tombstone(bucket, keyOf(key), clock) : live(bucket, keyOf(key), clock, { etag }),
+                equalClock,
+              }));
+              const answers = await store.objects.write(writes);
+              expect(kinds(answers)).toEqual(writes.map((one) => applied(model, one)));
+            }
+            const keys = ['a', 'b', '\u{1f600}'].map(keyOf);
+            expect(await store.objects.getMany(bucket, keys)).toEqual(keys.map((key) => model.get(key)));
+            const alive = keys.filter((key) => model.get(key)?.deleted === false);
+            await expectFound({ bucket, prefix: `h${history}/` }, alive);
+            await expectFound(
+              { bucket, ...wordsQuery(`h ${history} a`) },
+              alive.filter((key) => key.endsWith('/a')),
+            );
+          }),
+          { numRuns: 15, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false },
+        );
+      });
+    });
+  });
+}
+
+/** The clock rule in its plainest form: what the write answers, and what the model holds after it. */
+function applied(model: Map<string, ObjectDocument>, { document, equalClock }: IndexWrite): string {
+  const held = model.get(document.key);
+  if (held !== undefined && held.clock > document.clock) return 'stale';
+  if (held !== undefined && held.clock === document.clock && equalClock === 'refuse') return 'equal';
+  model.set(document.key, document);
+  return 'written';
+}

@@ -1,0 +1,37 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { printable } from '../../src/domain/printable.ts';
+
+describe('printable', () => {
+  test.each([
+    ['plain text, ünï and 😀 as they are', 'plain, ünï, 😀', 'plain, ünï, 😀'],
+    ['a newline', 'a\nb', String.raw`a\u{a}b`],
+    ['a terminal’s escape', '\u001b[2J', String.raw`\u{1b}[2J`],
+    ['DEL and a C1 control', '\u007f\u009b', String.raw`\u{7f}\u{9b}`],
+    ['bidi marks', '\u200e\u200f\u061c', String.raw`\u{200e}\u{200f}\u{61c}`],
+    ['bidi embeddings and overrides', '\u202a\u202e', String.raw`\u{202a}\u{202e}`],
+    ['bidi isolates', '\u2066\u2069', String.raw`\u{2066}\u{2069}`],
+    ['line and paragraph separators', '\u2028\u2029', String.raw`\u{2028}\u{2029}`],
+    ['half a surrogate pair', 'a\ud800b', String.raw`a\u{d800}b`],
+  ])('shows %s', (_, text, shown) => {
+    expect(printable(text)).toBe(shown);
+  });
+
+  test('cuts what is longer and says so', () => {
+    expect(printable('abcdef', 6)).toBe('abcdef');
+    expect(printable('abcdefg', 6)).toBe('abcdef…');
+  });
+
+  test('never cuts a character in half', () => {
+    expect(printable('a😀b', 2)).toBe('a…');
+    expect(printable('a😀b', 3)).toBe('a😀…');
+  });
+
+  test('is one harmless line, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat(20), (text, maxLength) => {
+        expect(printable(text, maxLength)).toMatch(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]*$/u);
+      }),
+    );
+  });
+});

@@ -1,0 +1,129 @@
+/**
+ * Finds the real servers that tests run against, once per run: by address (TALLY_TEST_OPENSEARCH_URL,
+ * TALLY_TEST_AWS_ENDPOINT), else as containers where Docker answers (TALLY_TEST_NO_DOCKER=1 turns that off), else not at
+ * all, which is told at the end of the run. With CI=true a missing server fails the run: there nothing may be skipped.
+ */
+import { readFile } from 'node:fs/promises';
+import type { TestProject } from 'vitest/node';
+
+interface Server {
+  readonly name: string;
+  readonly image: string;
+  /** The environment variable that gives an address instead. */
+  readonly variable: string;
+  readonly context: 'opensearchUrl' | 'awsEndpoint';
+  readonly start: (image: string) => Promise<{ readonly url: string; readonly stop: () => Promise<unknown> }>;
+}
+
+/** Up to 80 s were seen on a loaded machine of two cores, with both starting at once. */
+const STARTUP_TIMEOUT_MS = 240_000;
+const DOCKER_ANSWER_TIMEOUT_MS = 5_000;
+
+const servers: readonly Server[] = [
+  {
+    name: 'OpenSearch',
+    image: 'opensearchproject/opensearch:3',
+    variable: 'TALLY_TEST_OPENSEARCH_URL',
+    context: 'opensearchUrl',
+    async start(image) {
+      const { OpenSearchContainer } = await import('@testcontainers/opensearch');
+      const container = await new OpenSearchContainer(image)
+        .withSecurityEnabled(false)
+        .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m' })
+        .withStartupTimeout(STARTUP_TIMEOUT_MS)
+        .start();
+      return { url: container.getHttpUrl(), stop: () => container.stop() };
+    },
+  },
+  {
+    name: 'LocalStack',
+    image: 'localstack/localstack:4',
+    variable: 'TALLY_TEST_AWS_ENDPOINT',
+    context: 'awsEndpoint',
+    async start(image) {
+      const { LocalstackContainer } = await import('@testcontainers/localstack');
+      const container = await new LocalstackContainer(image).withStartupTimeout(STARTUP_TIMEOUT_MS).start();
+      return { url: container.getConnectionUri(), stop: () => container.stop() };
+    },
+  },
+];
+
+const missing: string[] = [];
+const running: { readonly stop: () => Promise<unknown> }[] = [];
+
+export async function setup(project: TestProject): Promise<void> {
+  const wanted = await needsServers(project);
+  const dockerRefusal = wanted && servers.some((server) => addressOf(server) === undefined) ? await dockerRefusalReason() : undefined;
+  await Promise.all(
+    servers.map(async (server) => {
+      const url = addressOf(server) ?? (wanted ? await startContainer(server, dockerRefusal) : undefined);
+      project.provide(server.context, url);
+    }),
+  );
+  if (missing.length === 0 || process.env['CI'] !== 'true') return;
+  await stopAll();
+  const reason = `CI=true, and servers are ${howToRun()}`;
+  missing.length = 0; // told here, so not once more by teardown
+  throw new Error(reason);
+}
+
+export async function teardown(): Promise<void> {
+  await stopAll();
+  if (missing.length > 0) console.warn(`\n NOT RUN: suites were skipped, their servers are ${howToRun()}\n`);
+}
+
+function addressOf(server: Server): string | undefined {
+  const address = process.env[server.variable];
+  return address === undefined || address === '' ? undefined : address;
+}
+
+/** Whether a selected file may use a server: a run of pure tests alone must not wait for containers. */
+async function needsServers(project: TestProject): Promise<boolean> {
+  // not in vitest's types; without it every file counts, so nothing is missed
+  const selection: unknown = Reflect.get(project.vitest, 'filenamePattern');
+  const { testFiles } = await project.globTestFiles(Array.isArray(selection) ? selection.map(String) : []);
+  const texts = await Promise.all(testFiles.map((file) => readFile(file, 'utf8')));
+  return texts.some((text) => text.includes('/support/'));
+}
+
+/** Why containers cannot be started; undefined when Docker answers. */
+async function dockerRefusalReason(): Promise<string | undefined> {
+  if (process.env['TALLY_TEST_NO_DOCKER'] === '1') return 'TALLY_TEST_NO_DOCKER=1';
+  const { getContainerRuntimeClient } = await import('testcontainers');
+  const timeout = new Promise<string>((resolve) => {
+    setTimeout(() => resolve('Docker does not answer'), DOCKER_ANSWER_TIMEOUT_MS).unref();
+  });
+  const answer = getContainerRuntimeClient().then(
+    () => undefined,
+    (error: unknown) => `no Docker: ${messageOf(error)}`,
+  );
+  return Promise.race([answer, timeout]);
+}
+
+async function startContainer(server: Server, dockerRefusal: string | undefined): Promise<string | undefined> {
+  if (dockerRefusal !== undefined) {
+    missing.push(`${server.name} (${dockerRefusal})`);
+    return undefined;
+  }
+  try {
+    const started = await server.start(server.image);
+    running.push(started);
+    return started.url;
+  } catch (error) {
+    missing.push(`${server.name} (${server.image} did not start: ${messageOf(error)})`);
+    return undefined;
+  }
+}
+
+async function stopAll(): Promise<void> {
+  await Promise.all(running.splice(0).map((server) => server.stop()));
+}
+
+function howToRun(): string {
+  const variables = servers.map((server) => `${server.variable}=http://…`).join(' ');
+  return `missing: ${missing.join('; ')}. Start Docker (where only the image of testcontainers/ryuk cannot be had, with TESTCONTAINERS_RYUK_DISABLED=true), or give the addresses of running servers: ${variables} npm test`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,19 @@
+/** The real servers of a test run: given by address, or started once by global-setup.ts. */
+import { inject } from 'vitest';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    opensearchUrl: string | undefined;
+    awsEndpoint: string | undefined;
+  }
+}
+
+/** URL of an OpenSearch without security; undefined when this run has none. */
+export function opensearchUrl(): string | undefined {
+  return inject('opensearchUrl');
+}
+
+/** Endpoint of a LocalStack (SQS, SNS, S3, EventBridge; account 000000000000); undefined when this run has none. */
+export function awsEndpoint(): string | undefined {
+  return inject('awsEndpoint');
+}
