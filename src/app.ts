@@ -14,6 +14,7 @@ import type { AwsEnvironment, Settings } from './config.ts';
 import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
 import { createControlPlane } from './http/control-plane.ts';
 import { createHealthListener } from './http/health-listener.ts';
+import type { Address, Listener } from './http/server.ts';
 import { bucketRecordSchema } from './domain/bucket.ts';
 import { faultOf, faults, type Fault } from './domain/fault.ts';
 import { createCatchUp } from './pipeline/embedded-catch-up.ts';
@@ -166,10 +167,10 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
     async start(stops) {
       stops.push(() => core.close());
       stops.push(async () => stopping.abort(new Error('the process stops')));
-      await health.listen();
+      await listen(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
       stops.push(() => health.close());
       if (settings.TALLY_ROLES.includes('http')) {
-        await controlPlane.listen();
+        await listen(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
         stops.push(() => controlPlane.close());
       }
       await prepare();
@@ -183,6 +184,16 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       stops.push(() => ingest.stop(AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS))));
     },
   };
+}
+
+/** An address that cannot be had is a mistake in the settings. */
+async function listen(listener: Listener, setting: string, { host, port }: Address): Promise<void> {
+  try {
+    await listener.listen();
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE' ? 'is in use already' : `cannot be listened on (${faultOf(error).reason})`;
+    throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
+  }
 }
 
 interface IngestRoleParts {

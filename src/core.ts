@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { AwsClients } from './adapters/aws-clients.ts';
 import { createAwsClients } from './adapters/aws-clients.ts';
+import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from './adapters/embedded-addresses.ts';
 import type { Embedded } from './adapters/embedded-server.ts';
 import { createOpenSearchStore } from './adapters/opensearch-store.ts';
 import { createS3Storage } from './adapters/s3-storage.ts';
@@ -9,7 +10,9 @@ import { createSnsTopics } from './adapters/sns-topics.ts';
 import { createSqliteStore } from './adapters/sqlite-store.ts';
 import { createSqsClient } from './adapters/sqs-client.ts';
 import { systemClock } from './adapters/system-clock.ts';
+import { createTelemetry } from './adapters/telemetry.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
+import { FaultError } from './domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from './pipeline/connect-bucket.ts';
 import type { Control } from './pipeline/control.ts';
 import { createControl } from './pipeline/create-control.ts';
@@ -59,11 +62,11 @@ export function sqlitePath(settings: Settings): string | undefined {
 }
 
 /** AWS's addresses from the SDK's own variables, or those of the embedded server. */
-export function awsAddresses(settings: Settings, environment: AwsEnvironment, embeddedEndpoint: string | undefined): AwsAddresses {
-  if (embeddedEndpoint !== undefined) {
+export function awsAddresses(settings: Settings, environment: AwsEnvironment, ownEndpoint: string | undefined): AwsAddresses {
+  if (ownEndpoint !== undefined) {
     return {
       region: environment.region,
-      endpoints: { sqs: embeddedEndpoint, sns: embeddedEndpoint, s3: embeddedEndpoint },
+      endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
       // fauxqs checks no signature, yet the SDK needs something to sign with
       credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
       forcePathStyle: true,
@@ -151,4 +154,51 @@ function createStore(settings: Settings): Store {
     replicas: settings.TALLY_INDEX_REPLICAS,
     clock: systemClock,
   });
+}
+
+/** The control plane's functions for one command; close() ends its connections. */
+export interface OpenedControl {
+  readonly control: Control;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the control plane for a command: on the index and queues of the settings, or, where these name neither, on those
+ * of a `tally serve --embedded` beside it. Nothing is connected or read before it is used.
+ */
+export async function openControl(settings: Settings, environment: AwsEnvironment): Promise<OpenedControl> {
+  const isEmbedded = settings.TALLY_EMBEDDED || (settings.TALLY_INDEX_URL === undefined && settings.TALLY_QUEUE_URL.length === 0);
+  const endpoint = isEmbedded ? embeddedEndpoint(settings.TALLY_EMBEDDED_ADDRESS) : undefined;
+  const queues = endpoint === undefined ? queuesOf(settings) : embeddedQueuesAt(endpoint);
+  // a command tells by its output and exit code
+  const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
+  const core = createCore(settings, awsAddresses(settings, environment, endpoint), { queues, telemetry });
+  return { control: { ...core.control, deadLetters: findingTheirQueue(core) }, close: () => core.close() };
+}
+
+function embeddedQueuesAt(endpoint: string): Queues {
+  return {
+    bucket: [embeddedQueueUrl(endpoint, embeddedQueues.bucket)],
+    work: embeddedQueueUrl(endpoint, embeddedQueues.work),
+    deadLetter: embeddedQueueUrl(endpoint, embeddedQueues.deadLetters),
+  };
+}
+
+/** Reads the bucket queue's redrive policy first, once, where no setting names the dead-letter queue. */
+function findingTheirQueue({ deadLetters, queueWatch }: Core): Control['deadLetters'] {
+  async function find(): Promise<void> {
+    if (queueWatch.deadLetterQueueUrl !== undefined) return;
+    const once = new AbortController();
+    await queueWatch.start(once.signal);
+    once.abort();
+    const fault = queueWatch.fault();
+    if (fault !== undefined && queueWatch.deadLetterQueueUrl === undefined) throw new FaultError(fault.code, fault.reason);
+  }
+
+  return {
+    list: (...request) => find().then(() => deadLetters.list(...request)),
+    show: (...request) => find().then(() => deadLetters.show(...request)),
+    replay: (...request) => find().then(() => deadLetters.replay(...request)),
+    discard: (...request) => find().then(() => deadLetters.discard(...request)),
+  };
 }

@@ -1,9 +1,7 @@
 /** What fauxqs 2.4.1 keeps of queues otherwise than SQS does, put right. */
+import { embeddedQueueUrl } from './embedded-addresses.ts';
 import type { EmbeddedClock } from './embedded-clock.ts';
 import type { Persistence, SqsStore } from './embedded-fauxqs.ts';
-
-/** The account of everything in fauxqs. */
-export const ACCOUNT = '000000000000';
 
 interface QueueCorrections {
   /** Where queues are reached now: their URLs begin with it, also of those that an earlier process made at another address. */
@@ -16,7 +14,7 @@ interface QueueCorrections {
 export function correctQueues(store: SqsStore, { endpoint, moments }: QueueCorrections): void {
   const createQueue = store.createQueue.bind(store);
   store.createQueue = (name, _url, ...rest) => {
-    const queue = createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, ...rest);
+    const queue = createQueue(name, embeddedQueueUrl(endpoint, name), ...rest);
     const enqueue = queue.enqueue.bind(queue);
     queue.enqueue = (message) => {
       // a message that moves to the dead-letter queue keeps its time

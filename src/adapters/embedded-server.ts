@@ -5,18 +5,16 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import { ACCOUNT, embeddedEndpoint, embeddedQueues } from './embedded-addresses.ts';
 import { openEmbeddedClock } from './embedded-clock.ts';
 import type { EmbeddedClock } from './embedded-clock.ts';
 import { createFauxqs } from './embedded-fauxqs.ts';
 import type { Fauxqs, Persistence } from './embedded-fauxqs.ts';
 import { sortListings } from './embedded-listing.ts';
 import { createNotifier, watchObjects } from './embedded-notifications.ts';
-import { ACCOUNT, correctQueues, keepGivenBack, releaseMessages } from './embedded-queues.ts';
+import { correctQueues, keepGivenBack, releaseMessages } from './embedded-queues.ts';
 import { correctRequests } from './embedded-requests.ts';
 
-const BUCKET_QUEUE = 'tally-bucket-events';
-const WORK_QUEUE = 'tally-work';
-const DEAD_LETTER_QUEUE = 'tally-dead-letters';
 const TOPIC = 'tally-bucket-events';
 
 /** Receives before SQS itself gives a message up. 20: far above what a message that waits twice or thrice needs. */
@@ -138,14 +136,7 @@ async function listen({ app }: Fauxqs, { host, port }: EmbeddedOptions): Promise
   }
   const address = app.server.address();
   const bound = address === null || typeof address === 'string' ? port : address.port;
-  return `http://${reachable(host)}:${bound}`;
-}
-
-/** The host of a URL; of an address that means every interface, loopback. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
+  return embeddedEndpoint({ host, port: bound });
 }
 
 async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
@@ -173,10 +164,10 @@ function provision(
     const arn = arnOf('sqs', region, name);
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);
   };
-  const deadLetters = queue(DEAD_LETTER_QUEUE);
+  const deadLetters = queue(embeddedQueues.deadLetters);
   const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_MAX };
-  const bucketQueue = queue(BUCKET_QUEUE, { RedrivePolicy: JSON.stringify(redrive) });
-  const workQueue = queue(WORK_QUEUE);
+  const bucketQueue = queue(embeddedQueues.bucket, { RedrivePolicy: JSON.stringify(redrive) });
+  const workQueue = queue(embeddedQueues.work);
   const topic = sns.createTopic(TOPIC, undefined, undefined, region);
   const { subscriptions } = sns.listSubscriptionsByTopic(topic.arn);
   if (!subscriptions.some(({ endpoint }) => endpoint === bucketQueue.arn)) sns.subscribe(topic.arn, 'sqs', bucketQueue.arn);

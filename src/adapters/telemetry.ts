@@ -1,6 +1,7 @@
 /** Telemetry: decides for each fact which log line and which metrics tell it. Nothing else logs or counts. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { faults, type FaultCode } from '../domain/fault.ts';
+import { withoutPasswords } from '../domain/passwords.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
 
@@ -29,14 +30,18 @@ const OLDEST_AGE_MS = 15_000;
 /** Creates the adapter. Log lines are JSON with constant messages; keys and ids are fields, never labels. */
 export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
   const log = pino(
-    { level, base: null, formatters: { level: (label) => ({ level: label }) }, timestamp: pino.stdTimeFunctions.isoTime },
+    { level, base: null, formatters: { level: (label) => ({ level: label }), log: masked }, timestamp: pino.stdTimeFunctions.isoTime },
     destination ?? pino.destination(1),
   );
   const metrics = createMetrics();
   const once = createOnce(clock);
+  const oldest = createOldestAge(clock);
   return {
-    telemetry: { ...dataFacts({ log, metrics, clock, once }), ...operatingFacts({ log, metrics, once }) },
-    metricsText: () => metrics.registry.metrics(),
+    telemetry: { ...dataFacts({ log, metrics, oldest, once }), ...operatingFacts({ log, metrics, once }) },
+    metricsText() {
+      metrics.set('tally_queue_oldest_message_age_seconds', oldest.read() / 1_000);
+      return metrics.registry.metrics();
+    },
     contentType: metrics.registry.contentType,
   };
 }
@@ -66,8 +71,7 @@ type DataFacts = Pick<
   | 'gapSeen'
 >;
 
-function dataFacts({ log, metrics, clock, once }: Tools & { readonly clock: Clock }): DataFacts {
-  let oldest = { ageMs: 0, atMs: -Infinity };
+function dataFacts({ log, metrics, oldest, once }: Tools & { readonly oldest: OldestAge }): DataFacts {
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', { dialect, outcome });
@@ -107,12 +111,7 @@ function dataFacts({ log, metrics, clock, once }: Tools & { readonly clock: Cloc
       metrics.set('tally_head_in_flight_requests', inFlight);
     },
     held: (messages) => metrics.set('tally_held_messages', messages),
-    oldestMessageAge(ageMs) {
-      const nowMs = clock.monotonicMs();
-      if (ageMs < oldest.ageMs && nowMs - oldest.atMs < OLDEST_AGE_MS) return;
-      oldest = { ageMs, atMs: nowMs };
-      metrics.set('tally_queue_oldest_message_age_seconds', Math.max(0, ageMs) / 1_000);
-    },
+    oldestMessageAge: (ageMs) => oldest.told(ageMs),
     unconnected(bucket, count) {
       metrics.count('tally_unconnected_records_total', {}, count);
       if (once(`unconnected ${bucket}`, SAME_FAILURE_MS)) log.warn({ bucket }, 'events of a bucket that is not connected');
@@ -162,6 +161,30 @@ function operatingFacts({ log, metrics, once }: Tools): OperatingFacts {
     ready: (role, isReady) => metrics.set('tally_ready', isReady ? 1 : 0, { role }),
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
+  };
+}
+
+/** The log is read by more people than the settings are. */
+function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? withoutPasswords(value) : value]),
+  );
+}
+
+interface OldestAge {
+  told(ageMs: number): void;
+  /** The greatest age told lately, in milliseconds; 0 when none was. */
+  read(): number;
+}
+
+function createOldestAge(clock: Clock): OldestAge {
+  let oldest = { ageMs: 0, atMs: -Infinity };
+  const isCurrent = (): boolean => clock.monotonicMs() - oldest.atMs < OLDEST_AGE_MS;
+  return {
+    told(ageMs) {
+      if (ageMs >= oldest.ageMs || !isCurrent()) oldest = { ageMs, atMs: clock.monotonicMs() };
+    },
+    read: () => (isCurrent() ? Math.max(0, oldest.ageMs) : 0),
   };
 }
 

@@ -1,7 +1,12 @@
 /** Arguments that several commands share. */
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 
-/** `--limit N`, 1 to 1,000. */
+export interface PageOptions {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** `--limit N`. */
 export function limitOption(): Option {
   return new Option('--limit <n>', 'at most this many, 1 to 1000 (default: 100)').argParser((text) => {
     if (!/^\d{1,4}$/.test(text) || Number(text) < 1 || Number(text) > 1_000) {
@@ -11,17 +16,23 @@ export function limitOption(): Option {
   });
 }
 
-/** `--cursor CURSOR`, where the page before ended. */
+/** `--cursor CURSOR`: where the page before ended. */
 export function cursorOption(): Option {
   return new Option('--cursor <cursor>', 'go on where the page before ended');
 }
 
-export interface PageOptions {
-  readonly limit?: number;
-  readonly cursor?: string;
+/** Ends the help of a command. */
+export function withExamples(command: Command, ...examples: readonly string[]): Command {
+  const heading = examples.length === 1 ? 'Example' : 'Examples';
+  return command.addHelpText('after', `\n${heading}:\n${examples.map((example) => `  ${example}`).join('\n')}`);
 }
 
-/** The page that the options ask for. */
-export function pageOf({ limit, cursor }: PageOptions): PageOptions {
-  return { ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) };
+/** What ends the definition of a command that prints: `--json` and examples. */
+export function printing(command: Command, ...examples: readonly string[]): Command {
+  return withExamples(command.option('--json', 'print the JSON that the HTTP API answers with'), ...examples);
+}
+
+/** The remark below a page that is not the last. */
+export function moreText(next: string): string {
+  return `There are more: repeat this with --cursor ${next}`;
 }

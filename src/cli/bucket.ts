@@ -1,9 +1,17 @@
 import { type Command, Option } from 'commander';
-import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
-import type { BucketList } from '../pipeline/control.ts';
+import {
+  bucketSources,
+  enrichModes,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+  type UnconnectedRecord,
+} from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
+import { printing, withExamples } from './arguments.ts';
 import { CALLER, type Cli, type JsonOption } from './cli.ts';
-import { tableText, timeText } from './output.ts';
+import { ageText } from './human.ts';
+import { fieldsText, tableText } from './output.ts';
 
 interface AddOptions extends JsonOption {
   readonly source?: BucketSource;
@@ -11,90 +19,106 @@ interface AddOptions extends JsonOption {
   readonly enrich?: EnrichMode;
 }
 
+interface RemoveOptions extends JsonOption {
+  readonly yes?: true;
+}
+
 /** `tally bucket add|list|remove`. */
 export function addBucketCommands(program: Command, cli: Cli): void {
-  const bucket = program.command('bucket').description('connect buckets, list them, disconnect them');
+  const bucket = program
+    .command('bucket')
+    .summary('connect, list and disconnect buckets')
+    .description('Connects, lists and disconnects buckets.');
+  withExamples(bucket, 'tally bucket add photos', 'tally bucket list');
   addAdd(bucket, cli);
   addList(bucket, cli);
   addRemove(bucket, cli);
 }
 
 function addAdd(bucket: Command, cli: Cli): void {
-  bucket
+  const add = bucket
     .command('add')
-    .description('connect a bucket, so that its events are indexed; of a connected one, change what is given')
+    .summary('connect a bucket')
+    .description(
+      'Connects a bucket, so that its events are indexed from now on. Of a bucket that is connected already it changes what is given.',
+    )
     .argument('<name>', 'the bucket')
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
     .option('--topic <arn>', 'the SNS topic that its events come through')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object beyond its events').choices(enrichModes))
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally bucket add photos --source notification --topic arn:aws:sns:eu-west-1:123456789012:photos')
-    .action((name: string, options: AddOptions) =>
-      cli.withControl(async (control) => {
-        const { source, topic, enrich } = options;
-        const request = {
-          bucket: name,
-          ...(source !== undefined && { source }),
-          ...(topic !== undefined && { topicArn: topic }),
-          ...(enrich !== undefined && { enrich }),
-        };
-        const record = await control.buckets.add(request, CALLER);
-        cli.print(options, record, () =>
-          printable(
-            `${record.bucket} is connected (${record.region}, source ${record.source}, versioning ${record.versioning.status}, enrich ${record.enrich}).`,
-          ),
-        );
-        cli.hint(`Its events are indexed from now on; for what it holds already: tally reindex ${printable(name)}`);
-      }),
-    );
+    .addOption(new Option('--enrich <mode>', 'what is read of each object beyond its events').choices(enrichModes));
+  printing(add, 'tally bucket add photos', 'tally bucket add photos --source eventbridge').action(
+    async (name: string, options: AddOptions) => {
+      const { source, topic, enrich } = options;
+      const request = {
+        bucket: name,
+        ...(source !== undefined && { source }),
+        ...(topic !== undefined && { topicArn: topic }),
+        ...(enrich !== undefined && { enrich }),
+      };
+      const record = await cli.withControl((control) => control.buckets.add(request, CALLER));
+      cli.print(options, record, () => bucketText(record));
+      cli.hint(options, `Its events are indexed from now on. For what it holds already: tally reindex ${printable(name)}`);
+    },
+  );
 }
 
 function addList(bucket: Command, cli: Cli): void {
-  bucket
+  const list = bucket
     .command('list')
-    .description('list connected buckets, and buckets whose events arrive although they are not connected')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally bucket list')
-    .action((options: JsonOption) =>
-      cli.withControl(async (control) => {
-        const list = await control.buckets.list();
-        cli.print(options, list, () => listText(list));
-      }),
-    );
+    .summary('list buckets')
+    .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
+  printing(list, 'tally bucket list').action(async (options: JsonOption) => {
+    const { connected, unconnected } = await cli.withControl((control) => control.buckets.list());
+    if (connected.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME');
+    const tables = () => [connectedText(connected, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
+    if (connected.length + unconnected.length > 0 || options.json === true) {
+      cli.print(options, { items: connected, unconnected }, () => tables().join('\n\n'));
+    }
+  });
 }
 
 function addRemove(bucket: Command, cli: Cli): void {
-  bucket
+  const remove = bucket
     .command('remove')
-    .description('disconnect a bucket and delete its documents from the index; the bucket itself is never touched')
+    .summary('disconnect a bucket')
+    .description('Disconnects a bucket and deletes its documents from the index. The bucket itself and its objects are never touched.')
     .argument('<name>', 'the bucket')
-    .option('--yes', 'really do it')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally bucket remove photos --yes')
-    .action(async (name: string, options: JsonOption & { readonly yes?: boolean }, command: Command) => {
-      if (options.yes !== true) {
-        command.error(`error: this deletes every document of ${printable(name)} from the index; repeat it with --yes`);
-      }
-      await cli.withControl(async (control) => {
-        await control.buckets.remove(name);
-        cli.print(options, { removed: name }, () => `${printable(name)} is disconnected and its documents are deleted.`);
-      });
-    });
+    .option('--yes', 'do not ask');
+  printing(remove, 'tally bucket remove photos --yes').action(async (name: string, options: RemoveOptions) => {
+    await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
+    await cli.withControl((control) => control.buckets.remove(name));
+    cli.print(options, { removed: name }, () => `${printable(name)} is disconnected and its documents are deleted.`);
+  });
 }
 
-function listText({ connected, unconnected }: BucketList): string {
-  const table = tableText(
+function bucketText({ bucket, region, source, topicArn, versioning, enrich }: BucketRecord): string {
+  return fieldsText({ bucket, region, source, topic: topicArn, versioning: versioning.status, enrich });
+}
+
+function connectedText(connected: readonly BucketRecord[], nowMs: number): string {
+  if (connected.length === 0) return '';
+  return tableText(
     ['BUCKET', 'REGION', 'SOURCE', 'VERSIONING', 'ENRICH', 'LAST EVENT'],
-    connected.map(({ bucket, region, source, versioning, enrich, lastEventAtMs }) => [
-      ...[bucket, region, source, versioning.status, enrich],
-      timeText(lastEventAtMs),
+    connected.map((record) => [
+      record.bucket,
+      record.region,
+      record.source,
+      record.versioning.status,
+      record.enrich,
+      ageText(record.lastEventAtMs, nowMs),
     ]),
   );
-  const known = connected.length === 0 ? 'No bucket is connected: tally bucket add NAME' : table;
-  if (unconnected.length === 0) return known;
-  const others = tableText(
+}
+
+function unconnectedText(unconnected: readonly UnconnectedRecord[], nowMs: number): string {
+  if (unconnected.length === 0) return '';
+  return tableText(
     ['NOT CONNECTED', 'EVENTS', 'FIRST', 'LAST'],
-    unconnected.map(({ bucket, count, firstSeenMs, lastSeenMs }) => [bucket, count, timeText(firstSeenMs), timeText(lastSeenMs)]),
+    unconnected.map(({ bucket, count, firstSeenMs, lastSeenMs }) => [
+      bucket,
+      count,
+      ageText(firstSeenMs, nowMs),
+      ageText(lastSeenMs, nowMs),
+    ]),
   );
-  return `${known}\n\n${others}`;
 }

@@ -1,6 +1,7 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
 import { awsEnvironment, parseSettings, type AwsEnvironment, type Settings } from '../config.ts';
 import type { Control } from '../pipeline/control.ts';
+import { CommandError, SettingsError } from './errors.ts';
 import { jsonText } from './output.ts';
 
 /** Where text goes: a standard stream, or a list in tests. */
@@ -13,26 +14,19 @@ export interface CliDependencies {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: Output;
   readonly stderr: Output;
+  /** Wall clock, ms since the epoch: for ages. */
+  readonly nowMs: () => number;
+  /** Asks the person at the terminal a yes-or-no question; absent where nobody sits at one. */
+  readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
   /** The control plane's functions on the store and queues that the settings name. */
   readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly control: Control; close(): Promise<void> }>;
-  /** Serves until it is told to stop; resolves with the exit code. */
+  /** Serves until it is told to stop; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, aws: AwsEnvironment) => Promise<number>;
 }
 
-/** The settings of this process cannot be used: told one by one, exit code 78 (EX_CONFIG). */
-export class SettingsError extends Error {
-  readonly mistakes: readonly string[];
-
-  constructor(mistakes: readonly string[]) {
-    super('invalid settings');
-    this.name = 'SettingsError';
-    this.mistakes = mistakes;
-  }
-}
-
-/** Options that every command which prints something has. */
+/** The option that every command which prints something has. */
 export interface JsonOption {
-  readonly json?: boolean;
+  readonly json?: true;
 }
 
 /** Who asks, in the records that commands make. */
@@ -41,18 +35,21 @@ export const CALLER = 'cli';
 export interface Cli {
   /** The settings from the environment; throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
-  withControl(work: (control: Control) => Promise<void>): Promise<void>;
+  /** Opens the control plane for the work, and closes it whatever happens. */
+  withControl<Answer>(work: (control: Control) => Promise<Answer>): Promise<Answer>;
   serve(settings: Settings): Promise<void>;
-  /** Prints the value as JSON if --json was given, else the text for people. */
-  print(options: JsonOption, value: unknown, text: () => string): void;
-  line(text: string): void;
-  /** For people beside the output, so that pipes stay clean. */
-  hint(text: string): void;
+  /** Prints the answer as JSON if --json was given, else the text for people. */
+  print(options: JsonOption, answer: unknown, text: () => string): void;
+  /** For people, beside the output, so that pipes stay clean; nothing with --json. */
+  hint(options: JsonOption, text: string): void;
+  /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
+  requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
+  readonly nowMs: () => number;
   readonly exitCode: number;
 }
 
 /** Joins the dependencies with what commands need. Nothing is opened before a command asks. */
-export function createCli({ env, stdout, stderr, openControl, serve }: CliDependencies): Cli {
+export function createCli({ env, stdout, stderr, nowMs, confirm, openControl, serve }: CliDependencies): Cli {
   let exitCode = 0;
 
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
@@ -61,26 +58,30 @@ export function createCli({ env, stdout, stderr, openControl, serve }: CliDepend
     return parsed.settings;
   }
 
-  const line = (text: string): void => {
-    stdout.write(`${text}\n`);
-  };
   return {
     settings,
+    nowMs,
     async withControl(work) {
-      const { control, close } = await openControl(settings(), awsEnvironment(env));
+      const opened = await openControl(settings(), awsEnvironment(env));
       try {
-        await work(control);
+        return await work(opened.control);
       } finally {
-        await close();
+        await opened.close();
       }
     },
     async serve(effective) {
       exitCode = await serve(effective, awsEnvironment(env));
     },
-    print: ({ json }, value, text) => line(json === true ? jsonText(value) : text()),
-    line,
-    hint: (text) => {
-      stderr.write(`${text}\n`);
+    print({ json }, answer, text) {
+      stdout.write(`${json === true ? jsonText(answer) : text()}\n`);
+    },
+    hint({ json }, text) {
+      if (json !== true) stderr.write(`${text}\n`);
+    },
+    async requireYes({ yes }, consequence) {
+      if (yes === true) return;
+      if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat this with --yes`);
+      if (!(await confirm(`${consequence}. Go on?`))) throw new CommandError('declined', 'nothing was changed');
     },
     get exitCode() {
       return exitCode;

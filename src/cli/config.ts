@@ -1,51 +1,38 @@
 import type { Command } from 'commander';
 import { settingsSchema, type Settings } from '../config.ts';
+import { withoutPasswords } from '../domain/passwords.ts';
+import { printable } from '../domain/printable.ts';
+import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 
-/** `tally config [--json]`: the effective settings, secrets masked. */
+type Shown = string | number | boolean | readonly string[] | null;
+
+/** `tally config`: the effective settings, passwords masked. */
 export function addConfigCommand(program: Command, cli: Cli): void {
-  program
+  const config = program
     .command('config')
-    .description('show the effective settings, each with its meaning; secrets are masked')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally config --json')
-    .action((options: JsonOption) => {
-      const shown = shownSettings(cli.settings());
-      cli.print(options, Object.fromEntries(shown.map(({ name, value }) => [name, value ?? null])), () =>
-        shown.map(({ name, value, description }) => `# ${description}\n${name}=${textOf(value)}`).join('\n'),
-      );
-    });
+    .summary('show the effective settings')
+    .description('Shows the effective settings, each with what it means. Passwords are masked.');
+  printing(config, 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action((options: JsonOption) => {
+    const shown = shownSettings(cli.settings());
+    cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));
+  });
 }
 
-type Shown = string | number | boolean | readonly string[] | undefined;
-
-function shownSettings(settings: Settings): readonly { readonly name: string; readonly value: Shown; readonly description: string }[] {
-  const values: Readonly<Record<string, unknown>> = settings;
-  return Object.entries(settingsSchema.shape).map(([name, schema]) => ({
-    name,
-    value: shownValue(values[name]),
-    description: schema.description ?? '',
-  }));
+function shownSettings(settings: Settings): readonly (readonly [name: string, value: Shown])[] {
+  const values = new Map(Object.entries(settings));
+  return Object.keys(settingsSchema.shape).map((name) => [name, shownValue(values.get(name))] as const);
 }
 
-function shownValue(value: unknown): Shown {
+function shownValue(value: Settings[keyof Settings]): Shown {
+  if (value === undefined) return null;
   if (typeof value === 'string') return withoutPasswords(value);
-  if (Array.isArray(value)) return value.map((each) => withoutPasswords(String(each)));
-  if (typeof value === 'number' || typeof value === 'boolean' || value === undefined) return value;
-  return addressText(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return value;
+  if ('host' in value) return `${value.host.includes(':') ? `[${value.host}]` : value.host}:${value.port}`;
+  return value.map(withoutPasswords);
 }
 
-function addressText(value: unknown): string {
-  const { host, port } = Object(value);
-  return String(host).includes(':') ? `[${String(host)}]:${String(port)}` : `${String(host)}:${String(port)}`;
-}
-
-function textOf(value: Shown): string {
-  if (value === undefined) return '';
-  return Array.isArray(value) ? value.join(',') : String(value);
-}
-
-/** Up to the last `@`: a password that should have been escaped may hold any character. */
-function withoutPasswords(text: string): string {
-  return text.replaceAll(/(https?:\/\/[^:@/\s,]*):[^\s]*?@(?=[^@\s,]*(,https?:\/\/|$))/g, '$1:***@');
+function settingText(name: string, value: Shown): string {
+  const schema = new Map(Object.entries(settingsSchema.shape)).get(name);
+  return `# ${schema?.description ?? ''}\n${name}=${printable(String(value ?? ''))}`;
 }

@@ -1,18 +1,27 @@
 import type { Command } from 'commander';
-import { printable } from '../domain/printable.ts';
 import type { DeadLetter } from '../pipeline/control.ts';
-import { limitOption } from './arguments.ts';
+import { limitOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { CommandError } from './errors.ts';
+import { ageOfText, sizeText } from './human.ts';
 import { fieldsText, jsonText, linesText, tableText } from './output.ts';
 
 interface ChoiceOptions extends JsonOption {
-  readonly all?: boolean;
-  readonly yes?: boolean;
+  readonly all?: true;
+  readonly yes?: true;
 }
+
+const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
 /** `tally dead-letters list|show|replay|discard`. */
 export function addDeadLetterCommands(program: Command, cli: Cli): void {
-  const deadLetters = program.command('dead-letters').description('look at messages that could not be handled; replay or discard them');
+  const deadLetters = program
+    .command('dead-letters')
+    .summary('look at messages that could not be handled')
+    .description(
+      'Shows messages that could not be handled, sends them back or discards them. While one command looks at letters, another sees only the rest.',
+    );
+  withExamples(deadLetters, 'tally dead-letters list', 'tally dead-letters replay --all');
   addList(deadLetters, cli);
   addShow(deadLetters, cli);
   addReplay(deadLetters, cli);
@@ -20,92 +29,85 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
 }
 
 function addList(deadLetters: Command, cli: Cli): void {
-  deadLetters
+  const list = deadLetters
     .command('list')
-    .description('list dead letters with their faults; none is removed')
-    .addOption(limitOption())
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally dead-letters list --limit 20')
-    .action((options: JsonOption & { readonly limit?: number }) =>
-      cli.withControl(async (control) => {
-        const items = await control.deadLetters.list(options.limit === undefined ? {} : { limit: options.limit });
-        cli.print(options, { items }, () => (items.length === 0 ? 'No dead letters.' : lettersText(items)));
-      }),
-    );
+    .summary('list dead letters')
+    .description('Lists dead letters with their faults. None is removed.')
+    .addOption(limitOption());
+  printing(list, 'tally dead-letters list --limit 20').action(async (options: JsonOption & { readonly limit?: number }) => {
+    const { json, ...request } = options;
+    const items = await cli.withControl((control) => control.deadLetters.list(request));
+    if (items.length === 0) cli.hint(options, 'There are no dead letters.');
+    if (items.length > 0 || json === true) cli.print(options, { items }, () => lettersText(items, cli.nowMs()));
+  });
 }
 
 function addShow(deadLetters: Command, cli: Cli): void {
-  deadLetters
+  const show = deadLetters
     .command('show')
-    .description('show one dead letter with its original body')
-    .argument('<id>', 'the ID that list shows')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274')
-    .action((id: string, options: JsonOption) =>
-      cli.withControl(async (control) => {
-        const letter = await control.deadLetters.show(id);
-        cli.print(options, letter, () => letterText(letter));
-      }),
-    );
+    .summary('show one dead letter')
+    .description('Shows one dead letter with its original body.')
+    .argument('<id>', 'the ID that list shows');
+  printing(show, `tally dead-letters show ${ID}`).action(async (id: string, options: JsonOption) => {
+    const letter = await cli.withControl((control) => control.deadLetters.show(id));
+    cli.print(options, letter, () => letterText(letter));
+  });
 }
 
 function addReplay(deadLetters: Command, cli: Cli): void {
-  deadLetters
+  const replay = deadLetters
     .command('replay')
-    .description('send the original bodies back to the bucket queue and remove the letters')
-    .argument('[id...]', 'the letters')
-    .option('--all', 'all letters')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally dead-letters replay --all')
-    .action(async (ids: readonly string[], options: ChoiceOptions, command: Command) => {
-      const choice = choiceOf(ids, options, command);
-      await cli.withControl(async (control) => {
-        const replayed = await control.deadLetters.replay(choice);
-        cli.print(options, { replayed }, () => `Replayed: ${replayed}`);
-      });
-    });
-}
-
-function addDiscard(deadLetters: Command, cli: Cli): void {
-  deadLetters
-    .command('discard')
-    .description('remove letters for good')
-    .argument('[id...]', 'the letters')
-    .option('--all', 'all letters; needs --yes')
-    .option('--yes', 'really all')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally dead-letters discard 5fea7756-0ea4-451a-a703-a558b933e274')
-    .action(async (ids: readonly string[], options: ChoiceOptions, command: Command) => {
-      const choice = choiceOf(ids, options, command);
-      if (choice === 'all' && options.yes !== true) command.error('error: this removes every dead letter for good; repeat it with --yes');
-      await cli.withControl(async (control) => {
-        const discarded = await control.deadLetters.discard(choice);
-        cli.print(options, { discarded }, () => `Discarded: ${discarded}`);
-      });
-    });
-}
-
-function choiceOf(ids: readonly string[], { all }: ChoiceOptions, command: Command): readonly string[] | 'all' {
-  if ((all === true) === ids.length > 0) command.error('error: name the letters by their IDs, or give --all');
-  return all === true ? 'all' : ids;
-}
-
-function lettersText(letters: readonly DeadLetter[]): string {
-  return tableText(
-    ['ID', 'SENT', 'FAULT', 'BYTES', 'REASON'],
-    letters.map(({ id, sentAt, fault, sizeBytes, reason }) => [id, sentAt, fault, sizeBytes, reason]),
+    .summary('send dead letters back to the bucket queue')
+    .description('Sends the original bodies back to the bucket queue and removes the letters. At most 1000 at once.')
+    .argument('[id...]', 'these letters')
+    .option('--all', 'all letters');
+  printing(replay, `tally dead-letters replay ${ID}`, 'tally dead-letters replay --all').action(
+    async (ids: readonly string[], options: ChoiceOptions) => {
+      const chosen = chosenOf(ids, options);
+      const replayed = await cli.withControl((control) => control.deadLetters.replay(chosen));
+      cli.print(options, { replayed }, () => `Sent back: ${replayed}`);
+    },
   );
 }
 
-function letterText(letter: DeadLetter & { readonly body: string }): string {
-  const { id, sentAt, fault, reason, context, sizeBytes, body } = letter;
+function addDiscard(deadLetters: Command, cli: Cli): void {
+  const discard = deadLetters
+    .command('discard')
+    .summary('delete dead letters')
+    .description('Deletes letters for good. At most 1000 at once.')
+    .argument('[id...]', 'these letters')
+    .option('--all', 'all letters')
+    .option('--yes', 'do not ask');
+  printing(discard, `tally dead-letters discard ${ID} --yes`, 'tally dead-letters discard --all --yes').action(
+    async (ids: readonly string[], options: ChoiceOptions) => {
+      const chosen = chosenOf(ids, options);
+      await cli.requireYes(options, `This deletes ${chosen === 'all' ? 'all dead letters' : `dead letters (${ids.length})`} for good`);
+      const discarded = await cli.withControl((control) => control.deadLetters.discard(chosen));
+      cli.print(options, { discarded }, () => `Deleted: ${discarded}`);
+    },
+  );
+}
+
+function chosenOf(ids: readonly string[], { all }: ChoiceOptions): readonly string[] | 'all' {
+  if ((all === true) === ids.length > 0) throw new CommandError('usage', 'name letters by their IDs, or give --all');
+  return all === true ? 'all' : ids;
+}
+
+function lettersText(letters: readonly DeadLetter[], nowMs: number): string {
+  return tableText(
+    ['ID', 'AGE', 'SIZE', 'FAULT', 'REASON'],
+    letters.map(({ id, sentAt, fault, sizeBytes, reason }) => [id, ageOfText(sentAt, nowMs), sizeText(sizeBytes), fault, reason]),
+  );
+}
+
+function letterText({ id, sentAt, fault, reason, context, sizeBytes, body }: DeadLetter & { readonly body: string }): string {
   const fields = fieldsText({
     id,
     sent: sentAt,
-    fault: fault ?? 'none: SQS itself moved it here',
+    size: sizeText(sizeBytes),
+    fault: fault ?? 'not stated: SQS itself moved it here, or its reason had no room',
     reason,
     context: context === undefined ? undefined : jsonText(context, 'compact'),
-    bytes: sizeBytes,
   });
   return `${fields}\n\n${linesText(body)}`;
 }

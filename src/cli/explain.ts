@@ -1,72 +1,70 @@
 import type { Command } from 'commander';
+import { msOfClock } from '../domain/clock.ts';
 import type { ObjectDocument } from '../domain/document.ts';
 import { printable } from '../domain/printable.ts';
 import type { Explanation } from '../pipeline/control.ts';
+import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { fieldsText } from './output.ts';
+import { sizeText } from './human.ts';
+import { fieldsText, tableText, timeText, type Cell } from './output.ts';
 
 /** `tally explain BUCKET KEY`: why a search finds the object, or does not. */
 export function addExplainCommand(program: Command, cli: Cli): void {
-  program
+  const explain = program
     .command('explain')
-    .description('say what the index holds of a key, what S3 says now, and why a search finds the object or does not')
+    .summary('say why a search finds an object or does not')
+    .description('Says what the index holds of a key, what S3 says now, and why a search finds the object or does not.')
     .argument('<bucket>', 'the bucket')
-    .argument('<key>', 'the key')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally explain photos 2026/cat.jpg')
-    .action((bucket: string, key: string, options: JsonOption) =>
-      cli.withControl(async (control) => {
-        const explanation = await control.explain(bucket, key);
-        cli.print(options, explanation, () => explanationText(explanation));
-      }),
-    );
+    .argument('<key>', 'the key');
+  printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
+    async (bucket: string, key: string, options: JsonOption) => {
+      const explanation = await cli.withControl((control) => control.explain(bucket, key));
+      cli.print(options, explanation, () => explanationText(explanation));
+    },
+  );
 }
 
 function explanationText(explanation: Explanation): string {
   const { bucket, key, index, storage, clocks, agrees, sentence } = explanation;
-  const fields = fieldsText({
-    bucket,
-    key,
-    index: index === undefined ? 'nothing' : documentText(index),
-    storage: storageText(storage),
-    'clock of the document': clocks.document,
-    'clock of this look': clocks.observation,
-    'floor of the bucket': clocks.floor,
+  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation));
+  const facts = fieldsText({
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
+    'written by': index === undefined ? undefined : causeText(index),
+    'written at': index?.indexed_at,
+    'seen at': 'fault' in storage ? undefined : storage.observedAt,
+    floor: clocks.floor === 0 ? undefined : clockText(clocks.floor),
+    'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
+    advice: 'fault' in storage ? storage.advice : undefined,
   });
-  return `${printable(sentence)}\n\n${fields}`;
+  return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }
 
-function documentText(document: ObjectDocument): string {
-  const what = document.deleted ? `deleted ${document.deleted_at ?? ''}` : stateText(document);
-  return `${what}, ${document.settled ? 'settled' : 'provisional'}, from ${document.source}, written ${document.indexed_at}`;
+/** What both sides say, side by side; rows about which neither says anything are left out. */
+function comparedRows({ index, storage, clocks }: Explanation): readonly (readonly Cell[])[] {
+  const ours = [clockText(clocks.document), ...indexCells(index)];
+  const theirs = [clockText(clocks.observation), ...storageCells(storage)];
+  return ['clock', 'state', 'size', 'etag', 'version', 'modified', 'class']
+    .map((name, row) => [name, ours[row], theirs[row]])
+    .filter(([, left, right]) => left !== undefined || right !== undefined);
 }
 
-function stateText(object: {
-  readonly size?: number;
-  readonly etag?: string;
-  readonly version_id?: string;
-  readonly last_modified?: string;
-}): string {
-  const { size, etag, version_id: versionId, last_modified: lastModified } = object;
-  const parts = [
-    size === undefined ? undefined : `${size} bytes`,
-    etag === undefined ? undefined : `etag ${etag}`,
-    versionId === undefined ? undefined : `version ${versionId}`,
-    lastModified === undefined ? undefined : `modified ${lastModified}`,
-  ];
-  return ['present', ...parts.filter((part) => part !== undefined)].join(', ');
+function indexCells(index: ObjectDocument | undefined): readonly Cell[] {
+  if (index === undefined) return ['nothing'];
+  const state = `${index.deleted ? 'deleted' : 'present'}${index.settled ? '' : ', provisional'}`;
+  return [state, sizeText(index.size), index.etag, index.version_id, index.last_modified, index.storage_class];
 }
 
-function storageText(storage: Explanation['storage']): string {
-  if ('fault' in storage) return `unknown: ${storage.fault.reason} (${storage.fault.code}). ${storage.advice}`;
-  const { state, observedAt } = storage;
-  if (!state.present) return `absent, as of ${observedAt}`;
-  const present = stateText({
-    ...(state.sizeBytes !== undefined && { size: state.sizeBytes }),
-    ...(state.etag !== undefined && { etag: state.etag }),
-    ...(state.versionId !== undefined && { version_id: state.versionId }),
-    ...(state.lastModifiedMs !== undefined && { last_modified: new Date(state.lastModifiedMs).toISOString() }),
-  });
-  return `${present}, as of ${observedAt}`;
+function storageCells(storage: Explanation['storage']): readonly Cell[] {
+  if ('fault' in storage) return ['unknown'];
+  const { state } = storage;
+  if (!state.present) return ['absent'];
+  return ['present', sizeText(state.sizeBytes), state.etag, state.versionId, timeText(state.lastModifiedMs), state.storageClass];
+}
+
+function causeText({ source, event_name: eventName, event_time: eventTime }: ObjectDocument): string {
+  return [source, eventName, eventTime === undefined ? undefined : `of ${eventTime}`].filter((part) => part !== undefined).join(' ');
+}
+
+function clockText(clock: number | undefined): string | undefined {
+  return clock === undefined ? undefined : timeText(msOfClock(clock));
 }

@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
 import { gapSchema, type GapRecord } from '../domain/gap.ts';
-import { cursorOption, limitOption, pageOf, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { tableText, timeText } from './output.ts';
+import { ageText } from './human.ts';
+import { tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
   readonly bucket?: string;
@@ -11,35 +12,35 @@ interface GapOptions extends JsonOption, PageOptions {
 
 /** `tally gaps`: changes that a source did not tell. */
 export function addGapsCommand(program: Command, cli: Cli): void {
-  program
+  const gaps = program
     .command('gaps')
-    .description('list gaps: changes that a source did not tell, until a re-index closes them')
+    .summary('list changes that a source did not tell')
+    .description('Lists gaps: changes that a source did not tell, so that the index may differ until a re-index closes them.')
     .option('--bucket <name>', 'only of this bucket')
     .addOption(new Option('--state <state>', 'only in this state').choices(gapSchema.shape.state.options))
     .addOption(limitOption())
-    .addOption(cursorOption())
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally gaps --state open')
-    .action((options: GapOptions) =>
-      cli.withControl(async (control) => {
-        const { bucket, state } = options;
-        const page = await control.gaps({
-          ...(bucket !== undefined && { bucket }),
-          ...(state !== undefined && { state }),
-          ...pageOf(options),
-        });
-        cli.print(options, page, () => (page.items.length === 0 ? 'No gaps.' : gapsText(page.items)));
-        if (page.next !== undefined && options.json !== true) cli.hint(`There are more: repeat it with --cursor ${page.next}`);
-      }),
-    );
+    .addOption(cursorOption());
+  printing(gaps, 'tally gaps --state open').action(async (options: GapOptions) => {
+    const { json, ...request } = options;
+    const page = await cli.withControl((control) => control.gaps(request));
+    if (page.items.length === 0) cli.hint(options, 'There are no gaps.');
+    if (page.items.length > 0 || json === true) cli.print(options, page, () => gapsText(page.items, cli.nowMs()));
+    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  });
 }
 
-function gapsText(gaps: readonly GapRecord[]): string {
+function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
   return tableText(
     ['BUCKET', 'KIND', 'STATE', 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON'],
-    gaps.map(({ bucket, kind, state, count, firstSeenMs, lastSeenMs, prefix, reason }) => [
-      ...[bucket, kind, state, count, timeText(firstSeenMs), timeText(lastSeenMs)],
-      ...[prefix, reason],
+    gaps.map((gap) => [
+      gap.bucket,
+      gap.kind,
+      gap.state,
+      gap.count,
+      ageText(gap.firstSeenMs, nowMs),
+      ageText(gap.lastSeenMs, nowMs),
+      gap.prefix,
+      gap.reason,
     ]),
   );
 }

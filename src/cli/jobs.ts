@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
 import { printable } from '../domain/printable.ts';
 import { jobModes, type JobMode, type JobRecord } from '../domain/reindex-job.ts';
-import { cursorOption, limitOption, pageOf, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import { CALLER, type Cli, type JsonOption } from './cli.ts';
+import { ageText } from './human.ts';
 import { fieldsText, tableText, timeText } from './output.ts';
 
 interface ReindexOptions extends JsonOption {
@@ -10,73 +11,97 @@ interface ReindexOptions extends JsonOption {
   readonly mode?: JobMode;
 }
 
-interface JobsOptions extends JsonOption, PageOptions {
-  readonly cancel?: boolean;
+interface JobsOptions extends JsonOption, PageOptions {}
+
+/** `tally reindex BUCKET`, `tally jobs [ID]` and `tally jobs cancel ID`. */
+export function addJobCommands(program: Command, cli: Cli): void {
+  addReindex(program, cli);
+  addCancel(addJobs(program, cli), cli);
 }
 
-/** `tally reindex BUCKET` and `tally jobs [ID]`. */
-export function addJobCommands(program: Command, cli: Cli): void {
-  program
+function addReindex(program: Command, cli: Cli): void {
+  const reindex = program
     .command('reindex')
-    .description('queue a re-index of a bucket: its listing is compared with the index and the differences are written')
+    .summary('queue a re-index of a bucket')
+    .description('Queues a job that compares a bucket with its index. The job is stored as queued: this version does not run it yet.')
     .argument('<bucket>', 'a connected bucket')
     .option('--prefix <prefix>', 'only keys that begin so')
-    .addOption(new Option('--mode <mode>', 'apply: write the differences; report: only tell them').choices(jobModes))
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  tally reindex photos --prefix 2026/')
-    .action((bucket: string, options: ReindexOptions) =>
-      cli.withControl(async (control) => {
-        const { prefix, mode } = options;
-        const request = { bucket, ...(prefix !== undefined && { prefix }), ...(mode !== undefined && { mode }) };
-        const job = await control.jobs.request(request, CALLER);
-        cli.print(options, job, () => `Job ${printable(job.id)} is ${job.state}. Follow it: tally jobs ${printable(job.id)}`);
-      }),
-    );
-  program
+    .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only tell them').choices(jobModes));
+  printing(reindex, 'tally reindex photos --prefix 2026/').action(async (bucket: string, options: ReindexOptions) => {
+    const { json: _, ...request } = options;
+    const job = await cli.withControl((control) => control.jobs.request({ bucket, ...request }, CALLER));
+    cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
+    cli.hint(options, `This version stores the job but does not run it yet. Look at it: tally jobs ${printable(job.id)}`);
+  });
+}
+
+function addJobs(program: Command, cli: Cli): Command {
+  const jobs = program
     .command('jobs')
-    .description('list re-index jobs, or show one')
-    .argument('[id]', 'a job')
-    .option('--cancel', 'cancel the job')
+    .summary('list, show and cancel re-index jobs')
+    .description('Lists re-index jobs, the oldest first, or shows one.')
+    .argument('[id]', 'only this job')
     .addOption(limitOption())
-    .addOption(cursorOption())
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExamples:\n  tally jobs\n  tally jobs ID --cancel')
-    .action(async (id: string | undefined, options: JobsOptions, command: Command) => {
-      if (id === undefined && options.cancel === true) command.error('error: --cancel needs the ID of a job');
-      await (id === undefined ? listJobs(cli, options) : showJob(cli, id, options));
-    });
+    .addOption(cursorOption());
+  return printing(jobs, 'tally jobs', 'tally jobs cancel job-0mk3x1a2b-0123456789ab').action(
+    async (id: string | undefined, options: JobsOptions) => {
+      await (id === undefined ? list(cli, options) : show(cli, id, options));
+    },
+  );
 }
 
-function listJobs(cli: Cli, options: JobsOptions): Promise<void> {
-  return cli.withControl(async (control) => {
-    const page = await control.jobs.list(pageOf(options));
-    cli.print(options, page, () => (page.items.length === 0 ? 'No jobs.' : jobsText(page.items)));
-    if (page.next !== undefined && options.json !== true) cli.hint(`There are more: repeat it with --cursor ${page.next}`);
+function addCancel(jobs: Command, cli: Cli): void {
+  const cancel = jobs
+    .command('cancel')
+    .summary('cancel a job')
+    .description('Cancels a job that has not ended.')
+    .argument('<id>', 'the job');
+  printing(cancel, 'tally jobs cancel job-0mk3x1a2b-0123456789ab').action(async (id: string, _: JsonOption, command: Command) => {
+    // `tally jobs` has --json as well, and takes it wherever it stands
+    const options: JsonOption = command.optsWithGlobals();
+    const job = await cli.withControl((control) => control.jobs.cancel(id));
+    cli.print(options, job, () => jobText(job));
   });
 }
 
-function showJob(cli: Cli, id: string, options: JobsOptions): Promise<void> {
-  return cli.withControl(async (control) => {
-    const job = await (options.cancel === true ? control.jobs.cancel(id) : control.jobs.get(id));
-    cli.print(options, job, () =>
-      fieldsText({
-        id: job.id,
-        bucket: job.bucket,
-        prefix: job.prefix,
-        mode: job.mode,
-        state: job.state,
-        'requested by': job.requestedBy,
-        created: timeText(job.createdAtMs),
-        started: timeText(job.startedAtMs),
-        finished: timeText(job.finishedAtMs),
-      }),
-    );
+async function list(cli: Cli, options: JobsOptions): Promise<void> {
+  const { json, ...request } = options;
+  const page = await cli.withControl((control) => control.jobs.list(request));
+  if (page.items.length === 0) cli.hint(options, 'There are no jobs.');
+  if (page.items.length > 0 || json === true) cli.print(options, page, () => jobsText(page.items, cli.nowMs()));
+  if (page.next !== undefined) cli.hint(options, moreText(page.next));
+}
+
+async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
+  const job = await cli.withControl((control) => control.jobs.get(id));
+  cli.print(options, job, () => jobText(job));
+}
+
+function jobText(job: JobRecord): string {
+  const { id, bucket, prefix, mode, state, requestedBy } = job;
+  return fieldsText({
+    id,
+    bucket,
+    prefix: prefix === '' ? undefined : prefix,
+    mode,
+    state,
+    'requested by': requestedBy,
+    created: timeText(job.createdAtMs),
+    started: timeText(job.startedAtMs),
+    finished: timeText(job.finishedAtMs),
   });
 }
 
-function jobsText(jobs: readonly JobRecord[]): string {
+function jobsText(jobs: readonly JobRecord[], nowMs: number): string {
   return tableText(
-    ['ID', 'BUCKET', 'MODE', 'STATE', 'CREATED', 'PREFIX'],
-    jobs.map(({ id, bucket, mode, state, createdAtMs, prefix }) => [id, bucket, mode, state, timeText(createdAtMs), prefix]),
+    ['ID', 'STATE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
+    jobs.map(({ id, state, mode, createdAtMs, bucket, prefix }) => [
+      id,
+      state,
+      mode,
+      ageText(createdAtMs, nowMs),
+      bucket,
+      prefix === '' ? undefined : prefix,
+    ]),
   );
 }

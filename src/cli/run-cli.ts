@@ -1,39 +1,62 @@
 /** The command line: reads arguments, runs one command, says what went wrong, answers the exit code. */
 import { Command, CommanderError } from 'commander';
-import { FaultError, faults } from '../domain/fault.ts';
-import { RequestError } from '../domain/request-error.ts';
-import { StartError } from '../domain/start-error.ts';
 import { addBucketCommands } from './bucket.ts';
-import { createCli, SettingsError, type Cli, type CliDependencies, type Output } from './cli.ts';
+import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
 import { addDeadLetterCommands } from './dead-letters.ts';
+import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { addExplainCommand } from './explain.ts';
 import { addGapsCommand } from './gaps.ts';
 import { addJobCommands } from './jobs.ts';
-import { linesText } from './output.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
+/** Help is as wide as most terminals, whatever is on the other end of the pipe. */
+const HELP_COLUMNS = 80;
+
 /** Runs the command that the arguments (without node and script) name. Never rejects: whatever went wrong is told on stderr and by the exit code. */
 export async function runCli(args: readonly string[], dependencies: CliDependencies): Promise<number> {
+  const { stdout, stderr } = dependencies;
   const cli = createCli(dependencies);
+  const complaints: string[] = [];
+  const program = createProgram(cli, {
+    version: dependencies.version,
+    print: (text) => void stdout.write(text),
+    complain: (text) => void complaints.push(text),
+  });
   try {
-    await createProgram(cli, dependencies).parseAsync([...args], { from: 'user' });
+    await program.parseAsync([...args], { from: 'user' });
     return cli.exitCode;
   } catch (error) {
-    return tell(error, dependencies.stderr);
+    if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
+    const wantsJson = isJsonWanted(args);
+    const { exitCode, text } = failureOf(error, wantsJson);
+    // commander's own words come with a hint at --help, or are the help itself
+    const isToldByCommander = complaints.length > 0 && !wantsJson;
+    stderr.write(isToldByCommander ? complaints.join('') : `${text}\n`);
+    return exitCode;
   }
 }
 
-function createProgram(cli: Cli, { version, stdout, stderr }: CliDependencies): Command {
+interface ProgramOptions {
+  readonly version: string;
+  readonly print: (text: string) => void;
+  readonly complain: (text: string) => void;
+}
+
+function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): Command {
   const program = new Command('tally')
     .description('Keeps a search index in exact agreement with object-storage buckets.')
-    .version(version)
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void stdout.write(text),
-      writeErr: (text) => void stderr.write(text),
+      writeOut: print,
+      writeErr: complain,
+      outputError: (text, write) => write(text.replace(/^error: /, 'tally: ')),
+      getOutHelpWidth: () => HELP_COLUMNS,
+      getErrHelpWidth: () => HELP_COLUMNS,
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
@@ -42,7 +65,9 @@ function createProgram(cli: Cli, { version, stdout, stderr }: CliDependencies): 
       'after',
       `
 Settings are environment variables; \`tally config\` shows them all.
-Exit codes: 0 done, 1 failed, 64 wrong usage, 69 the index, a queue or S3 is out of reach, 78 invalid settings.
+
+Exit codes: 0 done; 1 failed; 64 called in a way it cannot be;
+69 the index, a queue or S3 is out of reach; 78 invalid settings.
 
 Example:
   tally serve --embedded`,
@@ -58,26 +83,8 @@ Example:
   return program;
 }
 
-function tell(error: unknown, stderr: Output): number {
-  const say = (text: string): unknown => stderr.write(`${linesText(`tally: ${text}`)}\n`);
-  // commander has said it already; asking for help is no mistake
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  if (error instanceof SettingsError) {
-    say(['the settings are invalid:', ...error.mistakes.map((mistake) => `  ${mistake}`)].join('\n'));
-    return exitCodes.config;
-  }
-  if (error instanceof StartError) {
-    say(error.message);
-    return exitCodes.config;
-  }
-  if (error instanceof RequestError) {
-    say(error.message);
-    return error.code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
-  }
-  if (error instanceof FaultError && error.code !== 'internal.unexpected') {
-    say(`${error.reason} (${error.code})\n${faults[error.code].advice}`);
-    return exitCodes.unavailable;
-  }
-  say(`something nobody foresaw went wrong: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-  return exitCodes.failure;
+/** Looked for by hand: the arguments may be such that commander cannot read them. */
+function isJsonWanted(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? undefined : end).includes('--json');
 }

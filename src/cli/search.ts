@@ -1,76 +1,47 @@
 import type { Command } from 'commander';
 import type { ObjectDocument } from '../domain/document.ts';
-import type { Page, SearchRequest } from '../pipeline/control.ts';
-import { cursorOption, limitOption, pageOf, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { jsonText, tableText } from './output.ts';
+import { ageOfText, sizeText } from './human.ts';
+import { tableText } from './output.ts';
 
 interface SearchOptions extends JsonOption, PageOptions {
   readonly bucket?: string;
   readonly key?: string;
   readonly prefix?: string;
   readonly extension?: string;
-  readonly all?: boolean;
 }
 
 /** `tally search [QUERY…]`: live objects by words, key, prefix or extension. */
 export function addSearchCommand(program: Command, cli: Cli): void {
-  program
+  const search = program
     .command('search')
-    .description('find objects: every word must match, the last one as the beginning of a word')
+    .summary('find objects in the index')
+    .description(
+      'Finds objects in the index. Every word must be in the key, the last one may be the beginning of a word. The order is (bucket, key).',
+    )
     .argument('[query...]', 'words of the key')
     .option('--bucket <name>', 'only of this bucket')
     .option('--key <key>', 'only this very key')
     .option('--prefix <prefix>', 'only keys that begin so')
-    .option('--extension <extension>', 'only with this extension, without the dot')
+    .option('--extension <extension>', 'only keys with this extension')
     .addOption(limitOption())
-    .addOption(cursorOption())
-    .option('--all', 'all pages; with --json one document a line')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  tally search annual report --extension pdf\n  tally search --bucket photos --prefix 2026/ --all --json',
-    )
-    .action((query: readonly string[], options: SearchOptions) =>
-      cli.withControl(async (control) => {
-        let request = requestOf(query, options);
-        for (;;) {
-          const page = await control.search(request);
-          printPage(cli, options, page);
-          if (page.next === undefined) return;
-          if (options.all !== true) {
-            if (options.json !== true) cli.hint('There are more: repeat it with --all, or with --cursor ' + page.next);
-            return;
-          }
-          request = { ...request, cursor: page.next };
-        }
-      }),
-    );
+    .addOption(cursorOption());
+  printing(search, 'tally search annual report --extension pdf', 'tally search --bucket photos --prefix 2026/ --json').action(
+    async (words: readonly string[], options: SearchOptions) => {
+      const { json, ...filters } = options;
+      const page = await cli.withControl((control) => control.search({ ...filters, ...(words.length > 0 && { q: words.join(' ') }) }));
+      if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
+      if (page.items.length > 0 || json === true) cli.print(options, page, () => documentsText(page.items, cli.nowMs()));
+      if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    },
+  );
 }
 
-function requestOf(query: readonly string[], options: SearchOptions): SearchRequest {
-  const { bucket, key, prefix, extension } = options;
-  return {
-    ...(query.length > 0 && { q: query.join(' ') }),
-    ...(bucket !== undefined && { bucket }),
-    ...(key !== undefined && { key }),
-    ...(prefix !== undefined && { prefix }),
-    ...(extension !== undefined && { extension }),
-    ...pageOf(options),
-  };
-}
-
-function printPage(cli: Cli, options: SearchOptions, page: Page<ObjectDocument>): void {
-  if (options.json === true && options.all === true) {
-    for (const document of page.items) cli.line(jsonText(document, 'compact'));
-    return;
-  }
-  cli.print(options, page, () => (page.items.length === 0 ? 'Nothing found.' : documentsText(page.items)));
-}
-
-function documentsText(documents: readonly ObjectDocument[]): string {
+/** The key comes last: it may be long. */
+function documentsText(documents: readonly ObjectDocument[], nowMs: number): string {
   return tableText(
-    ['BUCKET', 'SIZE', 'LAST MODIFIED', 'KEY'],
-    documents.map(({ bucket, key, size, last_modified: lastModified }) => [bucket, size, lastModified, key]),
+    ['BUCKET', 'SIZE', 'AGE', 'KEY'],
+    documents.map(({ bucket, key, size, last_modified: modified }) => [bucket, sizeText(size), ageOfText(modified, nowMs), key]),
   );
 }

@@ -1,24 +1,24 @@
 import type { Command } from 'commander';
 import { serveMistakes } from '../config.ts';
-import { SettingsError, type Cli } from './cli.ts';
+import { withExamples } from './arguments.ts';
+import type { Cli } from './cli.ts';
+import { SettingsError } from './errors.ts';
 
 /** `tally serve [--embedded]`: runs the roles of TALLY_ROLES until SIGTERM or SIGINT. */
 export function addServeCommand(program: Command, cli: Cli): void {
-  program
+  const command = program
     .command('serve')
-    .description('run the roles of TALLY_ROLES until SIGTERM or SIGINT')
-    .option('--embedded', 'with SQS, SNS, S3 and a SQLite index of its own: needs nothing else')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  tally serve --embedded
-  TALLY_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/123456789012/tally TALLY_INDEX_URL=https://user:pass@host:9200 tally serve`,
-    )
-    .action(async ({ embedded }: { readonly embedded?: boolean }) => {
-      const settings = cli.settings(embedded === true ? { TALLY_EMBEDDED: 'true' } : {});
-      const mistakes = serveMistakes(settings);
-      if (mistakes.length > 0) throw new SettingsError(mistakes);
-      await cli.serve(settings);
-    });
+    .summary('run until SIGTERM or SIGINT')
+    .description('Runs the roles of TALLY_ROLES until SIGTERM or SIGINT.')
+    .option('--embedded', 'with SQS, SNS, S3 and a SQLite index of its own (TALLY_EMBEDDED=true): needs nothing else');
+  withExamples(
+    command,
+    'tally serve --embedded',
+    'TALLY_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/123456789012/events \\\n    TALLY_INDEX_URL=https://user:pass@host:9200 tally serve',
+  ).action(async ({ embedded }: { readonly embedded?: true }) => {
+    const settings = cli.settings(embedded === true ? { TALLY_EMBEDDED: 'true' } : {});
+    const mistakes = serveMistakes(settings);
+    if (mistakes.length > 0) throw new SettingsError(mistakes);
+    await cli.serve(settings);
+  });
 }

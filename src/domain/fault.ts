@@ -32,7 +32,7 @@ export const faults = {
   /** The state index is missing or does not answer as ours. */
   'index.state-missing': {
     scope: 'shared',
-    advice: 'Check TALLY_INDEX_PREFIX; the state index is created by `tally serve` when it starts.',
+    advice: 'Start `tally serve` once: it makes what is missing; else check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
   },
   /** The SQLite file is corrupt, or no index of ours at all. */
   'index.damaged': {

@@ -15,6 +15,8 @@ export const requestErrors = {
   'dead-letter.not-found': 404,
   'dead-letter.no-queue': 409,
   'state.conflict': 409,
+  'request.timeout': 503,
+  'request.interrupted': 503,
 } as const;
 
 export type RequestErrorCode = keyof typeof requestErrors;

@@ -1,4 +1,6 @@
 /** The control plane: parse, authorise, call, answer. Until callers are authenticated it serves this machine only. */
+import type { FastifyReply } from 'fastify';
+import { RequestError } from '../domain/request-error.ts';
 import type { Control } from '../pipeline/control.ts';
 import type { Telemetry } from '../pipeline/ports.ts';
 import type { Readiness } from '../pipeline/readiness.ts';
@@ -31,7 +33,7 @@ export function createControlPlane({ address, control, readiness, metrics, telem
     requireLocalCaller(request);
     requireJsonBody(request);
   });
-  app.addHook('preClose', async () => closing.abort(new Error('the control plane closes')));
+  app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process stops')));
   addHealthRoutes(app, { readiness, metrics });
   app.get('/config.json', (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }));
   app.get('/openapi.json', (_request, reply) => reply.send(openApi));
@@ -40,7 +42,7 @@ export function createControlPlane({ address, control, readiness, metrics, telem
 
   function handlerOf(route: Route): Parameters<typeof app.route>[0]['handler'] {
     return async (request, reply) => {
-      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(VERB_TIMEOUT_MS)]);
+      const signal = AbortSignal.any([closing.signal, endOf(reply)]);
       // checked for each route: a mistyped parameter must not be taken for no parameter
       parse(route.query, request.query);
       const answer = await route.run({ params: request.params, query: request.query, body: request.body }, signal);
@@ -49,4 +51,16 @@ export function createControlPlane({ address, control, readiness, metrics, telem
   }
 
   return listenerOf(app, address);
+}
+
+/** Aborted when the verb has taken its time, or nobody waits for its answer any longer. Not Fastify's `request.signal`: that one is aborted as soon as the request's body was read. */
+function endOf(reply: FastifyReply): AbortSignal {
+  const end = new AbortController();
+  const slow = new RequestError('request.timeout', `it took longer than ${VERB_TIMEOUT_MS / 1_000} s: try again, or ask for less`);
+  const timer = setTimeout(() => end.abort(slow), VERB_TIMEOUT_MS);
+  reply.raw.once('close', () => {
+    clearTimeout(timer);
+    end.abort(new RequestError('request.interrupted', 'the caller has gone'));
+  });
+  return end.signal;
 }

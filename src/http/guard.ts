@@ -2,20 +2,27 @@
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 
-const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]']);
+/** Any port: a tunnel may lead here from another one. */
+const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
-/** Throws `request.forbidden-origin` unless the request names a loopback Host (no DNS rebinding) and comes from no foreign origin. */
+/**
+ * Throws `request.forbidden-origin` unless the request names a loopback Host (else a foreign name that resolves to this
+ * machine would do: DNS rebinding) and comes from no other page than one of that very host and port. Programs send
+ * neither Origin nor Sec-Fetch-Site; browsers always do where it matters.
+ */
 export function requireLocalCaller({ headers }: FastifyRequest): void {
-  if (!isLoopback(`http://${headers.host ?? ''}`)) {
+  const host = headers.host ?? '';
+  if (!LOOPBACK_HOST.test(host)) {
     throw new RequestError(
       'request.forbidden-origin',
       'the Host must be 127.0.0.1, localhost or [::1]: the control plane serves this machine only',
     );
   }
-  if (headers.origin !== undefined && !isLoopback(headers.origin)) {
+  if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
     throw new RequestError('request.forbidden-origin', 'requests from pages of other origins are refused');
   }
-  if (headers['sec-fetch-site'] === 'cross-site') {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') {
     throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
   }
 }
@@ -29,6 +36,6 @@ export function requireJsonBody({ headers, method }: FastifyRequest): void {
   throw new RequestError('request.unsupported-media-type', 'a body must be application/json');
 }
 
-function isLoopback(url: string): boolean {
-  return URL.canParse(url) && LOOPBACK_HOSTS.has(new URL(url).hostname);
+function isOriginOf(origin: string, host: string): boolean {
+  return [`http://${host.toLowerCase()}`, `https://${host.toLowerCase()}`].includes(origin.toLowerCase());
 }

@@ -1,7 +1,7 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
 import { FaultError, faults } from '../domain/fault.ts';
-import { RequestError, requestErrors } from '../domain/request-error.ts';
+import { RequestError, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
@@ -9,39 +9,32 @@ export interface Problem {
   readonly type: string;
   readonly title: string;
   readonly status: number;
+  /** What happened, to which thing. */
   readonly detail: string;
   readonly code: string;
-  readonly [extra: string]: string | number;
+  /** What to do about it; of faults only. */
+  readonly advice?: string;
+  readonly [extra: string]: string | number | undefined;
 }
 
-/** Fastify's own errors, by their codes. */
-const frameworkCodes: Readonly<Record<string, keyof typeof requestErrors>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'request.too-large',
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'request.unsupported-media-type',
-  FST_ERR_CTP_EMPTY_JSON_BODY: 'request.invalid',
-  FST_ERR_CTP_INVALID_JSON_BODY: 'request.invalid',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'request.invalid',
-};
+const UNEXPECTED = 'internal.unexpected';
+
+/** Fastify's own errors, by their codes, in words that repeat nothing of the request. */
+const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]> = new Map([
+  ['FST_ERR_BAD_URL', ['request.invalid', 'the path is not percent-encoded UTF-8']],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than any request needs']],
+  ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'a body must be application/json']],
+  ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],
+  ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not JSON, or names __proto__']],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body is not as long as its content length says']],
+] satisfies [string, [RequestErrorCode, string]][]);
 
 /** The problem document of whatever was thrown. Of the unforeseen it says nothing but that it happened. */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof RequestError) return { ...problem(requestErrors[error.code], error.code, error.message), ...error.extra };
-  if (error instanceof FaultError) return problem(statusOfFault(error), error.code, `${error.reason}. ${faults[error.code].advice}`);
-  if (error instanceof Error) return problemOfFramework(error) ?? unexpected();
-  return unexpected();
-}
-
-function statusOfFault({ code }: FaultError): number {
-  return code === 'bucket.missing' ? 404 : 503;
-}
-
-function problemOfFramework(error: Error): Problem | undefined {
-  if (error.name === 'TimeoutError')
-    return problem(503, 'request.timeout', 'The request took longer than it may: try again, or ask for less.');
-  const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined;
-  if (code !== undefined) return problem(requestErrors[code], code, error.message);
-  // a body that is no JSON, or one that tries to poison a prototype
-  return 'statusCode' in error && error.statusCode === 400 ? problem(400, 'request.invalid', error.message) : undefined;
+  if (error instanceof RequestError) return { ...error.extra, ...problem(requestErrors[error.code], error.code, error.message) };
+  if (error instanceof FaultError) return problemOfFault(error);
+  const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
+  return code === undefined || detail === undefined ? unexpected() : problem(requestErrors[code], code, detail);
 }
 
 /** Whether nobody foresaw this error, so that it must be logged. */
@@ -49,7 +42,23 @@ export function isUnexpected({ code }: Problem): boolean {
   return code === UNEXPECTED;
 }
 
-const UNEXPECTED = 'internal.unexpected';
+/** The whole response to what is no HTTP request, or was not received in time; `code` is that of Node's parser. The connection is of no further use. */
+export function responseToBroken(code: string | undefined): string {
+  const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'this is not an HTTP request');
+  const body = JSON.stringify(broken);
+  const head = [`HTTP/1.1 ${broken.status} ${broken.title}`, `content-type: ${PROBLEM_TYPE}`, `content-length: ${Buffer.byteLength(body)}`];
+  return [...head, 'connection: close', '', body].join('\r\n');
+}
+
+const brokenRequests: ReadonlyMap<string | undefined, Problem> = new Map([
+  ['HPE_HEADER_OVERFLOW', problem(431, 'request.too-large', 'the headers are larger than any request needs')],
+  ['ERR_HTTP_REQUEST_TIMEOUT', problem(408, 'request.timeout', 'the request was not received in time')],
+]);
+
+function problemOfFault({ code, reason }: FaultError): Problem {
+  if (code === UNEXPECTED) return unexpected();
+  return { ...problem(code === 'bucket.missing' ? 404 : 503, code, reason), advice: faults[code].advice };
+}
 
 function unexpected(): Problem {
   return problem(500, UNEXPECTED, 'Something nobody foresaw went wrong; it was logged.');

@@ -2,7 +2,7 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports.ts';
-import { isUnexpected, problemOf, PROBLEM_TYPE, type Problem } from './problem.ts';
+import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken, type Problem } from './problem.ts';
 
 export interface Address {
   readonly host: string;
@@ -19,24 +19,42 @@ export interface Listener {
 const BODY_BYTES_MAX = 65_536;
 /** A request is received in this time or refused. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** A connection on which nothing moves is closed: longer than any verb takes. */
+const CONNECTION_TIMEOUT_MS = 60_000;
+/** Far more than probes, scrapes and one operator need. */
+const CONNECTIONS_MAX = 256;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
+
+const safeHeaders = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
 
 /** A server without routes. Every error becomes a problem document; what nobody foresaw is logged. */
 export function createServer(telemetry: Telemetry): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: CONNECTION_TIMEOUT_MS,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
+    // a path that cannot be decoded reaches no hook and no route
+    frameworkErrors: (error, _request, reply) => {
+      void reply.headers(safeHeaders);
+      sendProblem(reply, problemOf(error));
+    },
+    clientErrorHandler: ({ code }, socket) => {
+      if (socket.writable) socket.end(responseToBroken(code));
+      else socket.destroy();
+    },
   });
+  app.server.maxConnections = CONNECTIONS_MAX;
   app.removeContentTypeParser('text/plain');
   app.addHook('onRequest', async (_request, reply) => {
-    void reply.headers({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+    void reply.headers(safeHeaders);
   });
   app.setErrorHandler((error, _request, reply) => {
     const problem = problemOf(error);
-    if (isUnexpected(problem))
+    // whoever went away has interrupted it himself
+    if (isUnexpected(problem) && !reply.raw.destroyed)
       telemetry.requestFailed(
         'answer a request',
         'internal.unexpected',

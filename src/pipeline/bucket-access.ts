@@ -1,8 +1,8 @@
 /** From a record's bucket name to the bucket record it is decided by: connected, auto-connected, or counted as unconnected. */
 import PQueue from 'p-queue';
-import type { BucketRecord } from '../domain/bucket.ts';
+import type { BucketRecord, BucketSource } from '../domain/bucket.ts';
 import { FaultError } from '../domain/fault.ts';
-import type { ChangeRecord } from '../domain/record.ts';
+import type { ChangeRecord, Dialect } from '../domain/record.ts';
 import type { BucketRegistry } from './bucket-registry.ts';
 import type { ConnectBucket } from './connect-bucket.ts';
 import type { UnconnectedReports } from './gap-records.ts';
@@ -47,13 +47,13 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
     return registry.lookup(bucket.bucket);
   }
 
-  async function autoConnect(bucket: string): Promise<BucketRecord | undefined> {
+  async function autoConnect({ bucket, dialect }: ChangeRecord): Promise<BucketRecord | undefined> {
     if (autoConnectMax === 0) return undefined;
     return connecting.add(async () => {
       // whoever was first in the queue may have connected it, or been refused
       const known = await registry.lookup(bucket);
       if (known !== undefined || isRefused(bucket)) return known;
-      const record = await connectNow(bucket);
+      const record = await connectNow(bucket, bucketSourceOf(dialect));
       if (record === undefined) refuse(bucket);
       else registry.forget(bucket);
       return record;
@@ -70,9 +70,9 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
     refusedAtMs.set(bucket, clock.monotonicMs());
   }
 
-  async function connectNow(bucket: string): Promise<BucketRecord | undefined> {
+  async function connectNow(bucket: string, source: BucketSource): Promise<BucketRecord | undefined> {
     try {
-      return await connect.autoConnect(bucket, autoConnectMax);
+      return await connect.autoConnect(bucket, source, autoConnectMax);
     } catch (error) {
       // a name that no bucket has is an unconnected name, not a fault to wait for
       if (error instanceof FaultError && error.code === 'bucket.missing') return undefined;
@@ -88,7 +88,7 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
     async lookup(record) {
       const bucket = await registry.lookup(record.bucket);
       if (bucket !== undefined) return contradictsVersioning(record, bucket) ? flipToVersioned(bucket) : bucket;
-      const connected = await autoConnect(record.bucket);
+      const connected = await autoConnect(record);
       if (connected === undefined) await unconnected.report(record.bucket, clock.nowMs());
       return connected;
     },
@@ -97,4 +97,17 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
 
 function contradictsVersioning(record: ChangeRecord, bucket: BucketRecord): boolean {
   return record.versionId !== undefined && bucket.versioning.status === 'never';
+}
+
+/** How a bucket whose events are of this dialect is connected; a topic of the user's own cannot be told from S3's notification. */
+function bucketSourceOf(dialect: Dialect): BucketSource {
+  switch (dialect) {
+    case 'native':
+      return 'notification';
+    case 'eventbridge':
+      return 'eventbridge';
+    case 'trail':
+    case 'synthetic':
+      return 'routed';
+  }
 }

@@ -59,7 +59,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   let inFlight = 0;
   let pending: Pending[] = [];
   let pendingBytes = 0;
-  let lingerTimer: NodeJS.Timeout | undefined;
+  let isLingering = false;
   let pushBacks = 0;
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
@@ -85,11 +85,12 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       });
       due = false;
     }
-    if (pending.length > 0 && inFlight < limits.concurrency && lingerTimer === undefined) {
-      lingerTimer = setTimeout(() => {
-        lingerTimer = undefined;
+    if (pending.length > 0 && inFlight < limits.concurrency && !isLingering) {
+      isLingering = true;
+      void clock.sleep(limits.lingerMs).then(() => {
+        isLingering = false;
         pump(true);
-      }, limits.lingerMs);
+      });
     }
     telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: inFlight });
   }

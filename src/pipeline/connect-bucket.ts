@@ -3,7 +3,7 @@
  * whoever sees the record can write.
  */
 import { z } from 'zod';
-import { bucketSources, enrichModes, isBucketName, type BucketRecord } from '../domain/bucket.ts';
+import { bucketSources, enrichModes, isBucketName, type BucketRecord, type BucketSource } from '../domain/bucket.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { AddBucketRequest } from './control.ts';
 import { absorbUnconnected, type GapReports } from './gap-records.ts';
@@ -30,8 +30,8 @@ export interface ConnectBucket {
    * such bucket) and the store's.
    */
   connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
-  /** Connects at the first event, unless `max` buckets are connected already, however they were: then undefined. */
-  autoConnect(bucket: string, max: number, signal?: AbortSignal): Promise<BucketRecord | undefined>;
+  /** Connects at the first event, with the source that the event came by, unless `max` buckets are connected already, however they were: then undefined. */
+  autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Undefined when the bucket was disconnected meanwhile. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
@@ -72,9 +72,9 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   return {
     connect,
-    async autoConnect(bucket, max, signal) {
-      if ((await state.count('bucket', signal)) >= max) return undefined;
-      return connect({ bucket }, AUTO_CONNECT, signal);
+    async autoConnect(bucket, source, max) {
+      if ((await state.count('bucket')) >= max) return undefined;
+      return connect({ bucket, source }, AUTO_CONNECT);
     },
     async refresh(bucket, signal) {
       const { region, versioning, checkedAtMs } = await lookAt(bucket, signal);

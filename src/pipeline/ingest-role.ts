@@ -86,7 +86,13 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({
-    ...{ gate, held, queueWatch, clock, telemetry, probeIndex, store: store.state },
+    gate,
+    held,
+    queueWatch,
+    clock,
+    telemetry,
+    probeIndex,
+    store: store.state,
     inFlightMax: limits.inFlightMax,
     autoConnects: limits.autoConnectMax > 0,
   });
@@ -118,7 +124,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   return {
     start() {
       receiver.start({
-        admit: admission.admit,
+        admit: (signal) => admission.admit(signal),
         handle: ingest,
         polled: () => {
           lastFault = undefined;

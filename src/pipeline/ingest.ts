@@ -6,7 +6,7 @@
  * Records of one message and messages of one batch never hold each other back. Fast messages (exact events) hold their
  * poller until they are settled, which is the back-pressure; slow ones move to the held set.
  */
-import { unwrap, type Unwrapped } from '../domain/envelope.ts';
+import { unwrap, type RecordResult, type Unwrapped } from '../domain/envelope.ts';
 import type { Fault } from '../domain/fault.ts';
 import { faultOf } from '../domain/fault.ts';
 import type { Outcome } from '../domain/outcome.ts';
@@ -42,6 +42,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waitOut, clock, telemetry } = dependencies;
 
   return async function ingest(messages) {
+    telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
     await Promise.all(messages.map((message) => held.run(message, finishMessage)));
   };
@@ -67,7 +68,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     switch (unwrapped.kind) {
       case 'records':
-        return Promise.all(unwrapped.records.map((result) => (result.ok ? finishCounted(result.record, hand) : rejected(result))));
+        return Promise.all(unwrapped.records.map((result) => outcomeOf(result, hand)));
       case 'test-event':
       case 'subscription-confirmation':
       case 'unsubscribe-confirmation':
@@ -77,17 +78,15 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     }
   }
 
-  async function finishCounted(record: Parameters<FinishRecord>[0], hand: InHand): Promise<Outcome> {
+  async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {
+    if (!result.ok) return { kind: 'rejected', fault: result.fault, ...(result.bucket !== undefined && { bucket: result.bucket }) };
+    const { record } = result;
     const outcome = await finishRecord(record, hand);
     const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
     telemetry.recordEnded({ dialect: record.dialect, outcome: outcome.kind, eventName: record.eventName, ...fault });
     if (outcome.kind === 'written' && record.eventTimeMs !== undefined) telemetry.eventLag(clock.nowMs() - record.eventTimeMs);
     if (outcome.kind === 'ignored' && outcome.reason === 'unknown-event') telemetry.unknownEvent(record.eventName);
     return outcome;
-  }
-
-  function rejected({ fault, bucket }: { readonly fault: Fault; readonly bucket?: string }): Outcome {
-    return { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
   }
 
   function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {

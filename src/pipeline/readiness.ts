@@ -1,6 +1,5 @@
 /** Readiness: whether this process can do its roles now, check by check. Read live, so it turns off and on by itself. */
-import type { Fault } from '../domain/fault.ts';
-import { faults } from '../domain/fault.ts';
+import { faults, type Fault } from '../domain/fault.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
 

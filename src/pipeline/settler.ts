@@ -56,7 +56,7 @@ interface Entry {
   readonly done: (isDone: boolean) => void;
 }
 
-type Request = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
+type Wish = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
 
 interface Held {
   readonly message: QueueMessage;
@@ -84,14 +84,14 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   }
 
   /** Resolves with whether there is nothing left to try. */
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, request: Request): Promise<boolean> {
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, wish: Wish): Promise<boolean> {
     return new Promise((resolve) => {
-      const lane = `${request.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
+      const lane = `${wish.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
       const entries = waiting.get(lane) ?? [];
-      entries.push({ queueUrl, receiptHandle, ...request, done: resolve });
+      entries.push({ queueUrl, receiptHandle, ...wish, done: resolve });
       waiting.set(lane, entries);
       if (entries.length >= BATCH_MAX) flush(lane);
-      else if (entries.length === 1) setTimeout(() => flush(lane), LINGER_MS);
+      else if (entries.length === 1) void clock.sleep(LINGER_MS).then(() => flush(lane));
     });
   }
 

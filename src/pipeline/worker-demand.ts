@@ -9,20 +9,35 @@ export interface WorkerDemand {
   update(backlog: number, settledTotal: number): number;
 }
 
-/** Creates the measure. The rate counts only while there was a backlog: an idle worker's rate says nothing of what it can do. */
+interface Reading {
+  readonly atMs: number;
+  readonly backlog: number;
+  readonly settledTotal: number;
+}
+
+/** Creates the measure. Until the rate of a busy worker is known, a backlog wants one. */
 export function createWorkerDemand({ clock, targetLagS }: { readonly clock: Clock; readonly targetLagS: number }): WorkerDemand {
-  let last: { readonly atMs: number; readonly settled: number; readonly backlog: number } | undefined;
-  let ratePerS = 0;
+  let last: Reading | undefined;
+  let ratePerS: number | undefined;
   return {
     update(backlog, settledTotal) {
-      const atMs = clock.monotonicMs();
-      if (last !== undefined && last.backlog > 0 && atMs > last.atMs) {
-        const measured = ((settledTotal - last.settled) * 1_000) / (atMs - last.atMs);
-        ratePerS = ratePerS === 0 ? measured : ratePerS + NEWEST_WEIGHT * (measured - ratePerS);
-      }
-      last = { atMs, settled: settledTotal, backlog };
+      const reading = { atMs: clock.monotonicMs(), backlog, settledTotal };
+      const measured = last === undefined ? undefined : busyRate(last, reading);
+      if (measured !== undefined) ratePerS = ratePerS === undefined ? measured : ratePerS + NEWEST_WEIGHT * (measured - ratePerS);
+      last = reading;
       if (backlog === 0) return 0;
-      return ratePerS <= 0 ? 1 : Math.max(1, Math.ceil(backlog / (ratePerS * targetLagS)));
+      return ratePerS === undefined ? 1 : Math.max(1, Math.ceil(backlog / (ratePerS * targetLagS)));
     },
   };
+}
+
+/**
+ * What a worker does that has enough to do. Undefined where the interval does not show it: a trickle (less waited than was
+ * settled) is slow because little comes, and in an outage, when nothing is settled, more workers would not help.
+ */
+function busyRate(earlier: Reading, later: Reading): number | undefined {
+  const settled = later.settledTotal - earlier.settledTotal;
+  const intervalMs = later.atMs - earlier.atMs;
+  const isBusy = Math.min(earlier.backlog, later.backlog) >= settled;
+  return settled > 0 && intervalMs > 0 && isBusy ? (settled * 1_000) / intervalMs : undefined;
 }

@@ -1,8 +1,6 @@
 /**
- * What only a server that nobody else uses can be made to answer: blocks of the whole cluster, 413 and 429. Its address
- * is TALLY_TEST_OPENSEARCH_LIMITED_URL; it must run with `http.max_content_length: 1mb`,
- * `indexing_pressure.memory.limit: 800kb`, `thread_pool.write.size: 1` and `thread_pool.write.queue_size: 1`. Without it
- * opensearch-store.test.ts covers the same answers as they were recorded.
+ * What only a server that nobody else uses can be made to answer: blocks of the whole cluster, 413 and 429. Its limits
+ * are in global-setup.ts. opensearch-store.test.ts covers the same answers as they were recorded.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/document.ts';
@@ -10,8 +8,9 @@ import { faultOf } from '../../src/domain/fault.ts';
 import type { IndexWrite } from '../../src/pipeline/ports.ts';
 import type { TestStore } from '../support/opensearch.ts';
 import { openTestStore, raw } from '../support/opensearch.ts';
+import { limitedOpensearchUrl } from '../support/servers.ts';
 
-const url = process.env['TALLY_TEST_OPENSEARCH_LIMITED_URL'] ?? '';
+const url = limitedOpensearchUrl() ?? '';
 
 describe.skipIf(url === '')('a limited OpenSearch', () => {
   let opened: TestStore;

@@ -150,8 +150,8 @@ describe('connecting at the first event', () => {
   it('connects by notification until so many buckets are connected', async () => {
     const world = setUp();
     world.storage.createBucket('second');
-    expect(await world.buckets.autoConnect('photos', 1)).toMatchObject({ source: 'notification', createdBy: 'auto-connect' });
-    expect(await world.buckets.autoConnect('second', 1)).toBeUndefined();
+    expect(await world.buckets.autoConnect('photos', 'notification', 1)).toMatchObject({ source: 'notification', createdBy: 'auto-connect' });
+    expect(await world.buckets.autoConnect('second', 'notification', 1)).toBeUndefined();
     expect((await world.list()).connected).toHaveLength(1);
   });
 });
@@ -214,7 +214,7 @@ describe('disconnecting a bucket', () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     const removeBucket = async (bucket: string) => {
-      await world.buckets.autoConnect(bucket, 10);
+      await world.buckets.autoConnect(bucket, 'notification', 10);
       await world.objects.removeBucket(bucket);
     };
     await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');

@@ -11,8 +11,13 @@ interface Server {
   readonly image: string;
   /** The environment variable that gives an address instead. */
   readonly variable: string;
-  readonly context: 'opensearchUrl' | 'awsEndpoint';
-  readonly start: (image: string) => Promise<{ readonly url: string; readonly stop: () => Promise<unknown> }>;
+  readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint';
+  readonly start: (image: string) => Promise<StartedServer>;
+}
+
+interface StartedServer {
+  readonly url: string;
+  readonly stop: () => Promise<unknown>;
 }
 
 /** Up to 80 s were seen on a loaded machine of two cores, with both starting at once. */
@@ -25,15 +30,20 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_URL',
     context: 'opensearchUrl',
-    async start(image) {
-      const { OpenSearchContainer } = await import('@testcontainers/opensearch');
-      const container = await new OpenSearchContainer(image)
-        .withSecurityEnabled(false)
-        .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m' })
-        .withStartupTimeout(STARTUP_TIMEOUT_MS)
-        .start();
-      return { url: container.getHttpUrl(), stop: () => container.stop() };
-    },
+    start: (image) => startOpenSearch(image, {}),
+  },
+  {
+    name: 'an OpenSearch with small limits',
+    image: 'opensearchproject/opensearch:3',
+    variable: 'TALLY_TEST_OPENSEARCH_LIMITED_URL',
+    context: 'limitedOpensearchUrl',
+    start: (image) =>
+      startOpenSearch(image, {
+        'http.max_content_length': '1mb',
+        'indexing_pressure.memory.limit': '800kb',
+        'thread_pool.write.size': '1',
+        'thread_pool.write.queue_size': '1',
+      }),
   },
   {
     name: 'LocalStack',
@@ -47,6 +57,16 @@ const servers: readonly Server[] = [
     },
   },
 ];
+
+async function startOpenSearch(image: string, settings: Readonly<Record<string, string>>): Promise<StartedServer> {
+  const { OpenSearchContainer } = await import('@testcontainers/opensearch');
+  const container = await new OpenSearchContainer(image)
+    .withSecurityEnabled(false)
+    .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m', ...settings })
+    .withStartupTimeout(STARTUP_TIMEOUT_MS)
+    .start();
+  return { url: container.getHttpUrl(), stop: () => container.stop() };
+}
 
 const missing: string[] = [];
 const running: { readonly stop: () => Promise<unknown> }[] = [];

@@ -4,6 +4,7 @@ import { inject } from 'vitest';
 declare module 'vitest' {
   interface ProvidedContext {
     opensearchUrl: string | undefined;
+    limitedOpensearchUrl: string | undefined;
     awsEndpoint: string | undefined;
   }
 }
@@ -16,4 +17,9 @@ export function opensearchUrl(): string | undefined {
 /** Endpoint of a LocalStack (SQS, SNS, S3, EventBridge; account 000000000000); undefined when this run has none. */
 export function awsEndpoint(): string | undefined {
   return inject('awsEndpoint');
+}
+
+/** URL of an OpenSearch that nobody else uses, with small limits (see global-setup.ts); undefined when this run has none. */
+export function limitedOpensearchUrl(): string | undefined {
+  return inject('limitedOpensearchUrl');
 }

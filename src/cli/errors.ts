@@ -1,0 +1,77 @@
+/** What ends a command otherwise than well: one report on stderr and one exit code. */
+import { CommanderError } from 'commander';
+import { FaultError, faults } from '../domain/fault.ts';
+import { withoutPasswords } from '../domain/passwords.ts';
+import { printable } from '../domain/printable.ts';
+import { RequestError } from '../domain/request-error.ts';
+import { exitCodes } from './exit-codes.ts';
+import { jsonText } from './output.ts';
+
+/** Settings, or what they name, are such that nothing can start: each mistake on its own line. */
+export class SettingsError extends Error {
+  readonly mistakes: readonly string[];
+
+  constructor(mistakes: readonly string[]) {
+    super(mistakes.join('; '));
+    this.name = 'SettingsError';
+    this.mistakes = mistakes;
+  }
+}
+
+/** A command that was called as it cannot be, or that the person at the terminal did not want after all. */
+export class CommandError extends Error {
+  readonly code: 'usage' | 'declined';
+
+  constructor(code: CommandError['code'], message: string) {
+    super(message);
+    this.name = 'CommandError';
+    this.code = code;
+  }
+}
+
+interface Failure {
+  readonly exitCode: number;
+  /** For programs: one object, on one line. */
+  readonly problem: Readonly<Record<string, unknown>>;
+  /** For people; not escaped yet. */
+  readonly lines: readonly string[];
+}
+
+/** The report of whatever was thrown. */
+export function failureOf(error: unknown, json: boolean): { readonly exitCode: number; readonly text: string } {
+  const { exitCode, problem, lines } = describe(error);
+  return { exitCode, text: json ? jsonText(problem, 'compact') : lines.map((line) => `tally: ${printable(line)}`).join('\n') };
+}
+
+function describe(error: unknown): Failure {
+  if (error instanceof SettingsError) return settingsFailure(error);
+  if (error instanceof CommandError || error instanceof CommanderError) return usageFailure(error);
+  if (error instanceof RequestError) return requestFailure(error);
+  if (error instanceof FaultError && error.code !== 'internal.unexpected') return faultFailure(error);
+  const detail = withoutPasswords(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+  return {
+    exitCode: exitCodes.failure,
+    problem: { code: 'internal.unexpected', detail },
+    lines: [`something nobody foresaw went wrong: ${detail}`],
+  };
+}
+
+function settingsFailure({ mistakes, message }: SettingsError): Failure {
+  return { exitCode: exitCodes.config, problem: { code: 'settings.invalid', detail: message, mistakes }, lines: mistakes };
+}
+
+function usageFailure({ code, message }: CommandError | CommanderError): Failure {
+  const detail = message.replace(/^error: /, '');
+  if (code === 'declined') return { exitCode: exitCodes.failure, problem: { code, detail }, lines: [detail] };
+  return { exitCode: exitCodes.usage, problem: { code: 'usage', detail }, lines: [detail] };
+}
+
+function requestFailure({ code, message, extra }: RequestError): Failure {
+  const exitCode = code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
+  return { exitCode, problem: { code, detail: message, ...extra }, lines: [`${message} (${code})`] };
+}
+
+function faultFailure({ code, reason }: FaultError): Failure {
+  const { advice } = faults[code];
+  return { exitCode: exitCodes.unavailable, problem: { code, detail: reason, advice }, lines: [`${reason} (${code})`, advice] };
+}

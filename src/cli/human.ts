@@ -1,0 +1,32 @@
+/** Sizes and ages as people read them. */
+
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes with at most one decimal: `0 B`, `1.5 KiB`, `12 MiB`. */
+export function sizeText(sizeBytes: number | undefined): string | undefined {
+  if (sizeBytes === undefined) return undefined;
+  let value = sizeBytes;
+  let unit = 0;
+  // 1023.5 would be rounded to 1024
+  while (value >= 1_023.5 && unit < SIZE_UNITS.length - 1) {
+    value /= 1_024;
+    unit += 1;
+  }
+  const rounded = value < 10 ? Math.round(value * 10) / 10 : Math.round(value);
+  return `${rounded} ${SIZE_UNITS[unit]}`;
+}
+
+/** How long ago a moment was, in one unit: `12 s`, `5 min`, `7 h`, `30 d`. A moment to come counts as now. */
+export function ageText(atMs: number | undefined, nowMs: number): string | undefined {
+  if (atMs === undefined || Number.isNaN(atMs)) return undefined;
+  const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** The same of an ISO 8601 time. */
+export function ageOfText(at: string | undefined, nowMs: number): string | undefined {
+  return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+/** The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded. */
+import { createInterface } from 'node:readline/promises';
+import packageJson from '../package.json' with { type: 'json' };
+import type { CliDependencies } from './cli/cli.ts';
+import { SettingsError } from './cli/errors.ts';
+import { exitCodes } from './cli/exit-codes.ts';
+import { runCli } from './cli/run-cli.ts';
+
+let isServing = false;
+
+const exitNow = (code: number): void => process.exit(code);
+
+const serve: CliDependencies['serve'] = async (settings, aws) => {
+  isServing = true;
+  const { createApp, StartError } = await import('./app.ts');
+  const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
+  exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
+  const app = createApp(settings, aws, (text) => void process.stdout.write(text));
+  const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
+  try {
+    return await runUntilStopped({ signals: process, app, shutdownTimeoutMs: settings.TALLY_SHUTDOWN_TIMEOUT_MS, exitNow, say });
+  } catch (error) {
+    if (error instanceof StartError) throw new SettingsError([error.message]);
+    throw error;
+  }
+};
+
+async function confirm(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await terminal.question(`${question} [y/N] `)).trim().toLowerCase().startsWith('y');
+  } finally {
+    terminal.close();
+  }
+}
+
+// whoever reads (head, less) has seen enough; a serving process goes on without the reader
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (isServing) return;
+  exitNow(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure);
+});
+
+const exitCode = await runCli(process.argv.slice(2), {
+  version: packageJson.version,
+  env: process.env,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  nowMs: Date.now,
+  confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
+  openControl: async (settings, aws) => {
+    const { openControl } = await import('./core.ts');
+    return openControl(settings, aws);
+  },
+  serve,
+});
+
+// not before what was written has left; a closed pipe calls back as well
+process.stdout.write('', () => exitNow(exitCode));

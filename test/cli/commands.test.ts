@@ -1,0 +1,303 @@
+import { describe, expect, it } from 'vitest';
+import { bucketRecord, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fake-control.ts';
+import { createCliWorld } from './world.ts';
+
+/** What a terminal would act on. */
+const UNSAFE = /[\p{Cc}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/u;
+
+function unsafeIn(text: string): boolean {
+  return UNSAFE.test(text.replaceAll('\n', ''));
+}
+
+const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
+
+describe('every command that reads or writes records', () => {
+  it.each([
+    ['search', { items: [objectDocument], next: 'page-2' }],
+    ['explain photos cat.jpg', explanation],
+    ['bucket list', { items: [bucketRecord], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
+    ['bucket add photos', bucketRecord],
+    ['bucket remove photos --yes', { removed: 'photos' }],
+    ['gaps', { items: [gap] }],
+    ['dead-letters list', { items: [deadLetter] }],
+    ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],
+    ['dead-letters replay --all', { replayed: 2 }],
+    ['dead-letters discard letter-1 --yes', { discarded: 1 }],
+    ['reindex photos', job],
+    ['jobs', { items: [job], next: 'page-2' }],
+    ['jobs job-1', job],
+    ['jobs cancel job-1', { ...job, state: 'cancelled' }],
+  ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
+    const world = createCliWorld();
+    const { exitCode, stdout, stderr } = await world.run(...command.split(' '), '--json');
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual(answer);
+    expect(unsafeIn(stdout)).toBe(false);
+    expect([world.opened(), world.closed()]).toEqual([1, 1]);
+  });
+
+  it.each([
+    'search',
+    'explain photos cat.jpg',
+    'bucket list',
+    'bucket add photos',
+    'gaps',
+    'dead-letters list',
+    'dead-letters show letter-1',
+    'reindex photos',
+    'jobs',
+    'jobs job-1',
+  ])('prints lines of at most 80 columns that a terminal may be trusted with: %s', async (command) => {
+    const { exitCode, stdout } = await createCliWorld().run(...command.split(' '));
+    expect(exitCode).toBe(0);
+    expect(unsafeIn(stdout)).toBe(false);
+    const texts = new Set([explanation.sentence]);
+    expect(stdout.split('\n').filter((line) => line.length > 80 && !texts.has(line))).toEqual([]);
+  });
+});
+
+describe('tally search', () => {
+  it('asks for what its options say', async () => {
+    const world = createCliWorld();
+    const filters = ['--bucket', 'photos', '--prefix', '2026/', '--key', 'k', '--extension', 'jpg', '--limit', '7', '--cursor', 'page-2'];
+    await world.run('search', 'annual', 'report', ...filters);
+    const request = { bucket: 'photos', prefix: '2026/', key: 'k', extension: 'jpg', limit: 7, cursor: 'page-2', q: 'annual report' };
+    expect(world.asked).toEqual([['search', request]]);
+  });
+
+  it('asks for everything without arguments', async () => {
+    const world = createCliWorld();
+    await world.run('search');
+    expect(world.asked).toEqual([['search', {}]]);
+  });
+
+  it('prints an aligned table with hostile keys escaped, and how to go on beside it', async () => {
+    const { stdout, stderr } = await createCliWorld().run('search');
+    expect(stdout).toBe(`BUCKET  SIZE  AGE  KEY\nphotos  12 B  2 h  ${SAFE_KEY}\n`);
+    expect(stderr).toBe('There are more: repeat this with --cursor page-2\n');
+  });
+
+  it('says on stderr that nothing matches and ends with 0', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ items: [] });
+    expect(await world.run('search', 'nothing')).toEqual({ exitCode: 0, stdout: '', stderr: 'No object in the index matches.\n' });
+    world.nextAnswers({ items: [] });
+    expect(JSON.parse((await world.run('search', 'nothing', '--json')).stdout)).toEqual({ items: [] });
+  });
+});
+
+describe('tally explain', () => {
+  it('takes a key that begins with dashes after --', async () => {
+    const world = createCliWorld();
+    await world.run('explain', 'photos', '--', '--json');
+    expect(world.asked).toEqual([['explain', 'photos', '--json']]);
+  });
+
+  it('tells the sentence and sets both sides beside each other', async () => {
+    const { stdout } = await createCliWorld().run('explain', 'photos', 'cat.jpg');
+    const lines = stdout.split('\n');
+    expect(lines.slice(0, 2)).toEqual(['s3://photos/cat.jpg', explanation.sentence]);
+    expect(lines).toContain('state     present                   absent');
+    expect(lines).toContain('size      12 B                      -');
+    expect(stdout).toMatch(/^agree +no$/m);
+    expect(stdout).toMatch(/^written by +native$/m);
+  });
+
+  it('shows what S3 says, and what it does not say not at all', async () => {
+    const world = createCliWorld();
+    const state = {
+      present: true,
+      etag: 'e2',
+      sizeBytes: 2_048,
+      versionId: 'v2',
+      lastModifiedMs: Date.UTC(2026, 0, 2),
+      storageClass: 'GLACIER',
+    };
+    const clocks = { floor: 1_767_323_045_000_000, observation: 1_767_323_045_000_000 };
+    const sentence = `The index lacks ${nastyKey}.`;
+    const { index: _, ...without } = explanation;
+    world.nextAnswers({
+      ...without,
+      key: nastyKey,
+      storage: { state, observedAt: '2026-01-02T03:04:05.000Z' },
+      clocks,
+      agrees: 'unknown',
+      sentence,
+    });
+    const { stdout } = await world.run('explain', 'photos', nastyKey);
+    expect(unsafeIn(stdout)).toBe(false);
+    expect(stdout).toContain(`s3://photos/${SAFE_KEY}\nThe index lacks ${SAFE_KEY}.\n`);
+    for (const said of ['nothing  present', '2 KiB', 'e2', 'v2', '2026-01-02T00:00:00.000Z', 'GLACIER'])
+      expect(stdout).toMatch(new RegExp(said));
+    expect(stdout).toMatch(/^floor +2026-01-02T03:04:05.000Z$/m);
+    expect(stdout).not.toContain('written');
+  });
+
+  it('says what S3 answered instead, and what to do', async () => {
+    const world = createCliWorld();
+    const storage = { fault: { code: 'object.denied', reason: '403' }, advice: 'Allow s3:GetObject.' };
+    world.nextAnswers({ ...explanation, index: { ...objectDocument, deleted: true, settled: false }, storage });
+    const { exitCode, stdout } = await world.run('explain', 'photos', 'cat.jpg');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^state +deleted, provisional +unknown$/m);
+    expect(stdout).toMatch(/^S3 answered +403 \(object.denied\)$/m);
+    expect(stdout).toMatch(/^advice +Allow s3:GetObject.$/m);
+  });
+});
+
+describe('tally bucket', () => {
+  it('add asks for what its options say, in the name of the command line', async () => {
+    const world = createCliWorld();
+    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', '--source', 'topic', '--topic', 'arn:x', '--enrich', 'head');
+    expect(world.asked).toEqual([['buckets.add', { bucket: 'photos', source: 'topic', topicArn: 'arn:x', enrich: 'head' }, 'cli']]);
+    expect(stdout).toMatch(/^bucket +photos$/m);
+    expect(stderr).toContain('tally reindex photos');
+  });
+
+  it('list shows connected buckets, and others whose events arrive', async () => {
+    const { stdout } = await createCliWorld().run('bucket', 'list');
+    expect(stdout).toMatch(/^photos +eu-west-1 +notification +enabled +none +-$/m);
+    expect(stdout).toMatch(/^stray +3 +2 h +2 h$/m);
+  });
+
+  it('list says so when there is none', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ connected: [], unconnected: [] });
+    expect(await world.run('bucket', 'list')).toMatchObject({
+      exitCode: 0,
+      stdout: '',
+      stderr: expect.stringContaining('No bucket is connected'),
+    });
+  });
+
+  it('remove refuses without --yes where nobody can be asked', async () => {
+    const world = createCliWorld();
+    const { exitCode, stderr } = await world.run('bucket', 'remove', 'photos');
+    expect(exitCode).toBe(64);
+    expect(stderr).toContain('deletes all documents of photos from the index: repeat this with --yes');
+    expect(world.asked).toEqual([]);
+  });
+
+  it('remove asks the person at the terminal and does what they say', async () => {
+    const questions: string[] = [];
+    const answers = [false, true];
+    const world = createCliWorld({
+      async confirm(question) {
+        questions.push(question);
+        return answers.shift() ?? false;
+      },
+    });
+    expect(await world.run('bucket', 'remove', 'photos')).toEqual({ exitCode: 1, stdout: '', stderr: 'tally: nothing was changed\n' });
+    expect(world.asked).toEqual([]);
+    expect((await world.run('bucket', 'remove', 'photos')).exitCode).toBe(0);
+    expect(world.asked).toEqual([['buckets.remove', 'photos']]);
+    expect(questions).toHaveLength(2);
+    await world.run('bucket', 'remove', 'photos', '--yes');
+    expect(questions).toHaveLength(2);
+  });
+});
+
+describe('tally gaps', () => {
+  it('asks for what its options say and shows why each was opened', async () => {
+    const world = createCliWorld();
+    const { stdout } = await world.run('gaps', '--bucket', 'photos', '--state', 'open', '--limit', '5');
+    expect(world.asked).toEqual([['gaps', { bucket: 'photos', state: 'open', limit: 5 }]]);
+    expect(stdout).toMatch(/^photos +loss +open +2 +2 h +2 h +- +dead letter: record.key-missing$/m);
+  });
+});
+
+describe('tally dead-letters', () => {
+  it('list shows faults and reasons', async () => {
+    const world = createCliWorld();
+    const { stdout } = await world.run('dead-letters', 'list', '--limit', '5');
+    expect(world.asked).toEqual([['deadLetters.list', { limit: 5 }]]);
+    expect(stdout).toMatch(/^letter-1 +2 h +3 B +message.not-json +Unexpected token$/m);
+  });
+
+  it('show prints the body line by line, escaped', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({
+      id: 'letter-1',
+      sentAt: deadLetter.sentAt,
+      sizeBytes: 9,
+      context: { queue: nastyKey },
+      body: '{\n"x"\u001b[2J\r\n}',
+    });
+    const { stdout } = await world.run('dead-letters', 'show', 'letter-1');
+    expect(stdout).toContain('SQS itself moved it here');
+    expect(stdout.endsWith('\n\n{\n"x"\\u{1b}[2J\\u{d}\n}\n')).toBe(true);
+    expect(unsafeIn(stdout)).toBe(false);
+  });
+
+  it('replay sends back the letters that are named, or all', async () => {
+    const world = createCliWorld();
+    expect((await world.run('dead-letters', 'replay', 'a', 'b')).stdout).toBe('Sent back: 2\n');
+    await world.run('dead-letters', 'replay', '--all');
+    expect(world.asked).toEqual([
+      ['deadLetters.replay', ['a', 'b']],
+      ['deadLetters.replay', 'all'],
+    ]);
+  });
+
+  it('discard deletes nothing without --yes where nobody can be asked', async () => {
+    const world = createCliWorld();
+    expect((await world.run('dead-letters', 'discard', 'a')).exitCode).toBe(64);
+    expect((await world.run('dead-letters', 'discard', '--all')).stderr).toContain('deletes all dead letters for good');
+    expect(world.asked).toEqual([]);
+    expect((await world.run('dead-letters', 'discard', '--all', '--yes')).stdout).toBe('Deleted: 1\n');
+    expect(world.asked).toEqual([['deadLetters.discard', 'all']]);
+  });
+});
+
+describe('tally reindex and jobs', () => {
+  it('reindex queues a job and says plainly that it only waits', async () => {
+    const world = createCliWorld();
+    const { stdout, stderr } = await world.run('reindex', 'photos', '--prefix', '2026/', '--mode', 'report');
+    expect(world.asked).toEqual([['jobs.request', { bucket: 'photos', prefix: '2026/', mode: 'report' }, 'cli']]);
+    expect(stdout).toBe('Job job-1 is queued.\n');
+    expect(stderr).toContain('does not run it yet');
+  });
+
+  it('jobs lists, shows and cancels', async () => {
+    const world = createCliWorld();
+    expect((await world.run('jobs', '--limit', '3')).stdout).toMatch(/^job-1 +queued +apply +2 h +photos +-$/m);
+    expect((await world.run('jobs', 'job-1')).stdout).toMatch(/^state +queued$/m);
+    expect((await world.run('jobs', 'cancel', 'job-1')).stdout).toMatch(/^state +cancelled$/m);
+    expect(world.asked).toEqual([
+      ['jobs.list', { limit: 3 }],
+      ['jobs.get', 'job-1'],
+      ['jobs.cancel', 'job-1'],
+    ]);
+  });
+});
+
+describe('tally config', () => {
+  const env = {
+    TALLY_INDEX_URL: 'https://tally:pa,ss@index-1:9200,https://token@index-2:9200',
+    TALLY_HTTP_ADDRESS: '[::1]:9090',
+    TALLY_ROLES: 'ingest,http',
+  };
+
+  it('shows every setting with what it means, passwords masked', async () => {
+    const { stdout } = await createCliWorld({ env }).run('config');
+    expect(stdout).toContain('\nTALLY_INDEX_URL=https://tally:***@index-1:9200,https://***@index-2:9200\n');
+    expect(stdout).toContain('\nTALLY_HTTP_ADDRESS=[::1]:9090\n');
+    expect(stdout).toContain('\nTALLY_ROLES=ingest,http\n');
+    expect(stdout).toContain('\nTALLY_WORK_QUEUE_URL=\n');
+    expect(stdout).toContain('# Least severe log line that is written.\nTALLY_LOG_LEVEL=info\n');
+  });
+
+  it('says the same as JSON', async () => {
+    const world = createCliWorld({ env });
+    const { stdout } = await world.run('config', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      TALLY_INDEX_URL: 'https://tally:***@index-1:9200,https://***@index-2:9200',
+      TALLY_HTTP_ADDRESS: '[::1]:9090',
+      TALLY_ROLES: ['ingest', 'http'],
+      TALLY_WORK_QUEUE_URL: null,
+      TALLY_BULK_ACTIONS: 1000,
+      TALLY_EMBEDDED: false,
+    });
+    expect(world.opened()).toBe(0);
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { ageOfText, ageText, sizeText } from '../../src/cli/human.ts';
+
+it.each([
+  [undefined, undefined],
+  [0, '0 B'],
+  [999, '999 B'],
+  [1_023, '1023 B'],
+  [1_024, '1 KiB'],
+  [1_536, '1.5 KiB'],
+  [10_239, '10 KiB'],
+  [1_048_575, '1 MiB'],
+  [5_000_000_000, '4.7 GiB'],
+  [48.8 * 1_024 ** 4, '49 TiB'],
+])('a size of %s bytes reads %s', (sizeBytes, text) => {
+  expect(sizeText(sizeBytes)).toBe(text);
+});
+
+it.each([
+  [0, '0 s'],
+  [-5_000, '0 s'],
+  [119_999, '119 s'],
+  [120_000, '2 min'],
+  [7_200_000, '2 h'],
+  [172_800_000, '2 d'],
+  [86_400_000 * 412, '412 d'],
+])('a moment %s ms ago reads %s', (agoMs, text) => {
+  const nowMs = Date.UTC(2026, 0, 2);
+  expect(ageText(nowMs - agoMs, nowMs)).toBe(text);
+  expect(ageOfText(new Date(nowMs - agoMs).toISOString(), nowMs)).toBe(text);
+});
+
+it('a moment that is not known has no age', () => {
+  expect(ageText(undefined, 0)).toBeUndefined();
+  expect(ageOfText(undefined, 0)).toBeUndefined();
+  expect(ageOfText('yesterday', 0)).toBeUndefined();
+});

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+
+function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  return spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+async function run(args: readonly string[], env?: Readonly<Record<string, string>>) {
+  const child = spawnTally(args, env);
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: code as unknown, stdout, stderr };
+}
+
+describe('the program', () => {
+  it('tells its version', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
+  });
+
+  it('reads its settings from the environment and ends with 78 when they are invalid', async () => {
+    const { code, stdout, stderr } = await run(['serve'], { TALLY_BULK_BYTES: 'many', TALLY_LOG_LEVEL: 'loud' });
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    expect(stderr.trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('opens the index that the settings name, and leaves nothing behind where there is none', async () => {
+    const { code, stderr } = await run(['search', '--json'], { TALLY_INDEX_URL: 'sqlite:/nowhere/index.sqlite' });
+    expect(code).toBe(69);
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'index.state-missing', advice: expect.any(String) });
+  });
+
+  it('refuses to delete without --yes where no terminal is', async () => {
+    expect(await run(['bucket', 'remove', 'photos'])).toMatchObject({ code: 64, stdout: '' });
+  });
+
+  it('ends quietly with 0 when whoever reads has seen enough', async () => {
+    const child = spawnTally(['config']);
+    child.stdout.destroy();
+    const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest';
+import { SettingsError } from '../../src/cli/errors.ts';
+import { FaultError } from '../../src/domain/fault.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { createCliWorld } from './world.ts';
+
+describe('help', () => {
+  const commands = [
+    [],
+    ['serve'],
+    ['config'],
+    ['bucket'],
+    ['bucket', 'add'],
+    ['bucket', 'list'],
+    ['bucket', 'remove'],
+    ['search'],
+    ['explain'],
+    ['gaps'],
+    ['dead-letters'],
+    ['dead-letters', 'list'],
+    ['dead-letters', 'show'],
+    ['dead-letters', 'replay'],
+    ['dead-letters', 'discard'],
+    ['reindex'],
+    ['jobs'],
+    ['jobs', 'cancel'],
+  ];
+
+  it.each(commands.map((command) => [command.join(' '), command]))('of `tally %s` goes to stdout within 80 columns', async (_, command) => {
+    const world = createCliWorld();
+    const { exitCode, stdout, stderr } = await world.run(...command, '--help');
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe('');
+    expect(stdout).toContain(`Usage: tally`);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(world.opened()).toBe(0);
+  });
+
+  it.each(commands.map((command) => [command.join(' '), command]))('of `tally %s` shows an example', async (_, command) => {
+    const { stdout } = await createCliWorld().run(...command, '--help');
+    expect(stdout).toMatch(/Examples?:\n {2}.*tally /);
+  });
+
+  it('tells the version', async () => {
+    expect(await createCliWorld().run('--version')).toEqual({ exitCode: 0, stdout: '1.2.3\n', stderr: '' });
+  });
+
+  it.each([[[]], [['bucket']], [['dead-letters']]])('is the answer to no command at all (%j), with exit code 64', async (args) => {
+    const { exitCode, stdout, stderr } = await createCliWorld().run(...args);
+    expect(exitCode).toBe(64);
+    expect(stdout).toBe('');
+    expect(stderr).toContain('Usage: tally');
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    [['frob'], "unknown command 'frob'"],
+    [['search', '--frob'], "unknown option '--frob'"],
+    [['explain', 'photos'], "missing required argument 'key'"],
+    [['explain', 'photos', 'a', 'b'], 'too many arguments'],
+    [['search', '--limit', '0'], 'a whole number from 1 to 1000'],
+    [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
+    [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
+    [['gaps', '--state', 'ajar'], 'Allowed choices are open, closing, closed'],
+    [['reindex', 'photos', '--mode', 'guess'], 'Allowed choices are apply, report'],
+    [['dead-letters', 'replay'], 'name letters by their IDs, or give --all'],
+    [['dead-letters', 'replay', 'letter-1', '--all'], 'name letters by their IDs, or give --all'],
+  ])('%j is told and ends with 64', async (args, complaint) => {
+    const world = createCliWorld();
+    const forPeople = await world.run(...args);
+    expect(forPeople).toMatchObject({ exitCode: 64, stdout: '' });
+    expect(forPeople.stderr).toMatch(/^tally: /);
+    expect(forPeople.stderr).toContain(complaint);
+    const forPrograms = await world.run(...args, '--json');
+    expect(forPrograms).toMatchObject({ exitCode: 64, stdout: '' });
+    expect(JSON.parse(forPrograms.stderr)).toEqual({ code: 'usage', detail: expect.stringContaining(complaint) });
+    expect(world.opened()).toBe(0);
+  });
+});
+
+describe('failures', () => {
+  it.each([
+    [new RequestError('request.invalid', 'cursor: is not one'), 64],
+    [new RequestError('bucket.not-connected', 'photos is not connected'), 1],
+    [new RequestError('job.conflict', 'job-1 is running', { jobId: 'job-1' }), 1],
+  ])('a refusal is told with its code (%s)', async (error, exitCode) => {
+    const world = createCliWorld();
+    world.nextFails(error);
+    expect(await world.run('search')).toEqual({ exitCode, stdout: '', stderr: `tally: ${error.message} (${error.code})\n` });
+    world.nextFails(error);
+    const { stderr } = await world.run('search', '--json');
+    expect(JSON.parse(stderr)).toEqual({ code: error.code, detail: error.message, ...error.extra });
+    expect(world.closed()).toBe(2);
+  });
+
+  it('a fault ends with 69 and tells its code, its reason and what to do', async () => {
+    const world = createCliWorld();
+    const fault = new FaultError('index.unreachable', 'connect ECONNREFUSED \u001b[2J');
+    world.nextFails(fault);
+    const forPeople = await world.run('gaps');
+    expect(forPeople.exitCode).toBe(69);
+    expect(forPeople.stderr).toContain('connect ECONNREFUSED \\u{1b}[2J (index.unreachable)');
+    expect(forPeople.stderr).toContain('Check that the index store at TALLY_INDEX_URL is up');
+    world.nextFails(fault);
+    const forPrograms = await world.run('gaps', '--json');
+    expect(JSON.parse(forPrograms.stderr)).toMatchObject({ code: 'index.unreachable', detail: fault.reason, advice: expect.any(String) });
+    expect(world.closed()).toBe(2);
+  });
+
+  it('what nobody foresaw ends with 1, without passwords', async () => {
+    const world = createCliWorld();
+    world.nextFails(new TypeError('https://tally:secret@index:9200'));
+    const { exitCode, stderr } = await world.run('jobs');
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe('tally: something nobody foresaw went wrong: TypeError: https://tally:***@index:9200\n');
+  });
+
+  it('a control plane that cannot be opened is told like any fault', async () => {
+    const world = createCliWorld({ openControl: () => Promise.reject(new FaultError('index.denied', '401')) });
+    expect((await world.run('search')).exitCode).toBe(69);
+  });
+});
+
+describe('settings', () => {
+  const env = { TALLY_BULK_BYTES: 'many', TALLY_QEUE_URL: 'https://sqs', TALLY_LOG_LEVEL: 'loud' };
+
+  it.each([[['serve']], [['config']], [['search']]])(
+    '%j tells every mistake on a line of its own and ends with 78 before anything starts',
+    async (args) => {
+      const world = createCliWorld({ env });
+      const { exitCode, stdout, stderr } = await world.run(...args);
+      expect(exitCode).toBe(78);
+      expect(stdout).toBe('');
+      expect(stderr.trimEnd().split('\n')).toEqual([
+        'tally: TALLY_QEUE_URL: no such setting',
+        expect.stringContaining('tally: TALLY_LOG_LEVEL: '),
+        expect.stringContaining('tally: TALLY_BULK_BYTES: must be a whole number'),
+      ]);
+      expect(world.opened() + world.served.length).toBe(0);
+    },
+  );
+
+  it('are told as JSON too', async () => {
+    const { stderr } = await createCliWorld({ env }).run('search', '--json');
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'settings.invalid', mistakes: { length: 3 } });
+  });
+});
+
+describe('serve', () => {
+  it('serves with the settings of the environment and ends as the serving ended', async () => {
+    const env = { TALLY_QUEUE_URL: 'https://sqs.eu-west-1.amazonaws.com/123456789012/events', TALLY_INDEX_URL: 'https://index:9200' };
+    const regions: string[] = [];
+    const world = createCliWorld({
+      env: { ...env, AWS_REGION: 'eu-west-1' },
+      async serve(settings, aws) {
+        regions.push(aws.region, settings.TALLY_INDEX_URL ?? '');
+        return 143;
+      },
+    });
+    expect(await world.run('serve')).toEqual({ exitCode: 143, stdout: '', stderr: '' });
+    expect(regions).toEqual(['eu-west-1', 'https://index:9200']);
+  });
+
+  it('--embedded is the same as TALLY_EMBEDDED=true', async () => {
+    const world = createCliWorld({ env: {} });
+    expect((await world.run('serve', '--embedded')).exitCode).toBe(0);
+    expect(world.served).toEqual([expect.objectContaining({ TALLY_EMBEDDED: true })]);
+  });
+
+  it('without a queue and an index ends with 78 and says how to try it', async () => {
+    const world = createCliWorld({ env: {} });
+    const { exitCode, stderr } = await world.run('serve');
+    expect(exitCode).toBe(78);
+    expect(stderr).toContain('TALLY_QUEUE_URL: must be set');
+    expect(stderr).toContain('TALLY_INDEX_URL: must be set');
+    expect(stderr).toContain('tally serve --embedded');
+    expect(world.served).toEqual([]);
+  });
+
+  it('that the operator must correct something for ends with 78', async () => {
+    const world = createCliWorld({ env: {}, serve: () => Promise.reject(new SettingsError(['127.0.0.1:4566 is in use already'])) });
+    expect(await world.run('serve', '--embedded')).toEqual({
+      exitCode: 78,
+      stdout: '',
+      stderr: 'tally: 127.0.0.1:4566 is in use already\n',
+    });
+  });
+});

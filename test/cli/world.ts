@@ -1,0 +1,65 @@
+/** The command line with its streams in memory, a control plane that answers fixed records, and a clock that stands still. */
+import type { CliDependencies } from '../../src/cli/cli.ts';
+import { runCli } from '../../src/cli/run-cli.ts';
+import type { Settings } from '../../src/config.ts';
+import { createFakeControl } from '../support/fake-control.ts';
+
+/** Two hours after everything that the fake control plane tells of. */
+const NOW_MS = Date.UTC(2026, 0, 2, 5, 4, 5);
+
+export interface Ran {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `overrides` replace what commands are given, the environment for one. */
+export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
+  const fake = createFakeControl();
+  const served: Settings[] = [];
+  let opened = 0;
+  let closed = 0;
+
+  async function run(...args: readonly string[]): Promise<Ran> {
+    const out: string[] = [];
+    const err: string[] = [];
+    const exitCode = await runCli(args, {
+      version: '1.2.3',
+      env: { TALLY_INDEX_URL: 'sqlite:nowhere' },
+      stdout: { write: (text: string) => out.push(text) },
+      stderr: { write: (text: string) => err.push(text) },
+      nowMs: () => NOW_MS,
+      async openControl() {
+        opened += 1;
+        return {
+          control: fake.control,
+          async close() {
+            closed += 1;
+          },
+        };
+      },
+      async serve(settings) {
+        served.push(settings);
+        return 0;
+      },
+      ...overrides,
+    });
+    return { exitCode, stdout: out.join(''), stderr: err.join('') };
+  }
+
+  return {
+    run,
+    /** What the control plane was asked: the verb and its arguments. */
+    asked: fake.asked,
+    /** The next verb fails so. */
+    nextFails: (error: Error): void =>
+      fake.nextDoes(() => {
+        throw error;
+      }),
+    /** The next verb answers this. */
+    nextAnswers: (answer: unknown): void => fake.nextDoes(async () => answer),
+    served,
+    opened: () => opened,
+    closed: () => closed,
+  };
+}

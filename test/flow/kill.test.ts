@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/aws.ts';
+import type { FaultProxy, Interference, PassingRequest } from '../support/fault-proxy.ts';
+import type { Flow } from '../support/flow.ts';
+import { indexKinds, openFlow } from '../support/flow.ts';
+import type { QueueWorld } from '../support/queue-world.ts';
+import { createRandom } from '../support/random.ts';
+
+interface Moment {
+  readonly proxy: (flow: Flow) => FaultProxy;
+  readonly interference: Interference;
+  readonly matches: (request: PassingRequest) => boolean;
+}
+
+const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
+
+const before: Interference = { kind: 'hang' };
+const after: Interference = { kind: 'swallow-answer' };
+const sqs = (flow: Flow): FaultProxy => flow.world.sqs;
+const s3 = (flow: Flow): FaultProxy => flow.world.s3;
+const index = (flow: Flow): FaultProxy => flow.index;
+const operation = (name: string) => (request: PassingRequest) => request.operation === name;
+const isBulk = ({ path }: PassingRequest): boolean => path.includes('_bulk');
+const isObjectHead = ({ method, path }: PassingRequest): boolean => method === 'HEAD' && path.split('/').length > 2;
+
+const indexMoments: readonly (readonly [string, Moment])[] = [
+  ['before a bulk request arrives', { proxy: index, interference: before, matches: isBulk }],
+  ['after a bulk request was done, before its answer', { proxy: index, interference: after, matches: isBulk }],
+];
+
+const moments: readonly (readonly [string, Moment])[] = [
+  ['before S3 is asked about an object', { proxy: s3, interference: before, matches: isObjectHead }],
+  ['after S3 was asked about an object, before its answer', { proxy: s3, interference: after, matches: isObjectHead }],
+  ['before messages are deleted', { proxy: sqs, interference: before, matches: operation('DeleteMessageBatch') }],
+  ['after messages were deleted, before the answer', { proxy: sqs, interference: after, matches: operation('DeleteMessageBatch') }],
+  ['before a dead letter is sent', { proxy: sqs, interference: before, matches: operation('SendMessage') }],
+  ['after a dead letter was sent, before the answer', { proxy: sqs, interference: after, matches: operation('SendMessage') }],
+  ['after messages were received, before they arrive', { proxy: sqs, interference: after, matches: operation('ReceiveMessage') }],
+];
+
+const settleMoments: readonly (readonly [string, Moment])[] = [
+  [
+    'before the message of a provisional write is hidden',
+    { proxy: sqs, interference: before, matches: operation('ChangeMessageVisibilityBatch') },
+  ],
+  [
+    'after the message of a provisional write was hidden, before the answer',
+    { proxy: sqs, interference: after, matches: operation('ChangeMessageVisibilityBatch') },
+  ],
+];
+
+/** Kills a daemon at the moment and lets another one finish: index and bucket agree, and only what is bad is dead-lettered. */
+async function killAt(flow: Flow, { proxy, interference, matches }: Moment, load: (world: QueueWorld) => readonly string[]): Promise<void> {
+  const { world } = flow;
+  const victim = await flow.start();
+  for (let each = 0; each < 20; each += 1) world.send(world.put(`old/${each}`));
+  await flow.converged(victim);
+
+  const rule = proxy(flow).interfere(interference, matches);
+  const bodies = load(world);
+  world.send(...bodies, ...BAD_BODIES);
+  await until('the moment', () => rule.hits > 0 && world.messages().inFlight.length > 0);
+  await victim.kill();
+  rule.remove();
+
+  const successor = await flow.start();
+  await flow.converged(successor, 90_000);
+  // sent again when nobody can know that it was sent
+  expect(new Set(world.deadLetters().map(({ body }) => body))).toEqual(new Set(BAD_BODIES));
+  expect(world.deadLetters().length).toBeLessThanOrEqual(2 * BAD_BODIES.length);
+}
+
+function putsAndDeletes(world: QueueWorld): readonly string[] {
+  return Array.from({ length: 20 }, (_, each) => [
+    world.put(`new/${each}`),
+    world.put(`old/${each}`),
+    world.remove(`old/${each % 10}`),
+  ]).flat();
+}
+
+function upload(world: QueueWorld): readonly string[] {
+  return [world.put('upload', 'ObjectCreated:CompleteMultipartUpload')];
+}
+
+describe.each(indexKinds)('killed with a %s index', (kind) => {
+  test.concurrent.each(kind === 'opensearch' ? [...indexMoments, ...moments] : moments)(
+    '%s, it loses nothing',
+    async (_, moment) => {
+      await using flow = await openFlow(kind);
+      await killAt(flow, moment, putsAndDeletes);
+    },
+    120_000,
+  );
+
+  test.concurrent.each(settleMoments)(
+    '%s, it settles it later',
+    async (_, moment) => {
+      await using flow = await openFlow(kind);
+      await killAt(flow, moment, upload);
+    },
+    150_000,
+  );
+
+  test.concurrent('again and again under load, it loses nothing', async () => {
+    await using flow = await openFlow(kind, { maxReceiveCount: 20 });
+    const { world } = flow;
+    const random = createRandom(kind === 'sqlite' ? 11 : 12);
+    for (let round = 0; round < 5; round += 1) {
+      const victim = await flow.start();
+      const lifeMs = random.integer(50, 1_500);
+      const endMs = performance.now() + lifeMs;
+      while (performance.now() < endMs) {
+        const key = `key/${random.integer(0, 40)}`;
+        world.send(random.integer(0, 3) === 0 ? world.remove(key) : world.put(key));
+        await delay(random.integer(0, 8));
+      }
+      await victim.kill();
+    }
+    await flow.converged(await flow.start(), 90_000);
+    expect(world.deadLetters()).toEqual([]);
+  }, 150_000);
+});

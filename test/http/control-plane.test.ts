@@ -1,0 +1,383 @@
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/domain/fault.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { createControlPlane } from '../../src/http/control-plane.ts';
+import type { Listener } from '../../src/http/server.ts';
+import type { ReadinessReport } from '../../src/pipeline/readiness.ts';
+import {
+  bucketRecord,
+  createFakeControl,
+  deadLetter,
+  explanation,
+  gap,
+  job,
+  nastyKey,
+  objectDocument,
+  type FakeControl,
+} from '../support/fake-control.ts';
+import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes.ts';
+
+const ready: ReadinessReport = { ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } };
+
+let fake: FakeControl;
+let telemetry: FakeTelemetry;
+let report: ReadinessReport;
+let listener: Listener;
+let port: number;
+
+beforeEach(async () => {
+  fake = createFakeControl();
+  telemetry = createFakeTelemetry();
+  report = ready;
+  listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    control: fake.control,
+    readiness: { read: () => report },
+    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+    telemetry,
+    version: '1.2.3',
+  });
+  ({ port } = await listener.listen());
+});
+
+afterEach(() => listener.close());
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  readonly json: Record<string, unknown>;
+}
+
+interface Sent {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** By node:http, because fetch does not let a caller choose Host or Sec-Fetch-Site. */
+function send(method: string, path: string, { headers = {}, body }: Sent = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ host: '127.0.0.1', port, method, path, headers: { host: `127.0.0.1:${port}`, ...headers } }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => (text += chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const isJson = String(response.headers['content-type']).includes('json') && text !== '';
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+const sendJson = (method: string, path: string, value: unknown): Promise<Answer> =>
+  send(method, path, { headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) });
+
+function expectProblem(answer: Answer, status: number, code: string): void {
+  expect(answer.json).toMatchObject({ type: 'about:blank', status, code, title: expect.any(String), detail: expect.any(String) });
+  expect(answer.status).toBe(status);
+  expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+}
+
+describe('each route calls one verb and answers its result', () => {
+  const page2 = { items: [objectDocument] };
+  const search = { bucket: 'photos', key: 'k', prefix: 'p', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c' };
+  it.each([
+    [
+      'GET',
+      '/v1/objects?bucket=photos&key=k&prefix=p&q=annual+report&extension=pdf&limit=7&cursor=c',
+      undefined,
+      ['search', search],
+      200,
+      page2,
+    ],
+    ['GET', '/v1/objects', undefined, ['search', {}], 200, { items: [objectDocument], next: 'page-2' }],
+    ['GET', '/v1/buckets/photos', undefined, ['buckets.get', 'photos'], 200, bucketRecord],
+    ['GET', '/v1/buckets/photos/explain?key=a%2Bb%20c', undefined, ['explain', 'photos', 'a+b c'], 200, explanation],
+    [
+      'POST',
+      '/v1/buckets',
+      { bucket: 'photos', enrich: 'head' },
+      ['buckets.add', { bucket: 'photos', enrich: 'head' }, 'http'],
+      201,
+      bucketRecord,
+    ],
+    ['DELETE', '/v1/buckets/photos', undefined, ['buckets.remove', 'photos'], 204, {}],
+    ['POST', '/v1/buckets/photos/reindex', { prefix: 'p/' }, ['jobs.request', { bucket: 'photos', prefix: 'p/' }, 'http'], 202, job],
+    ['POST', '/v1/buckets/photos/reindex', undefined, ['jobs.request', { bucket: 'photos' }, 'http'], 202, job],
+    ['GET', '/v1/jobs?limit=1', undefined, ['jobs.list', { limit: 1 }], 200, { items: [job], next: 'page-2' }],
+    ['GET', '/v1/jobs/job-1', undefined, ['jobs.get', 'job-1'], 200, job],
+    ['POST', '/v1/jobs/job-1/cancel', undefined, ['jobs.cancel', 'job-1'], 200, { ...job, state: 'cancelled' }],
+    ['GET', '/v1/gaps?bucket=photos&state=open', undefined, ['gaps', { bucket: 'photos', state: 'open' }], 200, { items: [gap] }],
+    ['GET', '/v1/dead-letters?limit=1000', undefined, ['deadLetters.list', { limit: 1_000 }], 200, { items: [deadLetter] }],
+    ['GET', '/v1/dead-letters/letter-1', undefined, ['deadLetters.show', 'letter-1'], 200, { ...deadLetter, body: '{x}\u001b[2J' }],
+    ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['deadLetters.replay', ['a', 'b']], 200, { replayed: 2 }],
+    ['POST', '/v1/dead-letters/discard', { all: true }, ['deadLetters.discard', 'all'], 200, { discarded: 1 }],
+  ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
+    const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
+    expect(fake.asked).toEqual([asked]);
+    expect(answer.json).toEqual(expected);
+    expect(answer.status).toBe(status);
+  });
+
+  it('lists connected buckets as items, unconnected names beside them', async () => {
+    const { json } = await send('GET', '/v1/buckets');
+    expect(json).toMatchObject({ items: [bucketRecord], unconnected: [{ bucket: 'stray', count: 3 }] });
+  });
+
+  it('serves keys verbatim', async () => {
+    const { json } = await send('GET', '/v1/objects');
+    expect((json.items as { key: string }[])[0]?.key).toBe(nastyKey);
+  });
+});
+
+describe('requests that are not as documented', () => {
+  it.each([
+    ['GET', '/v1/objects?colour=red', 'colour'],
+    ['GET', '/v1/objects?limit=ten', 'limit'],
+    ['GET', '/v1/objects?limit=-1', 'limit'],
+    ['GET', '/v1/objects?bucket=a&bucket=b', 'bucket'],
+    ['GET', '/v1/gaps?state=shut', 'state'],
+    ['GET', '/v1/buckets/photos/explain', 'key'],
+    ['GET', '/v1/buckets?limit=1', 'limit'],
+    ['DELETE', '/v1/buckets/photos?force=1', 'force'],
+  ])('%s %s is refused by name', async (method, path, parameter) => {
+    const answer = await send(method, path);
+    expectProblem(answer, 400, 'request.invalid');
+    expect(answer.json.detail).toContain(parameter);
+    expect(fake.asked).toEqual([]);
+  });
+
+  it.each([
+    ['/v1/buckets', {}, 'bucket'],
+    ['/v1/buckets', { bucket: 'photos', colour: 'red' }, 'colour'],
+    ['/v1/buckets', { bucket: 'photos', source: 'pigeon' }, 'source'],
+    ['/v1/buckets', ['photos'], 'object'],
+    ['/v1/buckets/photos/reindex', { prefix: 7 }, 'prefix'],
+    ['/v1/dead-letters/replay', {}, 'ids'],
+    ['/v1/dead-letters/replay', { all: false }, 'all'],
+    ['/v1/dead-letters/replay', { ids: [] }, 'ids'],
+    ['/v1/dead-letters/replay', { ids: ['a'], all: true }, 'ids'],
+  ])('POST %s %j is refused by name', async (path, body, name) => {
+    const answer = await sendJson('POST', path, body);
+    expectProblem(answer, 400, 'request.invalid');
+    expect(answer.json.detail).toContain(name);
+    expect(fake.asked).toEqual([]);
+  });
+
+  it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
+    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
+    expectProblem(await send('POST', '/v1/buckets', { headers, body }), 400, 'request.invalid');
+    expect(({} as Record<string, unknown>).x).toBeUndefined();
+  });
+
+  it('takes bodies of 64 KiB at most', async () => {
+    expectProblem(await sendJson('POST', '/v1/buckets', { bucket: 'x'.repeat(70_000) }), 413, 'request.too-large');
+  });
+
+  it('says which methods a path has', async () => {
+    const answer = await send('DELETE', '/v1/jobs/job-1');
+    expectProblem(answer, 405, 'request.method-not-allowed');
+    expect(answer.headers.allow).toBe('GET, HEAD');
+    expect((await send('PUT', '/v1/buckets')).headers.allow).toBe('GET, POST, HEAD');
+    expect((await send('OPTIONS', '/v1/objects')).status).toBe(405);
+  });
+
+  it.each(['/', '/v2/objects', '/v1/objects/', '/v1/buckets/photos/nothing', '//v1/objects'])('knows no %s', async (path) => {
+    expectProblem(await send('GET', path), 404, 'request.not-found');
+  });
+
+  it.each(['/v1/buckets/%ff', '/v1/buckets/%'])('answers the malformed path %s with a problem', async (path) => {
+    expectProblem(await send('GET', path), 400, 'request.invalid');
+  });
+
+  it('answers what is no HTTP with a problem and closes', async () => {
+    const text = await new Promise<string>((resolve, reject) => {
+      let received = '';
+      const socket = connect(port, '127.0.0.1', () => socket.write('HELO tally\r\n\r\n'));
+      socket.setEncoding('utf8');
+      socket.on('data', (chunk: string) => (received += chunk));
+      socket.on('close', () => resolve(received));
+      socket.on('error', reject);
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(text).toContain('application/problem+json');
+  });
+});
+
+describe('callers from elsewhere', () => {
+  it.each(['127.0.0.1', '127.0.0.1:1', 'localhost:8080', 'LOCALHOST', '[::1]:8080'])('Host %s is this machine', async (host) => {
+    expect((await send('GET', '/v1/buckets', { headers: { host } })).status).toBe(200);
+  });
+
+  it.each(['evil.example', 'localhost.evil.example:8080', '127.0.0.1.evil.example', '10.0.0.1:8080', '127.0.0.1@evil.example', '0.0.0.0'])(
+    'Host %j is refused',
+    async (host) => {
+      for (const path of ['/v1/buckets', '/config.json', '/metrics', '/nothing']) {
+        expectProblem(await send('GET', path, { headers: { host } }), 403, 'request.forbidden-origin');
+      }
+      expect(fake.asked).toEqual([]);
+    },
+  );
+
+  it('takes requests from pages of the very host and port that was asked', async () => {
+    for (const host of ['localhost:8080', '127.0.0.1', '[::1]:8080']) {
+      expect((await send('GET', '/v1/buckets', { headers: { host, origin: `http://${host}` } })).status).toBe(200);
+    }
+    expectProblem(await send('GET', '/v1/buckets', { headers: { origin: 'http://localhost:1' } }), 403, 'request.forbidden-origin');
+  });
+
+  it.each(['https://evil.example', 'null', 'http://localhost.evil.example', 'file://', ''])('Origin %j is refused', async (origin) => {
+    expectProblem(await send('POST', '/v1/jobs/job-1/cancel', { headers: { origin } }), 403, 'request.forbidden-origin');
+    expect(fake.asked).toEqual([]);
+  });
+
+  it('refuses what a browser calls cross-site', async () => {
+    const answer = await send('GET', '/v1/buckets', { headers: { 'sec-fetch-site': 'cross-site' } });
+    expectProblem(answer, 403, 'request.forbidden-origin');
+    expect((await send('GET', '/v1/buckets', { headers: { 'sec-fetch-site': 'same-origin' } })).status).toBe(200);
+  });
+
+  it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'text/json'])(
+    'takes no %s body',
+    async (type) => {
+      const answer = await send('POST', '/v1/buckets', { headers: { 'content-type': type }, body: '{"bucket":"photos"}' });
+      expectProblem(answer, 415, 'request.unsupported-media-type');
+      expect(fake.asked).toEqual([]);
+    },
+  );
+
+  it('takes no body without a type', async () => {
+    expectProblem(await send('POST', '/v1/buckets', { body: '{"bucket":"photos"}' }), 415, 'request.unsupported-media-type');
+  });
+});
+
+describe('verbs that fail', () => {
+  it('answers a refusal with its status, its code and what it adds', async () => {
+    fake.nextDoes(() => Promise.reject(new RequestError('job.conflict', 'job-0 runs', { jobId: 'job-0', status: 1 })));
+    const answer = await sendJson('POST', '/v1/buckets/photos/reindex', {});
+    expectProblem(answer, 409, 'job.conflict');
+    expect(answer.json).toMatchObject({ detail: 'job-0 runs', jobId: 'job-0' });
+  });
+
+  it('answers a fault with 503 and its advice', async () => {
+    fake.nextDoes(() => Promise.reject(new FaultError('index.unreachable', 'connect ECONNREFUSED')));
+    const answer = await send('GET', '/v1/objects');
+    expectProblem(answer, 503, 'index.unreachable');
+    expect(answer.json.advice).toContain('TALLY_INDEX_URL');
+    expect(telemetry.told('requestFailed')).toEqual([]);
+  });
+
+  it.each([new TypeError('secret of /etc/passwd'), new FaultError('internal.unexpected', 'secret'), 'secret'])(
+    'keeps to itself what nobody foresaw, and logs it',
+    async (thrown) => {
+      fake.nextDoes(() => Promise.reject(thrown));
+      const answer = await send('GET', '/v1/objects');
+      expectProblem(answer, 500, 'internal.unexpected');
+      expect(answer.text).not.toContain('secret');
+      expect(telemetry.told('requestFailed')).toHaveLength(1);
+    },
+  );
+
+  it('ends what is still asked when it closes', async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    fake.nextDoes((signal) => {
+      begun.resolve(signal!);
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason as Error));
+      });
+    });
+    const answered = send('GET', '/v1/objects').catch(() => undefined);
+    const signal = await begun.promise;
+    await listener.close();
+    await answered;
+    expect(signal.aborted).toBe(true);
+    expect(telemetry.told('requestFailed')).toEqual([]);
+  });
+
+  it('ends what is still asked when the caller goes away', async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const ended = Promise.withResolvers<void>();
+    fake.nextDoes((signal) => {
+      begun.resolve(signal!);
+      signal?.addEventListener('abort', () => ended.resolve());
+      return ended.promise;
+    });
+    const sent = httpRequest({ host: '127.0.0.1', port, path: '/v1/objects' });
+    sent.on('error', () => undefined);
+    sent.end();
+    const signal = await begun.promise;
+    sent.destroy();
+    await ended.promise;
+    expect(signal.aborted).toBe(true);
+  });
+});
+
+describe('the other documents', () => {
+  it('tells where the registry is, as the caller reached it', async () => {
+    const { json } = await send('GET', '/config.json', { headers: { host: 'localhost:9999' } });
+    expect(json).toEqual({ registryUrl: 'http://localhost:9999', version: '1.2.3' });
+  });
+
+  it('answers readiness with 200 or 503, live', async () => {
+    expect(await send('GET', '/readyz')).toMatchObject({ status: 200, json: ready });
+    report = { ready: false, roles: { http: { ready: false } }, checks: { index: { status: 'failed', code: 'index.unreachable' } } };
+    expect(await send('GET', '/readyz')).toMatchObject({ status: 503, json: report });
+    expect((await send('GET', '/livez')).status).toBe(200);
+  });
+
+  it('answers metrics in the text format of Prometheus', async () => {
+    const { headers, text } = await send('GET', '/metrics');
+    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(text).toBe('tally_up 1\n');
+  });
+
+  it('describes every route with its parameters and bodies', async () => {
+    const { json } = await send('GET', '/openapi.json');
+    const document = json as { openapi: string; paths: Record<string, Record<string, { parameters: unknown[] }>> };
+    expect(document.openapi).toBe('3.1.0');
+    expect(
+      Object.entries(document.paths)
+        .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+        .sort(),
+    ).toEqual([
+      'delete /v1/buckets/{bucket}',
+      'get /v1/buckets',
+      'get /v1/buckets/{bucket}',
+      'get /v1/buckets/{bucket}/explain',
+      'get /v1/dead-letters',
+      'get /v1/dead-letters/{id}',
+      'get /v1/gaps',
+      'get /v1/jobs',
+      'get /v1/jobs/{id}',
+      'get /v1/objects',
+      'post /v1/buckets',
+      'post /v1/buckets/{bucket}/reindex',
+      'post /v1/dead-letters/discard',
+      'post /v1/dead-letters/replay',
+      'post /v1/jobs/{id}/cancel',
+    ]);
+    expect(document.paths['/v1/buckets/{bucket}/explain']?.get?.parameters).toEqual([
+      { name: 'bucket', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'key', in: 'query', required: true, schema: { type: 'string' } },
+    ]);
+    expect(document.paths['/v1/objects']?.get?.parameters).toContainEqual(
+      expect.objectContaining({ name: 'q', in: 'query', required: false }),
+    );
+  });
+
+  it('lets no answer be cached or sniffed, problems included', async () => {
+    for (const path of ['/v1/buckets', '/livez', '/nothing', '/v1/objects?colour=red', '/v1/buckets/%ff']) {
+      const { headers } = await send('GET', path);
+      expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+    }
+  });
+
+  it('answers HEAD as GET without the body', async () => {
+    expect(await send('HEAD', '/v1/buckets')).toMatchObject({ status: 200, text: '' });
+  });
+});

@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { metricsMarkdown } from '../src/adapters/telemetry-metrics.ts';
+import { settingsSchema } from '../src/config.ts';
+import { settingsMarkdown } from './support/readme-tables.ts';
+
+/** What the code says and the README does not; paste it there. */
+function missingRows(table: string): readonly string[] {
+  const readme = new Set(readFileSync(new URL('../README.md', import.meta.url), 'utf8').split('\n'));
+  return table.split('\n').filter((row) => !readme.has(row));
+}
+
+describe('README.md', () => {
+  it('has the row of every metric', () => {
+    expect(missingRows(metricsMarkdown())).toEqual([]);
+  });
+
+  it('has the row of every setting', () => {
+    expect(missingRows(settingsMarkdown())).toEqual([]);
+  });
+});
+
+it('describes every setting in words that fit into a table', () => {
+  for (const [name, { description }] of Object.entries(settingsSchema.shape)) {
+    expect([name, description]).toEqual([name, expect.stringMatching(/^[A-Z/][^|\n]+\.$/)]);
+  }
+});

@@ -1,0 +1,234 @@
+/** The daemon as a process: started with an environment of its own, watched by its log, health and metrics, ended by signals. */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { afterAll } from 'vitest';
+import { until } from './aws.ts';
+
+export type Environment = Readonly<Record<string, string>>;
+
+/** A line of the daemon's log: `msg`, `level` and what belongs to it. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+export interface Exit {
+  /** Null when a signal that the process did not handle ended it. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** Parsed JSON; the text where it is none. */
+  readonly body: unknown;
+}
+
+export interface Daemon {
+  readonly pid: number;
+  readonly controlUrl: string;
+  readonly healthUrl: string;
+  /** Lines of the log so far. */
+  readonly log: readonly LogLine[];
+  /** Lines of the log so far with this message. */
+  logged(message: string): readonly LogLine[];
+  /** What was written to stderr, and to stdout without being JSON. */
+  readonly text: string;
+  /** Resolves when /readyz answers 200. Fails when the process ends before, or after the timeout. */
+  ready(timeoutMs?: number): Promise<void>;
+  /** /readyz as it is now; undefined while nothing answers. */
+  readyz(): Promise<Answer | undefined>;
+  /** The sum of all series of a metric that have these labels. */
+  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
+  /** A request to the control plane. */
+  request(method: string, path: string, body?: unknown): Promise<Answer>;
+  signal(signal: NodeJS.Signals): void;
+  readonly exited: Promise<Exit>;
+  readonly isRunning: boolean;
+  /** SIGTERM, and the exit that follows. */
+  stop(): Promise<Exit>;
+  /** SIGKILL, and the exit that follows. */
+  kill(): Promise<Exit>;
+}
+
+const REAL = process.env['TALLY_FLOW_MAIN'] ?? new URL('../../src/main.ts', import.meta.url).pathname;
+const MAIN = existsSync(REAL) ? REAL : '/tmp/flow-main.mjs'; // INTERIM
+/** A first start loads the AWS SDK from a cold disk on a busy machine. */
+const READY_TIMEOUT_MS = 60_000;
+/** What the process under test may see of this one. */
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'];
+
+const running = new Set<ChildProcess>();
+
+function killAll(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+// whatever a test leaves running ends with its file, and with this process at the latest
+afterAll(killAll);
+process.once('exit', killAll);
+
+/** Starts `tally serve` on free ports. `env` is all that it is given of TALLY_ and AWS_ variables, besides addresses and credentials that mean nothing. */
+export async function startDaemon(env: Environment, args: readonly string[] = ['serve']): Promise<Daemon> {
+  const [httpPort, healthPort] = await Promise.all([freePort(), freePort()]);
+  const child = spawnTally(args, {
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: 'test',
+    AWS_SECRET_ACCESS_KEY: 'test',
+    TALLY_HTTP_ADDRESS: `127.0.0.1:${httpPort}`,
+    TALLY_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
+    ...env,
+  });
+  const output = capture(child);
+  const controlUrl = `http://127.0.0.1:${httpPort}`;
+  const healthUrl = `http://127.0.0.1:${healthPort}`;
+  const isRunning = (): boolean => running.has(child);
+  const exited = exitOf(child);
+
+  async function readyz(): Promise<Answer | undefined> {
+    return ask('GET', `${healthUrl}/readyz`).catch(() => undefined);
+  }
+
+  return {
+    pid: child.pid ?? 0,
+    controlUrl,
+    healthUrl,
+    log: output.log,
+    logged: (message) => output.log.filter(({ msg }) => msg === message),
+    get text() {
+      return output.text();
+    },
+    async ready(timeoutMs = READY_TIMEOUT_MS) {
+      let last: Answer | undefined;
+      const isReadyOrGone = async (): Promise<boolean> => {
+        last = await readyz();
+        return last?.status === 200 || !isRunning();
+      };
+      await until('ready', isReadyOrGone, timeoutMs).catch((error: unknown) => {
+        throw new Error(`the daemon is not ready: ${JSON.stringify(last?.body)}\n${output.tail()}`, { cause: error });
+      });
+      if (!isRunning()) throw new Error(`the daemon ended: ${JSON.stringify(await exited)}\n${output.tail()}`);
+    },
+    readyz,
+    async metric(name, labels = {}) {
+      const { body } = await ask('GET', `${healthUrl}/metrics`);
+      return sumOf(String(body), name, labels);
+    },
+    request: (method, path, body) => ask(method, `${controlUrl}${path}`, body),
+    signal: (signal) => {
+      child.kill(signal);
+    },
+    exited,
+    get isRunning() {
+      return isRunning();
+    },
+    stop: () => {
+      child.kill('SIGTERM');
+      return exited;
+    },
+    kill: () => {
+      child.kill('SIGKILL');
+      return exited;
+    },
+  };
+}
+
+export interface CommandResult extends Exit {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs one command of the command line to its end. */
+export async function runTally(args: readonly string[], env: Environment): Promise<CommandResult> {
+  const child = spawnTally(args, { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', ...env });
+  const parts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      parts[name] += text;
+    });
+  }
+  return { ...(await exitOf(child)), ...parts };
+}
+
+/** A port that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
+
+function spawnTally(args: readonly string[], env: Environment): ChildProcess {
+  const inherited = INHERITED.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+/** Resolves when the process has ended and all that it wrote was read. */
+function exitOf(child: ChildProcess): Promise<Exit> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+function capture(child: ChildProcess): { readonly log: LogLine[]; readonly text: () => string; readonly tail: () => string } {
+  const log: LogLine[] = [];
+  const lines: string[] = [];
+  const other: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue;
+    createInterface({ input: stream }).on('line', (line) => {
+      lines.push(line);
+      const parsed = stream === child.stdout ? jsonOf(line) : undefined;
+      if (isLogLine(parsed)) log.push(parsed);
+      else other.push(line);
+    });
+  }
+  return { log, text: () => other.join('\n'), tail: () => lines.slice(-30).join('\n') };
+}
+
+function isLogLine(value: unknown): value is LogLine {
+  return typeof value === 'object' && value !== null && 'msg' in value;
+}
+
+async function ask(method: string, url: string, body?: unknown): Promise<Answer> {
+  const answer = await fetch(url, {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    signal: AbortSignal.timeout(35_000),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: jsonOf(text) ?? text };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of the Prometheus text format, what the daemon writes: `name{label="value",…} number`. */
+function sumOf(metrics: string, name: string, labels: Readonly<Record<string, string>>): number {
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  return metrics
+    .split('\n')
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .filter((line) => wanted.every((label) => line.includes(label)))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}

@@ -1,0 +1,20 @@
+/** Chance that can be repeated: the same seed gives the same numbers. */
+
+export interface Random {
+  /** A whole number from `min` to `max`, both included. */
+  integer(min: number, max: number): number;
+  pick<Item>(items: readonly Item[]): Item;
+}
+
+/** mulberry32. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  function next(): number {
+    state = (state + 0x6d_2b_79_f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  }
+  const integer = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));
+  return { integer, pick: (items) => items[integer(0, items.length - 1)]! };
+}

@@ -1,0 +1,88 @@
+/** Lint that matches nothing is silent: each rule of the source tree is broken once, to see it speak. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const root = new URL('../..', import.meta.url).pathname;
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tally-lint-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const planted: readonly (readonly [name: string, file: string, source: string, says: RegExp])[] = [
+  ['domain imports pipeline', 'src/domain/a.ts', "import { x } from '../pipeline/ports.ts';\nexport const y = x;\n", /domain is pure/],
+  [
+    'a folder of domain imports adapters',
+    'src/domain/events/a.ts',
+    "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
+    /domain is pure/,
+  ],
+  ['domain does I/O', 'src/domain/b.ts', "import { readFileSync } from 'node:fs';\nexport const y = readFileSync('x');\n", /no I\/O/],
+  ['domain reads the clock', 'src/domain/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
+  ['domain knows a vendor', 'src/domain/d.ts', "import { pino } from 'pino';\nexport const y = pino;\n", /knows no vendor/],
+  [
+    'pipeline imports an adapter',
+    'src/pipeline/ingest/a.ts',
+    "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
+    /ports\.ts only/,
+  ],
+  [
+    'pipeline knows a vendor',
+    'src/pipeline/b.ts',
+    "import { S3Client } from '@aws-sdk/client-s3';\nexport const y = S3Client;\n",
+    /knows no vendor/,
+  ],
+  [
+    'an adapter imports a verb',
+    'src/adapters/aws/a.ts',
+    "import { x } from '../../pipeline/ingest/ingest.ts';\nexport const y = x;\n",
+    /ports\.ts only/,
+  ],
+  [
+    'an adapter imports http',
+    'src/adapters/b.ts',
+    "import { x } from '../http/server.ts';\nexport const y = x;\n",
+    /adapters implement ports/,
+  ],
+  [
+    'http imports an adapter',
+    'src/http/a.ts',
+    "import { x } from '../adapters/system-clock.ts';\nexport const y = x;\n",
+    /knows no adapter/,
+  ],
+  [
+    'a command imports a vendor',
+    'src/cli/a.ts',
+    "import { S3Client } from '@aws-sdk/client-s3';\nexport const y = S3Client;\n",
+    /only adapters import/,
+  ],
+  ['the environment is read outside main.ts', 'src/pipeline/c.ts', "export const y = process.env['X'];\n", /no-process-env/],
+  ['any', 'src/pipeline/d.ts', 'export const y: any = 1;\n', /no-explicit-any/],
+  ['a bare !', 'src/pipeline/e.ts', 'export const y = (x: string | undefined): number => x!.length;\n', /no-non-null-assertion/],
+  ['a default export', 'src/pipeline/f.ts', 'export default 1;\n', /no-default-export/],
+];
+
+test.each(planted)('lint refuses: %s', (_name, file, source, says) => {
+  const path = join(folder, file);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, source);
+  const { status, stdout } = lint(path);
+  expect(stdout).toMatch(says);
+  expect(status).toBe(1);
+});
+
+test('what breaks no rule passes', () => {
+  const path = join(folder, 'src/domain/fine.ts');
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, 'export const fine = 1;\n');
+  expect(lint(path)).toMatchObject({ status: 0 });
+});
+
+function lint(path: string): { readonly status: number | null; readonly stdout: string } {
+  const command = join(root, 'node_modules/.bin/oxlint');
+  return spawnSync(command, ['--config', join(root, 'config/tooling/oxlint.json'), path], { encoding: 'utf8' });
+}
