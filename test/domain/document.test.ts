@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentId, documentOf, documentWords, nameOf, sameContent, type DocumentFacts } from '../../src/domain/document.ts';
 
@@ -40,16 +40,31 @@ describe('a document', () => {
 
   it('has no field for what was not said', () => {
     expect(documentOf({ ...facts, state: { present: true }, cause: {} })).toEqual({
-      ...{ bucket: 'photos', key: 'a/B.JPG', name: 'B.JPG', extension: 'jpg' },
-      ...{ deleted: false, clock: 5, settled: true, source: 'native', indexed_at: '1970-01-01T00:00:06.000Z' },
+      bucket: 'photos',
+      key: 'a/B.JPG',
+      name: 'B.JPG',
+      extension: 'jpg',
+      deleted: false,
+      clock: 5,
+      settled: true,
+      source: 'native',
+      indexed_at: '1970-01-01T00:00:06.000Z',
     });
   });
 
   it('of an absent one is a tombstone without object fields or words', () => {
     const tombstone = documentOf({ ...facts, state: { present: false } });
     expect(tombstone).toEqual({
-      ...{ bucket: 'photos', key: 'a/B.JPG', deleted: true, deleted_at: '1970-01-01T00:00:04.000Z', clock: 5, settled: true },
-      ...{ source: 'native', event_name: 'ObjectCreated:Put', event_time: '1970-01-01T00:00:03.000Z', indexed_at: '1970-01-01T00:00:06.000Z' },
+      bucket: 'photos',
+      key: 'a/B.JPG',
+      deleted: true,
+      deleted_at: '1970-01-01T00:00:04.000Z',
+      clock: 5,
+      settled: true,
+      source: 'native',
+      event_name: 'ObjectCreated:Put',
+      event_time: '1970-01-01T00:00:03.000Z',
+      indexed_at: '1970-01-01T00:00:06.000Z',
     });
     expect(documentWords(tombstone)).toEqual([]);
     expect(documentWords(documentOf(facts))).toEqual(['a', 'b', 'jpg']);

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../src/domain/clock.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../src/domain/constants.ts';
@@ -38,7 +38,12 @@ describe('a record is exact', () => {
     const state = { present: true, etag: 'e', sizeBytes: 3, lastModifiedMs: T, lastModifiedExact: false };
     expect(hintOf(created, unversioned, times)).toEqual({ kind: 'exact', clock, state });
     expect(hintOf({ ...created, dialect: 'eventbridge', versionId: 'v' }, versioned, times)).toEqual({
-      ...{ kind: 'exact', clock, state: { ...state, versionId: 'v' } },
+      kind: 'exact',
+      clock,
+      state: {
+        ...state,
+        versionId: 'v',
+      },
     });
     expect(hintOf({ ...created, change: { kind: 'created', copied: true } }, unversioned, times).kind).toBe('exact');
   });
@@ -54,10 +59,25 @@ describe('a record is exact', () => {
 
 describe('a record is resolved', () => {
   it.each<[string, ChangeRecord, BucketFacts, typeof times]>([
-    ['a delete, when versioning was read less than 3 s after it', changed('deleted'), { ...unversioned, versioning: { status: 'never', observedAtMs: T + 2_999 } }, times],
+    [
+      'a delete, when versioning was read less than 3 s after it',
+      changed('deleted'),
+      { ...unversioned, versioning: { status: 'never', observedAtMs: T + 2_999 } },
+      times,
+    ],
     ['a delete where versioning is enabled', changed('deleted'), versioned, times],
-    ['a delete where versioning is suspended', changed('deleted'), { ...unversioned, versioning: { status: 'suspended', observedAtMs: T + 9_000 } }, times],
-    ['a delete where versioning is unknown', changed('deleted'), { ...unversioned, versioning: { status: 'unknown', observedAtMs: T + 9_000 } }, times],
+    [
+      'a delete where versioning is suspended',
+      changed('deleted'),
+      { ...unversioned, versioning: { status: 'suspended', observedAtMs: T + 9_000 } },
+      times,
+    ],
+    [
+      'a delete where versioning is unknown',
+      changed('deleted'),
+      { ...unversioned, versioning: { status: 'unknown', observedAtMs: T + 9_000 } },
+      times,
+    ],
     ['a version deleted', { ...changed('deleted'), versionId: 'v' }, unversioned, times],
     ['a storage class changed', changed('storage-changed'), unversioned, times],
     ['a creation at the floor', created, { ...unversioned, floor: clock }, times],
@@ -101,7 +121,9 @@ describe('a record is observed', () => {
       expect(hintOf({ ...created, dialect }, unversioned, times)).toEqual(observeFrom(T, T));
       expect(hintOf({ ...changed('deleted'), dialect }, unversioned, times)).toEqual(observeFrom(T, T));
       // copies and multipart uploads end long after they began
-      expect(hintOf({ ...created, dialect, change: { kind: 'created', copied: true } }, unversioned, times)).toEqual(observeFrom(T, T + 500));
+      expect(hintOf({ ...created, dialect, change: { kind: 'created', copied: true } }, unversioned, times)).toEqual(
+        observeFrom(T, T + 500),
+      );
       expect(hintOf({ ...changed('multipart-completed'), dialect }, unversioned, times)).toEqual(observeFrom(T, T + 500));
     }
   });
@@ -130,7 +152,8 @@ describe('a record without a key', () => {
   it('is a gap at its time, never later than a minute after it was sent', () => {
     expect(hintOf(changed('bulk-deleted'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: T });
     expect(hintOf({ ...changed('bulk-deleted'), eventTimeMs: T + DAY_MS }, unversioned, times)).toEqual({
-      ...{ kind: 'gap', seenAtMs: times.sentAtMs + FUTURE_MS },
+      kind: 'gap',
+      seenAtMs: times.sentAtMs + FUTURE_MS,
     });
     expect(hintOf(without(changed('bulk-deleted'), 'eventTimeMs'), unversioned, times)).toEqual({ kind: 'gap', seenAtMs: times.sentAtMs });
   });
@@ -142,8 +165,16 @@ describe('a tie', () => {
   });
 
   it('leaves a hint that shared the write its own settle condition', () => {
-    expect(hintOfTie(5_000, { kind: 'observe', clock: 4_000, settleFromMs: 99 })).toEqual({ kind: 'observe', clock: 5_000, settleFromMs: 99 });
-    expect(hintOfTie(5_000, { kind: 'observe', clock: 5_500, settleFromMs: 1 })).toEqual({ kind: 'observe', clock: 5_500, settleFromMs: 5 });
+    expect(hintOfTie(5_000, { kind: 'observe', clock: 4_000, settleFromMs: 99 })).toEqual({
+      kind: 'observe',
+      clock: 5_000,
+      settleFromMs: 99,
+    });
+    expect(hintOfTie(5_000, { kind: 'observe', clock: 5_500, settleFromMs: 1 })).toEqual({
+      kind: 'observe',
+      clock: 5_500,
+      settleFromMs: 5,
+    });
   });
 });
 
@@ -153,8 +184,17 @@ describe('whatever a record says', () => {
     fc.boolean().map((copied): Change => ({ kind: 'created', copied })),
     fc.constantFrom(...reasons).map((reason): Change => ({ kind: 'ignored', reason })),
     fc
-      .constantFrom('multipart-completed', 'marker-created', 'deleted', 'bulk-deleted', 'lifecycle-expired', 'storage-changed', 'tagged', 'lost')
-      .map((kind) => ({ kind }) as Change),
+      .constantFrom(
+        'multipart-completed',
+        'marker-created',
+        'deleted',
+        'bulk-deleted',
+        'lifecycle-expired',
+        'storage-changed',
+        'tagged',
+        'lost',
+      )
+      .map((kind) => ({ kind })),
   );
   const around = (ms: number) => fc.integer({ min: -200_000, max: 200_000 }).map((offMs) => ms + offMs);
   const time = fc.oneof(around(T), fc.integer({ min: 0, max: Date.UTC(10_000, 0) - 1 }));

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../src/domain/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from '../../src/domain/constants.ts';
@@ -12,7 +12,11 @@ const resolve = (timeMs: number): ResolveHint => ({ kind: 'resolve', clock: cloc
 describe('the write that follows a look', () => {
   it('of a resolve hint is final, at the event’s own clock, and no tie with another', () => {
     expect(planObservedWrite([resolve(T)], T + 5)).toEqual({
-      ...{ clock: clockOfMs(T), settled: true, equalClock: 'refuse', leader: 0, verdicts: [{ final: true }] },
+      clock: clockOfMs(T),
+      settled: true,
+      equalClock: 'refuse',
+      leader: 0,
+      verdicts: [{ final: true }],
     });
   });
 
@@ -24,13 +28,26 @@ describe('the write that follows a look', () => {
     { sinceMs: -60_000, dueInS: 103 },
   ])('of an observe hint, $sinceMs ms after it: provisional at T, due in $dueInS s', ({ sinceMs, dueInS }) => {
     expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({
-      ...{ clock: clockOfMs(T), settled: false, equalClock: 'accept', leader: 0, verdicts: [{ final: false, dueInS }] },
+      clock: clockOfMs(T),
+      settled: false,
+      equalClock: 'accept',
+      leader: 0,
+      verdicts: [
+        {
+          final: false,
+          dueInS,
+        },
+      ],
     });
   });
 
   it.each([40_000, 40_001, 9e9])('of an observe hint, %i ms after it: settled at D − M', (sinceMs) => {
     expect(planObservedWrite([observe(T)], T + sinceMs)).toEqual({
-      ...{ clock: clockOfMs(T + sinceMs - MARGIN_MS), settled: true, equalClock: 'accept', leader: 0, verdicts: [{ final: true }] },
+      clock: clockOfMs(T + sinceMs - MARGIN_MS),
+      settled: true,
+      equalClock: 'accept',
+      leader: 0,
+      verdicts: [{ final: true }],
     });
   });
 
@@ -41,9 +58,18 @@ describe('the write that follows a look', () => {
   it('is one for all hints, at the highest clock, with a verdict for each', () => {
     const plan = planObservedWrite([observe(T), resolve(T + 30_000), observe(T + 25_000)], T + 41_000);
     expect(plan).toEqual({
-      ...{ clock: clockOfMs(T + 30_000), equalClock: 'refuse', leader: 1 },
+      clock: clockOfMs(T + 3e4),
+      equalClock: 'refuse',
+      leader: 1,
       settled: false,
-      verdicts: [{ final: true }, { final: true }, { final: false, dueInS: 27 }],
+      verdicts: [
+        { final: true },
+        { final: true },
+        {
+          final: false,
+          dueInS: 27,
+        },
+      ],
     });
   });
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Outcome } from '../../src/domain/outcome.ts';
 import { deferDelayS, isLastReceive, settlementOf } from '../../src/domain/settlement.ts';
@@ -28,7 +28,12 @@ describe('the settlement of a message', () => {
     ['deferred before all', [rejected, provisional(99), deferred, written], first, { kind: 'defer', delayS: 30, fault: denied }],
     ['a shared fault: given back at once', [deferredShared], first, { kind: 'defer', delayS: 0, fault: unreachable }],
     ['the longest delay of several', [deferred, deferredShared], first, { kind: 'defer', delayS: 30, fault: unreachable }],
-    ['rejected: one dead letter', [written, rejected, stale, rejected], first, { kind: 'dead-letter', fault: invalid, records: [1, 3], buckets: ['b'] }],
+    [
+      'rejected: one dead letter',
+      [written, rejected, stale, rejected],
+      first,
+      { kind: 'dead-letter', fault: invalid, records: [1, 3], buckets: ['b'] },
+    ],
     [
       'deferred at the last receive: one dead letter with the last fault, naming all that failed',
       [rejected, written, { kind: 'deferred', fault: unreachable, bucket: 'c' }, deferred],
@@ -36,7 +41,12 @@ describe('the settlement of a message', () => {
       { kind: 'dead-letter', fault: denied, records: [0, 2, 3], buckets: ['b', 'c', 'a'] },
     ],
     ['provisional at the last receive: still waited for', [provisional(3)], last, { kind: 'wait', delayS: 3 }],
-    ['rejected without a bucket', [{ kind: 'rejected', fault: invalid }], first, { kind: 'dead-letter', fault: invalid, records: [0], buckets: [] }],
+    [
+      'rejected without a bucket',
+      [{ kind: 'rejected', fault: invalid }],
+      first,
+      { kind: 'dead-letter', fault: invalid, records: [0], buckets: [] },
+    ],
   ])('%s', (_what, outcomes, receives, settlement) => {
     expect(settlementOf(outcomes, receives)).toEqual(settlement);
   });

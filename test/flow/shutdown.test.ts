@@ -1,12 +1,170 @@
-import { expect, test } from 'vitest';
-import { openFlow } from '../support/flow.ts';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/aws.ts';
+import { runTally } from '../support/daemon.ts';
+import { indexKinds, openFlow } from '../support/flow.ts';
+import { opensearchUrl } from '../support/servers.ts';
 
-test('smoke', async () => {
-  await using flow = await openFlow('opensearch');
-  const daemon = await flow.start({ TALLY_LOG_LEVEL: 'debug' });
-  const { world } = flow;
-  world.send(world.put('a'), world.put('b c'), world.put('d'), world.remove('d'));
-  await flow.converged(daemon, 10_000);
-  console.log(daemon.log, await daemon.metric('process_resident_memory_bytes'));
-  console.log(await daemon.stop());
+const STOPPED = { code: 0, signal: null };
+/** What a message that is not given back would stay hidden for: longer than any test. */
+const LONG = { TALLY_INGEST_VISIBILITY_S: '600' };
+
+describe.each(indexKinds)('asked to stop, with a %s index', (kind) => {
+  test.concurrent('an idle daemon ends with 0', async () => {
+    await using flow = await openFlow(kind);
+    const daemon = await flow.start({ TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
+    expect(await daemon.stop()).toEqual(STOPPED);
+    expect(flow.world.messages()).toEqual({ visible: [], inFlight: [] });
+  });
+
+  test.concurrent.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s under load, it finishes what it holds, and another goes on',
+    async (signal) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start(LONG);
+      for (let each = 0; each < 3_000; each += 1) world.send(world.put(`key/${each}`));
+      await until('some are done', () => world.messages().visible.length < 2_000);
+      daemon.signal(signal);
+      expect(await daemon.exited).toEqual(STOPPED);
+      const { visible, inFlight } = world.messages();
+      expect(inFlight).toEqual([]);
+      expect(visible.length).toBeGreaterThan(0);
+      const successor = await flow.start(LONG);
+      await flow.converged(successor);
+      expect(world.deadLetters()).toEqual([]);
+      // whatever was in hand could be finished: nothing was received twice
+      expect(Math.max(...visible.map((message) => message.approximateReceiveCount))).toBe(0);
+    },
+    90_000,
+  );
+
+  test.concurrent('while S3 does not answer, it gives back at once what it cannot finish', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
+    for (let each = 0; each < 50; each += 1) world.send(world.put(`key/${each}`));
+    await flow.converged(daemon);
+    const outage = world.s3.interfere({ kind: 'hang' });
+    for (let each = 0; each < 50; each += 1) world.send(world.remove(`key/${each}`));
+    await until('all are held', () => world.messages().inFlight.length === 50);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    expect(world.messages().inFlight).toEqual([]);
+    expect(world.messages().visible).toHaveLength(50);
+    outage.remove();
+    await flow.converged(await flow.start());
+  }, 90_000);
+
+  test.concurrent('while a provisional write waits for its settle, the next daemon settles it', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const daemon = await flow.start(LONG);
+    world.send(world.put('upload', 'ObjectCreated:CompleteMultipartUpload'));
+    await until('the provisional write', async () => (await daemon.metric('tally_messages_total', { settlement: 'wait' })) === 1);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    const successor = await flow.start();
+    await flow.converged(successor, 90_000);
+  }, 120_000);
+});
+
+describe.skipIf(opensearchUrl() === undefined)('asked to stop while OpenSearch is out of reach', () => {
+  test.concurrent('it gives back at once what it holds', async () => {
+    await using flow = await openFlow('opensearch');
+    const { world, index } = flow;
+    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
+    world.send(world.put('before'));
+    await flow.converged(daemon);
+    await index.refuse();
+    for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
+    await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    expect(world.messages().inFlight).toEqual([]);
+    expect(world.messages().visible).toHaveLength(300);
+    await index.accept();
+    await flow.converged(await flow.start());
+  }, 90_000);
+
+  test.concurrent('it gives back by the deadline what hangs in a bulk request', async () => {
+    await using flow = await openFlow('opensearch');
+    const { world, index } = flow;
+    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
+    world.send(world.put('before'));
+    await flow.converged(daemon);
+    const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
+    for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
+    await outage.hit;
+    const exit=await daemon.stop(); console.log(daemon.text, daemon.log);expect(exit).toEqual(STOPPED);
+    expect(world.messages().inFlight).toEqual([]);
+    expect(world.messages().visible).toHaveLength(300);
+    outage.remove();
+    await flow.converged(await flow.start());
+  }, 90_000);
+
+  test.concurrent('before it could start at all, it ends with 0', async () => {
+    await using flow = await openFlow('opensearch');
+    await flow.index.refuse();
+    const daemon = await flow.start({}, { awaitReady: false });
+    await until('not ready', async () => (await daemon.readyz())?.status === 503);
+    expect(await daemon.stop()).toEqual(STOPPED);
+  }, 60_000);
+
+  test.concurrent.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)(
+    'a second %s ends it at once with %i',
+    async (signal, code) => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start({ TALLY_SHUTDOWN_TIMEOUT_MS: '600000' });
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+      const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
+      world.send(world.put('during'));
+      await outage.hit;
+      daemon.signal('SIGTERM');
+      await until('the stop began', () => daemon.text.includes('SIGTERM'));
+      daemon.signal(signal);
+      expect(await daemon.exited).toEqual({ code, signal: null });
+      outage.remove();
+      await flow.converged(await flow.start());
+    },
+    90_000,
+  );
+});
+
+describe('a second daemon on one SQLite file', () => {
+  test.concurrent('ends with 78 and says why, while commands can share the file', async () => {
+    await using flow = await openFlow('sqlite');
+    const { world, env } = flow;
+    const daemon = await flow.start();
+    world.send(world.put('docs/a.txt'));
+    await flow.converged(daemon);
+
+    const second = await flow.start({}, { awaitReady: false });
+    expect(await second.exited).toEqual({ code: 78, signal: null });
+    expect(second.text).toContain('is served by another tally process');
+
+    const list = await runTally(['bucket', 'list', '--json'], env);
+    expect(list).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ bucket: world.bucket }] });
+    const search = await runTally(['search', 'docs', '--json'], env);
+    expect(search.code).toBe(0);
+    expect(JSON.parse(search.stdout)).toMatchObject({ items: [{ key: 'docs/a.txt' }] });
+    const gaps = await runTally(['gaps', '--json'], env);
+    expect(gaps.code).toBe(0);
+
+    world.send(world.put('docs/b.txt'));
+    await flow.converged(daemon);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    const third = await flow.start();
+    await flow.converged(third);
+  }, 60_000);
+
+  test.concurrent('may begin after the first was killed', async () => {
+    await using flow = await openFlow('sqlite');
+    const first = await flow.start();
+    await first.kill();
+    const second = await flow.start();
+    expect(second.isRunning).toBe(true);
+  }, 60_000);
 });

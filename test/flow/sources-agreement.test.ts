@@ -6,6 +6,7 @@ import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-
 import { until } from '../support/aws.ts';
 import type { Store, World } from '../support/aws-world.ts';
 import { startWorld } from '../support/aws-world.ts';
+import type { Operation } from '../support/random-operations.ts';
 import { createOperator, listBucket, operationArbitrary } from '../support/random-operations.ts';
 import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
@@ -15,10 +16,23 @@ const OPERATIONS = 120;
 const LANES = 3;
 /** What is not exact settles some 45 s after its event; a stock LocalStack makes that of every event. */
 const DRAIN_TIMEOUT_MS = 240_000;
+/** Few enough that what is compared comes in several pages. */
+const PAGE_LIMIT = 3;
 const REFRESH_TIMEOUT_MS = 5_000;
 const TEST_TIMEOUT_MS = 420_000;
 
-const plainKeys = ['a', 'b.txt', 'photos/2026/one.jpg', 'photos/2026/two.jpg', 'photos/', 'a//b', 'x~y_z-0.tar.gz', 'Z'];
+/** Keys that no emulator encodes. */
+const plainKeys = [
+  'a',
+  'b.txt',
+  'Z',
+  'a//b',
+  'x~y_z-0.tar.gz',
+  'photos/',
+  ...Array.from({ length: 14 }, (_, index) => `photos/${2020 + (index % 3)}/${index}.jpg`),
+];
+/** Put at the end: once they are found, no event is still on its way to the queue but by some accident. */
+const lastKeys = ['last/1', 'last/2', 'last/3', 'last/4'];
 
 const everyKey = [...plainKeys, ...awkwardKeys];
 
@@ -91,8 +105,11 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
     await Promise.all(worlds.map((world) => world.dispose()));
   });
 
-  const cases = sources.flatMap((source) => stores.map((store) => ({ name: source.name, source, store })));
-  it.each(cases)('the $store index equals the bucket, told by $name events', { timeout: TEST_TIMEOUT_MS }, async ({ source, store }) => {
+  it.each(sources)('the index equals the bucket, told by $name events, on every store', { timeout: TEST_TIMEOUT_MS }, async (source) => {
+    await Promise.all(stores.map((store) => expectAgreement(source, store)));
+  });
+
+  async function expectAgreement(source: Source, store: Store): Promise<void> {
     const world = await startWorld({ store });
     worlds.push(world);
     const { aws, daemon } = world;
@@ -102,33 +119,35 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
 
     const scene: Scene = { bucket, keys: await source.keys(world), seed: Math.floor(Math.random() * 2 ** 31) };
     const calls = await operateInLanes(world, scene, source.teller(world, scene));
+    for (const key of lastKeys) await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined, DRAIN_TIMEOUT_MS);
     await world.drained(DRAIN_TIMEOUT_MS);
 
     const truth = await listBucket(aws, bucket);
-    const indexed = async () => (await world.documents(bucket, 7)).map(({ key, etag, size }) => ({ key, etag, size }));
+    const indexed = async () => (await world.documents(bucket, PAGE_LIMIT)).map(({ key, etag, size }) => ({ key, etag, size }));
     // a search is a refresh behind
     const isEqual = async (): Promise<boolean> => JSON.stringify(await indexed()) === JSON.stringify(truth);
     await until('the index equals the bucket', isEqual, REFRESH_TIMEOUT_MS).catch(() => undefined);
-    const seed = `seed ${scene.seed}`;
-    expect(await indexed(), seed).toEqual(truth);
-    expect(truth.length, seed).toBeGreaterThan(0);
+    const which = `${store}, seed ${scene.seed}`;
+    expect(await indexed(), which).toEqual(truth);
+    expect(truth.length, which).toBeGreaterThan(PAGE_LIMIT);
     expect(
       (await world.documents(bucket)).filter(({ settled }) => !settled),
-      seed,
+      which,
     ).toEqual([]);
-    expect(await world.letters(), seed).toEqual([]);
+    expect(await world.letters(), which).toEqual([]);
     const keyless = source.name === 'routed' && calls.some(({ eventName }) => eventName === 'DeleteObjects');
     expect(
       (await world.gaps(bucket)).map(({ kind }) => kind),
-      seed,
+      which,
     ).toEqual(keyless ? ['bulk-delete'] : []);
-  });
+  }
 });
 
 /** Several at once, so that also operations on one key overlap. */
 async function operateInLanes({ aws }: World, { bucket, keys, seed }: Scene, teller: Teller): Promise<readonly Call[]> {
   const operate = createOperator(aws, bucket);
-  const left = fc.sample(operationArbitrary(keys), { seed, numRuns: OPERATIONS });
+  const last = lastKeys.map((key): Operation => ({ kind: 'put', key, body: 'last' }));
+  const left = [...last, ...fc.sample(operationArbitrary(keys), { seed, numRuns: OPERATIONS })];
   const heard: Call[] = [];
   const lane = async (): Promise<void> => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {

@@ -25,7 +25,13 @@ function setUp() {
       () => passed.push(`${name} aborted`),
     );
   return {
-    ...{ clock, telemetry, stopping, gate, probe, passed, pass },
+    clock,
+    telemetry,
+    stopping,
+    gate,
+    probe,
+    passed,
+    pass,
     answers: (fault: Fault | undefined) => {
       answer = fault;
     },

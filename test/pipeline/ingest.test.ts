@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../src/domain/clock.ts';
 import { FaultError } from '../../src/domain/fault.ts';
-import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, settled, syntheticRecord, type IngestWorld } from '../support/ingest-world.ts';
+import {
+  BUCKET,
+  createIngestWorld,
+  nativeRecord,
+  sequencerAt,
+  settled,
+  syntheticRecord,
+  type IngestWorld,
+} from '../support/ingest-world.ts';
 
 const MINUTE_MS = 60_000;
 const unreachable = new FaultError('index.unreachable', 'no route');
@@ -25,7 +33,13 @@ describe('an exact event', () => {
     await world.send(world.put('a/b c+ü.jpg'));
     await world.run(200);
     expect(await world.document('a/b c+ü.jpg')).toMatchObject({
-      ...{ etag: 'etag-1', size: 1, deleted: false, settled: true, source: 'native', clock: clockOfMs(atMs), last_modified_exact: false },
+      etag: 'etag-1',
+      size: 1,
+      deleted: false,
+      settled: true,
+      source: 'native',
+      clock: clockOfMs(atMs),
+      last_modified_exact: false,
     });
     expect(world.storage.observed).toEqual([]);
     expect(world.messages()).toEqual([]);
@@ -228,6 +242,21 @@ describe('an inexact event', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: false });
   });
 
+  it('that shared a look with a resolve that met a tie keeps its own time', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    const first = world.put('k');
+    await world.send(first);
+    await world.run(39_000);
+    world.storage.put(BUCKET, 'k');
+    const multipart = nativeRecord('k', { eventName: 'ObjectCreated:CompleteMultipartUpload', eventTimeMs: atMs - 1_000 });
+    await world.send({ ...first, eventName: 'ObjectRestore:Completed' }, multipart);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'provisional']);
+    // the tie is due in 4 s
+    expect(world.queues.settlements.at(-1)).toMatchObject({ kind: 43 });
+  });
+
   it('of a copied object settles from when it was sent', async () => {
     const world = await createIngestWorld();
     const record = { ...routedPut(world, 'k'), eventName: 'CopyObject' };
@@ -244,7 +273,7 @@ describe('an inexact event', () => {
     await world.send(record);
     await world.run(1_200);
     expect((await world.gaps()).map(({ kind, reason }) => ({ kind, reason }))).toEqual([
-      ...[{ kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD' }],
+      { kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD' },
     ]);
   });
 });
@@ -368,7 +397,9 @@ describe('a fault of one object', () => {
     await world.run(200);
     expect(await world.document('other')).toBeDefined();
     await world.run(3_600_000);
-    expect(world.queues.settlements.flatMap(({ kind }) => (kind === 'delete' ? [] : [kind]))).toEqual([30, 60, 120, 240, 480, 900, 900, 900]);
+    expect(world.queues.settlements.flatMap(({ kind }) => (kind === 'delete' ? [] : [kind]))).toEqual([
+      30, 60, 120, 240, 480, 900, 900, 900,
+    ]);
     expect(world.letters()).toEqual([]);
     world.storage.failWith(undefined);
     await world.run(1_000_000);
@@ -400,7 +431,11 @@ describe('an outage', () => {
   const blocked = new FaultError('index.blocked', 'flood stage');
 
   it.each([
-    { name: 'the index unreachable', code: 'index.unreachable', begin: (world: IngestWorld) => void (world.store.broken.all = unreachable) },
+    {
+      name: 'the index unreachable',
+      code: 'index.unreachable',
+      begin: (world: IngestWorld) => void (world.store.broken.all = unreachable),
+    },
     { name: 'the index blocked', code: 'index.blocked', begin: (world: IngestWorld) => void (world.store.broken.all = blocked) },
     { name: 'S3 answering 503', code: 's3.unavailable', begin: (world: IngestWorld) => world.storage.failWith(s3Down) },
   ])('($name) stops the pollers, defers nothing, spends no receive, is said once and ends by itself', async ({ code, begin }) => {
@@ -507,7 +542,10 @@ describe('an outage', () => {
 
 describe('a store that hangs', () => {
   it('lets answers expire: what it had not taken is asked anew', async () => {
-    const world = await createIngestWorld({ pollers: 2, limits: { bulk: { actionsMax: 1, bytesMax: 5_000_000, lingerMs: 0, concurrency: 1 } } });
+    const world = await createIngestWorld({
+      pollers: 2,
+      limits: { bulk: { actionsMax: 1, bytesMax: 5_000_000, lingerMs: 0, concurrency: 1 } },
+    });
     await world.send(world.put('known'));
     await world.run(200);
     const hanging = Promise.withResolvers<void>();

@@ -26,23 +26,48 @@ async function setUp(concurrency = 4) {
       return observation;
     },
   };
-  const writer = createBulkWriter({ objects: store.objects, clock, telemetry, limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 } });
+  const writer = createBulkWriter({
+    objects: store.objects,
+    clock,
+    telemetry,
+    limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
+  });
   const look = createObserver({ storage: slowStorage, writer, clock, telemetry, concurrency, stopped: stopping.signal });
   const bucket: BucketRecord = {
-    ...{ bucket: 'b', region: 'us-east-1', source: 'routed', enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test', checkedAtMs: 0 },
-    versioning: { status: 'unknown', observedAtMs: 0 },
+    bucket: 'b',
+    region: 'us-east-1',
+    source: 'routed',
+    enrich: 'none',
+    floor: 0,
+    createdAtMs: 0,
+    createdBy: 'test',
+    checkedAtMs: 0,
+    versioning: {
+      status: 'unknown',
+      observedAtMs: 0,
+    },
   };
   const answers: LookAnswer[] = [];
   return {
-    ...{ clock, telemetry, store, storage, stopping, answers },
-    /** Looks are answered only when what this returns is called. */
+    clock,
+    telemetry,
+    store,
+    storage,
+    stopping,
+    answers,
     holdAnswers: () => {
       const held = Promise.withResolvers<void>();
       answering = held.promise;
       return () => held.resolve();
     },
     look: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject') =>
-      look({ bucket, key, hint, cause: { eventName }, source: 'routed' }).then((answer) => {
+      look({
+        bucket,
+        key,
+        hint,
+        cause: { eventName },
+        source: 'routed',
+      }).then((answer) => {
         answers.push(answer);
         return answer;
       }),
@@ -58,7 +83,9 @@ async function setUp(concurrency = 4) {
 
 type World = Awaited<ReturnType<typeof setUp>>;
 const observe = ({ clock }: World, offMs = 0): ObserveHint => ({
-  ...{ kind: 'observe', clock: clockOfMs(clock.nowMs() + offMs), settleFromMs: clock.nowMs() + offMs },
+  kind: 'observe',
+  clock: clockOfMs(clock.nowMs() + offMs),
+  settleFromMs: clock.nowMs() + offMs,
 });
 const resolve = ({ clock }: World, offMs = 0): ResolveHint => ({ kind: 'resolve', clock: clockOfMs(clock.nowMs() + offMs) });
 
@@ -74,7 +101,9 @@ describe('hints of a key that are in hand together', () => {
     expect(world.store.requests).toHaveLength(1);
     expect(await world.document('k')).toMatchObject({ clock: observe(world).clock, settled: false, event_name: 'New', etag: 'etag-1' });
     expect(world.answers.map((answer) => ('verdict' in answer ? answer.verdict : answer))).toEqual([
-      ...[{ final: true }, { final: false, dueInS: 43 }, { final: true }],
+      { final: true },
+      { final: false, dueInS: 43 },
+      { final: true },
     ]);
   });
 

@@ -30,7 +30,10 @@ it('tells a failure and goes on', async () => {
   });
   await clock.advance(2_000);
   expect(times).toBe(2);
-  expect(telemetry.told('requestFailed')).toEqual(Array(2).fill(['look', 'index.unreachable', 'no answer']));
+  expect(telemetry.told('requestFailed')).toEqual([
+    ['look', 'index.unreachable', 'no answer'],
+    ['look', 'index.unreachable', 'no answer'],
+  ]);
 });
 
 it('ends when it is stopped, in a wait or in the work, and calls neither a failure', async () => {

@@ -2,7 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { BucketRecord } from '../../src/domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../src/domain/document.ts';
-import { FaultError, type FaultCode } from '../../src/domain/fault.ts';
+import type { FaultError } from '../../src/domain/fault.ts';
+import { type FaultCode } from '../../src/domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../src/domain/gap.ts';
 import { createConnectBucket } from '../../src/pipeline/connect-bucket.ts';
 import { createDeadLetters } from '../../src/pipeline/dead-letters.ts';
@@ -69,6 +70,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const queues = createNotedQueues(createFakeQueues(clock, redrive));
   const telemetry = createFakeTelemetry();
   const confirmed: string[] = [];
+  let refusal: FaultError | undefined;
   const stopping = new AbortController();
   const state = store.state;
   const common = { state, clock: workerClock, telemetry };
@@ -76,23 +78,46 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const connect = createConnectBucket({ ...common, objects: store.objects, storage: seenStorage, gaps });
   for (const bucket of options.buckets ?? [BUCKET]) await connectBucket(bucket, options.bucket);
   const queueWatch = createQueueWatch({
-    ...{ queues, clock: workerClock, telemetry, bucketQueueUrls: [QUEUE] },
+    queues,
+    clock: workerClock,
+    telemetry,
+    bucketQueueUrls: [QUEUE],
     workQueueUrl: undefined,
     deadLetterQueueUrl: undefined,
   });
   const deadLetters = createDeadLetters({
-    ...{ queues, state, telemetry, bucketQueueUrls: [QUEUE] },
+    queues,
+    state,
+    telemetry,
+    bucketQueueUrls: [QUEUE],
     deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
   });
   const gate = createFaultGate({ clock: workerClock, telemetry, stopped: stopping.signal });
   const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
   const role = createIngestRole(
     {
-      ...{ store, storage: seenStorage, queues, receiver, gate, queueWatch, connect, gaps, clock: workerClock, telemetry },
-      topics: { confirm: async (topicArn) => void confirmed.push(topicArn) },
+      store,
+      storage: seenStorage,
+      queues,
+      receiver,
+      gate,
+      queueWatch,
+      connect,
+      gaps,
+      clock: workerClock,
+      telemetry,
+      topics: {
+        confirm: async (topicArn) => {
+          if (refusal !== undefined) throw refusal;
+          confirmed.push(topicArn);
+        },
+      },
       probeIndex: (signal) => store.objects.probe(signal),
       sendDeadLetter: deadLetters.send,
-      limits: { ...LIMITS, ...options.limits },
+      limits: {
+        ...LIMITS,
+        ...options.limits,
+      },
     },
     stopping,
   );
@@ -135,8 +160,26 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   }
 
   return {
-    ...{ clock, store, storage, storageHooks: seenStorage.hooks, queues, telemetry, gate, role, receiver, confirmed, stopping },
-    ...{ run, send, sendBody, document, changeBucket, connectBucket },
+    clock,
+    store,
+    storage,
+    storageHooks: seenStorage.hooks,
+    queues,
+    telemetry,
+    gate,
+    role,
+    receiver,
+    confirmed,
+    stopping,
+    run,
+    send,
+    sendBody,
+    document,
+    changeBucket,
+    connectBucket,
+    refuseConfirmations: (fault: FaultError | undefined) => {
+      refusal = fault;
+    },
     messages: () => queues.messages(QUEUE),
     letters: () => queues.messages(DEAD_LETTERS),
     gaps: (): Promise<readonly GapRecord[]> => listAllRecords(store.plainState, 'gap', gapSchema),
@@ -146,15 +189,24 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     outcomes: () => telemetry.told('recordEnded').map(([fact]) => fact.outcome),
     settlements: () => telemetry.told('messageSettled').map(([kind]) => kind),
     /** An object that appears in S3 now, and the notification that tells it. */
-    put(key: string, change: NativeChange & { readonly bucket?: string } = {}): NativeRecord {
+    put(key: string, change: NativeChange = {}): NativeRecord {
       const bucket = change.bucket ?? BUCKET;
       const object = storage.put(bucket, key);
-      return nativeRecord(key, { eventTimeMs: clock.nowMs(), bucket, object, ...change });
+      return nativeRecord(key, {
+        eventTimeMs: clock.nowMs(),
+        bucket,
+        object,
+        ...change,
+      });
     },
     /** An object that goes from S3 now, and the notification that tells it. */
     remove(key: string, change: NativeChange = {}): NativeRecord {
       storage.delete(BUCKET, key);
-      return nativeRecord(key, { eventTimeMs: clock.nowMs(), eventName: 'ObjectRemoved:Delete', ...change });
+      return nativeRecord(key, {
+        eventTimeMs: clock.nowMs(),
+        eventName: 'ObjectRemoved:Delete',
+        ...change,
+      });
     },
     async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
       const stopped = role.stop(deadline);
@@ -200,7 +252,10 @@ export function nativeRecord(key: string, change: NativeChange = {}) {
 }
 
 /** A record of the routing rule. */
-export function syntheticRecord(key: string, change: { readonly bucket?: string; readonly eventName?: string; readonly eventTimeMs: number }) {
+export function syntheticRecord(
+  key: string,
+  change: { readonly bucket?: string; readonly eventName?: string; readonly eventTimeMs: number },
+) {
   return {
     awsRegion: 'us-east-1',
     eventName: change.eventName ?? 'PutObject',
@@ -273,7 +328,11 @@ export function createBreakableStore(): BreakableStore {
 
   return {
     ...plain,
-    ...{ broken, requests, stateReads, plainObjects: plain.objects, plainState: plain.state },
+    broken,
+    requests,
+    stateReads,
+    plainObjects: plain.objects,
+    plainState: plain.state,
     objects: {
       ...plain.objects,
       write,

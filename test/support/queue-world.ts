@@ -133,11 +133,11 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
     },
     messages() {
       const { ready, delayed, inflight } = queue.inspectMessages();
-      return { visible: [...ready, ...delayed], inFlight: inflight.map(({ message }) => message) };
+      return { visible: copies([...ready, ...delayed]), inFlight: copies(inflight.map(({ message }) => message)) };
     },
     deadLetters() {
       const { ready, delayed, inflight } = letters.inspectMessages();
-      return [...ready, ...delayed, ...inflight.map(({ message }) => message)];
+      return copies([...ready, ...delayed, ...inflight.map(({ message }) => message)]);
     },
     objects() {
       const { objects } = fauxqs.s3.listObjects(bucket, { maxKeys: Number.POSITIVE_INFINITY });
@@ -148,4 +148,9 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       await fauxqs.app.close();
     },
   };
+}
+
+/** As they are now: the queue goes on counting receives in its own objects. */
+function copies(messages: readonly StoredMessage[]): readonly StoredMessage[] {
+  return messages.map((message) => ({ ...message }));
 }

@@ -41,7 +41,7 @@ export function operationArbitrary(keys: readonly string[]): fc.Arbitrary<Operat
 
 /** XML 1.0 cannot name the control characters below a space, except three of white space. */
 function fitsXml(key: string): boolean {
-  return ![...key].some((character) => character < ' ' && !'\t\n\r'.includes(character));
+  return !Array.from(key).some((character) => character < ' ' && !'\t\n\r'.includes(character));
 }
 
 /** Does operations on a bucket; resolves with the calls that a trail would tell. An operation that the bucket refuses (a copy of what is not there) comes to none. */
@@ -58,7 +58,7 @@ export function createOperator({ s3 }: TestAws, bucket: string): (operation: Ope
     switch (operation.kind) {
       case 'put': {
         const { key, body } = operation;
-        const { VersionId } = await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
+        const { VersionId } = await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: Buffer.from(body) }));
         return [called({ eventName: 'PutObject', key, timeMs }, VersionId)];
       }
       case 'copy': {
@@ -78,7 +78,7 @@ export function createOperator({ s3 }: TestAws, bucket: string): (operation: Ope
         const { key, body } = operation;
         const at = { Bucket: bucket, Key: key };
         const { UploadId } = await s3.send(new CreateMultipartUploadCommand(at));
-        const { ETag } = await s3.send(new UploadPartCommand({ ...at, UploadId, PartNumber: 1, Body: body }));
+        const { ETag } = await s3.send(new UploadPartCommand({ ...at, UploadId, PartNumber: 1, Body: Buffer.from(body) }));
         const completedAtMs = Date.now();
         const MultipartUpload = { Parts: [{ ETag, PartNumber: 1 }] };
         const { VersionId } = await s3.send(new CompleteMultipartUploadCommand({ ...at, UploadId, MultipartUpload }));

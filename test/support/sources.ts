@@ -8,7 +8,7 @@ export async function encodesEventBridgeKeys(aws: TestAws): Promise<boolean> {
   const bucket = await aws.createBucket();
   await aws.createRule({ pattern: { source: ['aws.s3'], detail: { bucket: { name: [bucket] } } }, targetArn: queue.arn });
   await aws.notify(bucket, 'eventbridge');
-  await aws.put(bucket, 'a b');
+  await aws.put(bucket, 'a b', 'hello');
   const [body] = await aws.takeBodies(queue.url, 1);
   if (body === undefined) throw new Error('EventBridge told nothing of an object that was put');
   const { detail } = JSON.parse(body) as { detail: { object: { key: string } } };

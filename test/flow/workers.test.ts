@@ -1,0 +1,57 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Flow } from '../support/flow.ts';
+import { openFlow } from '../support/flow.ts';
+import { createRandom } from '../support/random.ts';
+import type { Random } from '../support/random.ts';
+import { opensearchUrl } from '../support/servers.ts';
+
+const CHANGES = 1_500;
+const KEYS = 60;
+
+/** Random changes of few keys, told late, out of order and sometimes twice. */
+async function changeAtRandom({ world }: Flow, random: Random): Promise<void> {
+  let untold: string[] = [];
+  for (let change = 0; change < CHANGES; change += 1) {
+    const key = `key/${random.integer(1, KEYS)}`;
+    const body = random.integer(1, 4) === 1 ? world.remove(key) : world.put(key);
+    untold.push(body);
+    if (random.integer(1, 10) === 1) untold.push(body);
+    if (untold.length < 40) continue;
+    const told = untold.filter(() => random.integer(1, 2) === 1);
+    untold = untold.filter((each) => !told.includes(each));
+    world.send(...told.toSorted(() => random.integer(-1, 1)));
+    await delay(random.integer(1, 60));
+  }
+  world.send(...untold);
+}
+
+describe.skipIf(opensearchUrl() === undefined)('several workers on one queue and one index', () => {
+  test.concurrent('two agree with the bucket in the end', async () => {
+    await using flow = await openFlow('opensearch', { maxReceiveCount: 20 });
+    const workers = await Promise.all([flow.start(), flow.start()]);
+    await changeAtRandom(flow, createRandom(21));
+    for (const worker of workers) await flow.converged(worker);
+    for (const worker of workers) expect(await worker.metric('tally_messages_total', { settlement: 'delete' })).toBeGreaterThan(0);
+    expect(flow.world.deadLetters()).toEqual([]);
+    expect(await Promise.all(workers.map((worker) => worker.stop()))).toEqual([
+      { code: 0, signal: null },
+      { code: 0, signal: null },
+    ]);
+  }, 120_000);
+
+  test.concurrent('four agree with it too, with one killed and one stopped meanwhile', async () => {
+    await using flow = await openFlow('opensearch', { maxReceiveCount: 20 });
+    const { world } = flow;
+    const [killed, stopped, ...others] = await Promise.all([flow.start(), flow.start(), flow.start(), flow.start()]);
+    const changing = changeAtRandom(flow, createRandom(22));
+    world.send(world.put('upload', 'ObjectCreated:CompleteMultipartUpload'));
+    await delay(500);
+    await killed.kill();
+    await delay(500);
+    expect(await stopped.stop()).toEqual({ code: 0, signal: null });
+    await changing;
+    for (const worker of others) await flow.converged(worker, 90_000);
+    expect(world.deadLetters()).toEqual([]);
+  }, 150_000);
+});
