@@ -5,9 +5,9 @@
  *   serve lock → embedded AWS → health listener → store prepared → watches → control plane → ingest
  */
 import packageJson from '../package.json' with { type: 'json' };
-import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded-server.ts';
-import { createSqsReceiver } from './adapters/sqs-receiver.ts';
-import { acquireServeLock } from './adapters/sqlite-serve-lock.ts';
+import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
+import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
+import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
@@ -18,8 +18,8 @@ import type { Address, Listener } from './http/server.ts';
 import { bucketRecordSchema } from './domain/bucket.ts';
 import { faultOf, faults, type Fault } from './domain/fault.ts';
 import { createCatchUp } from './pipeline/embedded-catch-up.ts';
-import { createFaultGate, type FaultGate, type Probe } from './pipeline/fault-gate.ts';
-import { createIngestRole, type IngestParts, type IngestRole } from './pipeline/ingest-role.ts';
+import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
+import { createIngestRole, type IngestParts, type IngestRole } from './pipeline/ingest/ingest-role.ts';
 import type { Telemetry } from './pipeline/ports.ts';
 import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
@@ -191,7 +191,10 @@ async function listen(listener: Listener, setting: string, { host, port }: Addre
   try {
     await listener.listen();
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE' ? 'is in use already' : `cannot be listened on (${faultOf(error).reason})`;
+    const reason =
+      error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+        ? 'is in use already'
+        : `cannot be listened on (${faultOf(error).reason})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
 }

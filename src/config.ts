@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
-export type Role = (typeof roles)[number];
+type Role = (typeof roles)[number];
 
 const list = (text: string): string[] =>
   text

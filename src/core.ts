@@ -1,25 +1,25 @@
 /** The parts that a serving process and the command line share, built once and joined by hand. */
 import { join } from 'node:path';
-import type { AwsClients } from './adapters/aws-clients.ts';
-import { createAwsClients } from './adapters/aws-clients.ts';
-import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from './adapters/embedded-addresses.ts';
-import type { Embedded } from './adapters/embedded-server.ts';
-import { createOpenSearchStore } from './adapters/opensearch-store.ts';
-import { createS3Storage } from './adapters/s3-storage.ts';
-import { createSnsTopics } from './adapters/sns-topics.ts';
-import { createSqliteStore } from './adapters/sqlite-store.ts';
-import { createSqsClient } from './adapters/sqs-client.ts';
+import type { AwsClients } from './adapters/aws/aws-clients.ts';
+import { createAwsClients } from './adapters/aws/aws-clients.ts';
+import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from './adapters/embedded/embedded-addresses.ts';
+import type { Embedded } from './adapters/embedded/embedded-server.ts';
+import { createOpenSearchStore } from './adapters/opensearch/opensearch-store.ts';
+import { createS3Storage } from './adapters/aws/s3-storage.ts';
+import { createSnsTopics } from './adapters/aws/sns-topics.ts';
+import { createSqliteStore } from './adapters/sqlite/sqlite-store.ts';
+import { createSqsClient } from './adapters/aws/sqs-client.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry } from './adapters/telemetry.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import { FaultError } from './domain/fault.ts';
-import { createConnectBucket, type ConnectBucket } from './pipeline/connect-bucket.ts';
-import type { Control } from './pipeline/control.ts';
-import { createControl } from './pipeline/create-control.ts';
+import { createConnectBucket, type ConnectBucket } from './pipeline/control/connect-bucket.ts';
+import type { Control } from './pipeline/control/control.ts';
+import { createControl } from './pipeline/control/create-control.ts';
 import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
 import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
-import { createQueueWatch, type QueueWatch } from './pipeline/queue-watch.ts';
+import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
 
 /** Where AWS's services are for this process. */
 export interface AwsAddresses {

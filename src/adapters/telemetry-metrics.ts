@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { faults } from '../domain/fault.ts';
 import { gapKinds } from '../domain/gap.ts';
 import { outcomeKinds } from '../domain/outcome.ts';
-import { dialects } from '../domain/record.ts';
+import { dialects } from '../domain/events/record.ts';
 import { jobStates } from '../domain/reindex-job.ts';
 
 type LabelValues = Readonly<Record<string, readonly string[]>>;

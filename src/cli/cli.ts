@@ -1,6 +1,6 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
 import { awsEnvironment, parseSettings, type AwsEnvironment, type Settings } from '../config.ts';
-import type { Control } from '../pipeline/control.ts';
+import type { Control } from '../pipeline/control/control.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { jsonText } from './output.ts';
 

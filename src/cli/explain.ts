@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { msOfClock } from '../domain/clock.ts';
+import { msOfClock } from '../domain/ordering/clock.ts';
 import type { ObjectDocument } from '../domain/document.ts';
 import { printable } from '../domain/printable.ts';
-import type { Explanation } from '../pipeline/control.ts';
+import type { Explanation } from '../pipeline/control/control.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { sizeText } from './human.ts';

@@ -1,7 +1,7 @@
 /** Why a search finds an object or does not: what the index holds beside what S3 says, in one sentence. */
 import type { BucketRecord } from './bucket.ts';
-import { clockOfMs, msOfClock } from './clock.ts';
-import { MARGIN_MS, SETTLE_MS } from './constants.ts';
+import { clockOfMs, msOfClock } from './ordering/clock.ts';
+import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
 import type { ObjectDocument, ObjectState, PresentState } from './document.ts';
 import type { Fault } from './fault.ts';
 

@@ -1,13 +1,14 @@
 /** The control plane: parse, authorise, call, answer. Until callers are authenticated it serves this machine only. */
 import type { FastifyReply } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
-import type { Control } from '../pipeline/control.ts';
+import type { Control } from '../pipeline/control/control.ts';
 import type { Telemetry } from '../pipeline/ports.ts';
 import type { Readiness } from '../pipeline/readiness.ts';
 import { requireJsonBody, requireLocalCaller } from './guard.ts';
 import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
 import { openApiOf } from './openapi.ts';
-import { createRoutes, parse, type Route } from './routes.ts';
+import type { Route } from './route.ts';
+import { createRoutes } from './routes.ts';
 import { answerUnknown, createServer, listenerOf, type Address, type Listener } from './server.ts';
 
 interface ControlPlaneParts {
@@ -17,13 +18,16 @@ interface ControlPlaneParts {
   readonly metrics: MetricsSource;
   readonly telemetry: Telemetry;
   readonly version: string;
+  /** Default: {@link VERB_TIMEOUT_MS}. */
+  readonly verbTimeoutMs?: number;
 }
 
 /** A verb ends in this time: searches take milliseconds, browsing a thousand dead letters some seconds. */
 const VERB_TIMEOUT_MS = 30_000;
 
 /** Creates the listener of the control plane. */
-export function createControlPlane({ address, control, readiness, metrics, telemetry, version }: ControlPlaneParts): Listener {
+export function createControlPlane(parts: ControlPlaneParts): Listener {
+  const { address, control, readiness, metrics, telemetry, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
   const app = createServer(telemetry);
   const closing = new AbortController();
   const routes = createRoutes(control);
@@ -42,10 +46,8 @@ export function createControlPlane({ address, control, readiness, metrics, telem
 
   function handlerOf(route: Route): Parameters<typeof app.route>[0]['handler'] {
     return async (request, reply) => {
-      const signal = AbortSignal.any([closing.signal, endOf(reply)]);
-      // checked for each route: a mistyped parameter must not be taken for no parameter
-      parse(route.query, request.query);
-      const answer = await route.run({ params: request.params, query: request.query, body: request.body }, signal);
+      const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
+      const answer = await inTime(route.run(request, signal), signal);
       return reply.code(route.status).send(route.status === 204 ? undefined : answer);
     };
   }
@@ -54,13 +56,22 @@ export function createControlPlane({ address, control, readiness, metrics, telem
 }
 
 /** Aborted when the verb has taken its time, or nobody waits for its answer any longer. Not Fastify's `request.signal`: that one is aborted as soon as the request's body was read. */
-function endOf(reply: FastifyReply): AbortSignal {
+function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   const end = new AbortController();
-  const slow = new RequestError('request.timeout', `it took longer than ${VERB_TIMEOUT_MS / 1_000} s: try again, or ask for less`);
-  const timer = setTimeout(() => end.abort(slow), VERB_TIMEOUT_MS);
+  const slow = new RequestError('request.timeout', `it took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
+  const timer = setTimeout(() => end.abort(slow), timeoutMs);
   reply.raw.once('close', () => {
     clearTimeout(timer);
     end.abort(new RequestError('request.interrupted', 'the caller has gone'));
   });
   return end.signal;
+}
+
+/** The answer, or the signal's reason: a verb that does not heed its signal is not waited for. */
+async function inTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  const ended = Promise.withResolvers<never>();
+  const end = (): void => ended.reject(signal.reason);
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  return Promise.race([answer, ended.promise]);
 }

@@ -27,11 +27,17 @@ export function requireLocalCaller({ headers }: FastifyRequest): void {
   }
 }
 
-/** Throws `request.unsupported-media-type` for a body that is not JSON: a form of a foreign page can send anything else without asking. */
+/**
+ * Throws `request.unsupported-media-type` for a body that is not JSON (a form of a foreign page can send anything else
+ * without asking) and `request.invalid` for one where nobody would read it.
+ */
 export function requireJsonBody({ headers, method }: FastifyRequest): void {
-  if (method === 'GET' || method === 'HEAD') return;
   const type = headers['content-type'];
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  if (method === 'GET' || method === 'HEAD') {
+    if (hasBody) throw new RequestError('request.invalid', `a ${method} takes no body`);
+    return;
+  }
   if (type === undefined ? !hasBody : /^application\/json\s*(;|$)/i.test(type)) return;
   throw new RequestError('request.unsupported-media-type', 'a body must be application/json');
 }

@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import type { Route } from './routes.ts';
+import { problemSchema } from './problem.ts';
+import type { Route } from './route.ts';
+
+const PROBLEM = '#/components/schemas/Problem';
 
 /** The OpenAPI 3.1 document of the routes. */
 export function openApiOf(routes: readonly Route[], version: string): unknown {
@@ -12,34 +15,40 @@ export function openApiOf(routes: readonly Route[], version: string): unknown {
     openapi: '3.1.0',
     info: { title: 'Tally control plane', version, description: 'Errors are application/problem+json (RFC 9457) with a fault code.' },
     paths,
+    components: { schemas: { Problem: jsonSchema(problemSchema, 'input') } },
   };
 }
 
-function operationOf(route: Route): unknown {
-  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
-  const inQuery = Object.entries(route.query.shape).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    required: !schema.safeParse(undefined).success && !isExactOptional(route.query, name),
-    schema: jsonSchema(schema),
-  }));
+function operationOf({ summary, params, query, body, status, answer }: Route): unknown {
   return {
-    summary: route.summary,
-    parameters: [...inPath, ...inQuery],
-    ...(route.body !== undefined && { requestBody: { content: { 'application/json': { schema: jsonSchema(route.body) } } } }),
+    summary,
+    parameters: [...parametersOf(params, 'path'), ...parametersOf(query, 'query')],
+    ...bodyOf(body),
     responses: {
-      [route.status]: { description: 'Done' },
-      default: { description: 'A problem', content: { 'application/problem+json': {} } },
+      [status]: { description: 'Done', ...(answer !== undefined && { content: jsonContent(answer) }) },
+      default: { description: 'A problem', content: { 'application/problem+json': { schema: { $ref: PROBLEM } } } },
     },
   };
 }
 
-function isExactOptional(query: z.ZodObject, name: string): boolean {
-  const schema = jsonSchema(query);
-  return !(schema.required ?? []).includes(name);
+/** As values, not as the text that stands for them in a URL. */
+function parametersOf(schema: z.ZodObject, place: 'path' | 'query'): readonly unknown[] {
+  const { properties = {}, required = [] } = jsonSchema(schema, 'output');
+  return Object.entries(properties).map(([name, property]) => ({ name, in: place, required: required.includes(name), schema: property }));
 }
 
-function jsonSchema(schema: z.core.$ZodType): { readonly required?: readonly string[] } {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+/** Nothing for a route whose body has no fields. */
+function bodyOf(body: z.ZodType): { readonly requestBody?: unknown } {
+  const { properties = {}, anyOf = [] } = jsonSchema(body, 'input');
+  if (Object.keys(properties).length === 0 && anyOf.length === 0) return {};
+  return { requestBody: { required: !body.safeParse(undefined).success, content: jsonContent(body) } };
+}
+
+function jsonContent(schema: z.ZodType): unknown {
+  return { 'application/json': { schema: jsonSchema(schema, 'input') } };
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): z.core.JSONSchema.BaseSchema {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
   return rest;
 }

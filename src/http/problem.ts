@@ -1,21 +1,20 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
 import { FaultError, faults } from '../domain/fault.ts';
 import { RequestError, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-export interface Problem {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  /** What happened, to which thing. */
-  readonly detail: string;
-  readonly code: string;
-  /** What to do about it; of faults only. */
-  readonly advice?: string;
-  readonly [extra: string]: string | number | undefined;
-}
+export const problemSchema = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int().min(400).max(599),
+  detail: z.string().describe('What happened, to which thing.'),
+  code: z.string(),
+  advice: z.string().describe('What to do about it; of faults only.').exactOptional(),
+});
+export type Problem = Readonly<z.infer<typeof problemSchema>>;
 
 const UNEXPECTED = 'internal.unexpected';
 
@@ -44,11 +43,12 @@ export function isUnexpected({ code }: Problem): boolean {
 }
 
 /** The whole response to what is no HTTP request, or was not received in time; `code` is that of Node's parser. The connection is of no further use. */
-export function responseToBroken(code: string | undefined): string {
+export function responseToBroken(code: string | undefined, headers: Readonly<Record<string, string>>): string {
   const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'this is not an HTTP request');
   const body = JSON.stringify(broken);
-  const head = [`HTTP/1.1 ${broken.status} ${broken.title}`, `content-type: ${PROBLEM_TYPE}`, `content-length: ${Buffer.byteLength(body)}`];
-  return [...head, 'connection: close', '', body].join('\r\n');
+  const own = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${broken.status} ${broken.title}`, ...lines, '', body].join('\r\n');
 }
 
 const brokenRequests: ReadonlyMap<string | undefined, Problem> = new Map([

@@ -1,25 +1,32 @@
-/** The routes of the control plane under /v1: each parses its request and calls one verb. OpenAPI is made from the same table. */
+/** The routes of the control plane under /v1: what each takes, which verb it calls, what it answers. OpenAPI is made from the same table. */
 import { z } from 'zod';
-import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { RequestError } from '../domain/request-error.ts';
-import { jobModes } from '../domain/reindex-job.ts';
-import type { Control } from '../pipeline/control.ts';
+import { bucketRecordSchema, bucketSources, enrichModes, unconnectedSchema } from '../domain/bucket.ts';
+import { gapSchema } from '../domain/gap.ts';
+import { jobModes, jobSchema } from '../domain/reindex-job.ts';
+import type { Control } from '../pipeline/control/control.ts';
+import { limitSchema } from '../pipeline/control/pages.ts';
+import { route, type Route } from './route.ts';
 
 /** Who asks, until callers are known. */
 const CALLER = 'http';
+
+// ── what requests hold ──
 
 const text = z.string().exactOptional();
 const limit = z
   .string()
   .regex(/^\d{1,4}$/, 'must be a whole number from 1 to 1000')
   .transform(Number)
+  .pipe(limitSchema)
   .exactOptional();
-const noQuery = z.strictObject({});
-const bucketParams = z.object({ bucket: z.string() });
-const idParams = z.object({ id: z.string() });
+/** An empty one names nothing: there is no such path. */
+const pathText = z.string().min(1);
+
+const bucketParams = z.object({ bucket: pathText });
+const idParams = z.object({ id: pathText });
 const searchQuery = z.strictObject({ bucket: text, key: text, prefix: text, q: text, extension: text, limit, cursor: text });
 const explainQuery = z.strictObject({ key: z.string({ error: 'must be given: the key to explain' }) });
-const gapsQuery = z.strictObject({ bucket: text, state: z.enum(['open', 'closing', 'closed']).exactOptional(), limit, cursor: text });
+const gapsQuery = z.strictObject({ bucket: text, state: gapSchema.shape.state.exactOptional(), limit, cursor: text });
 const pageQuery = z.strictObject({ limit, cursor: text });
 const limitQuery = z.strictObject({ limit });
 const addBody = z.strictObject({
@@ -33,113 +40,152 @@ const lettersBody = z.union([z.strictObject({ ids: z.array(z.string()).min(1).ma
   error: 'must be {"ids": ["…"]} or {"all": true}',
 });
 
-export interface RouteRequest {
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly body: unknown;
+/** A request that says nothing beyond its path. Some clients send {} where there is nothing to say. */
+const plain = {
+  params: z.object({}),
+  query: z.strictObject({}),
+  body: z.strictObject({}, { error: 'must be left out: this route takes none' }).optional(),
+};
+
+// ── what answers hold ──
+
+const objectDocument = z
+  .looseObject({
+    bucket: z.string(),
+    key: z.string(),
+    deleted: z.boolean(),
+    clock: z.number(),
+    settled: z.boolean(),
+    indexed_at: z.string(),
+  })
+  .describe('What the index holds of one key; what S3 did not say is absent.');
+const explanation = z
+  .looseObject({ bucket: z.string(), key: z.string(), agrees: z.union([z.boolean(), z.literal('unknown')]), sentence: z.string() })
+  .describe('What the index holds, what S3 says now, the clocks that decide, and the sum of it in one sentence.');
+const deadLetter = z.looseObject({ id: z.string(), sentAt: z.string(), sizeBytes: z.number() });
+
+function pageOf(item: z.ZodType): z.ZodObject {
+  return z.object({ items: z.array(item), next: z.string().describe('The next page’s cursor; absent on the last page.').optional() });
 }
 
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With `:name` for parameters. */
-  readonly path: string;
-  readonly summary: string;
-  readonly query: z.ZodObject;
-  readonly body?: z.ZodType;
-  readonly status: number;
-  /** Answers the body of the response; undefined: none. */
-  readonly run: (request: RouteRequest, signal: AbortSignal) => Promise<unknown>;
-}
+// ── the table ──
 
-/** Creates the table. The verbs throw RequestErrors and faults; so does a request that is not as its schemas say. */
+/** Creates the table. */
 export function createRoutes(control: Control): readonly Route[] {
-  const { buckets, jobs, deadLetters } = control;
+  return [...bucketRoutes(control), ...jobRoutes(control), ...deadLetterRoutes(control)];
+}
+
+function bucketRoutes({ search, explain, buckets }: Control): readonly Route[] {
   return [
-    get('/v1/objects', 'Search the index: live objects in (bucket, key) order by UTF-8 bytes.', searchQuery, ({ query }, signal) =>
-      control.search(parse(searchQuery, query), signal),
-    ),
-    get('/v1/buckets', 'Connected buckets, and names whose events arrive unconnected.', noQuery, async (_request, signal) => {
-      const { connected, unconnected } = await buckets.list(signal);
-      return { items: connected, unconnected };
+    route(['GET', '/v1/objects'], 'Search the index: live objects in (bucket, key) order by UTF-8 bytes.', {
+      ...plain,
+      query: searchQuery,
+      answer: pageOf(objectDocument),
+      verb: ({ query }, signal) => search(query, signal),
     }),
-    get('/v1/buckets/:bucket', 'One connected bucket.', noQuery, ({ params }, signal) =>
-      buckets.get(parse(bucketParams, params).bucket, signal),
-    ),
-    get(
-      '/v1/buckets/:bucket/explain',
-      'What index and S3 say of a key, and why a search finds it or not.',
-      explainQuery,
-      ({ params, query }, signal) => control.explain(parse(bucketParams, params).bucket, parse(explainQuery, query).key, signal),
-    ),
-    get('/v1/gaps', 'Changes that a source did not tell.', gapsQuery, ({ query }, signal) => control.gaps(parse(gapsQuery, query), signal)),
-    get('/v1/jobs', 'Re-index jobs, oldest first.', pageQuery, ({ query }, signal) => jobs.list(parse(pageQuery, query), signal)),
-    get('/v1/jobs/:id', 'One re-index job.', noQuery, ({ params }, signal) => jobs.get(parse(idParams, params).id, signal)),
-    get('/v1/dead-letters', 'Messages in the dead-letter queue, with the reasons.', limitQuery, async ({ query }, signal) => ({
-      items: await deadLetters.list(parse(limitQuery, query), signal),
-    })),
-    get('/v1/dead-letters/:id', 'One dead letter with its original body.', noQuery, ({ params }, signal) =>
-      deadLetters.show(parse(idParams, params).id, signal),
-    ),
-    change('POST /v1/buckets', 'Connect a bucket, or change how it is connected.', { body: addBody, status: 201 }, ({ body }, signal) =>
-      buckets.add(parse(addBody, body), CALLER, signal),
-    ),
-    change(
-      'DELETE /v1/buckets/:bucket',
-      'Disconnect a bucket and delete its documents; the bucket itself is not touched.',
-      { status: 204 },
-      ({ params }, signal) => buckets.remove(parse(bucketParams, params).bucket, signal),
-    ),
-    change(
-      'POST /v1/buckets/:bucket/reindex',
-      'Queue a re-index of the bucket.',
-      { body: reindexBody, status: 202 },
-      ({ params, body }, signal) =>
-        jobs.request({ ...parse(reindexBody, body ?? undefined), ...parse(bucketParams, params) }, CALLER, signal),
-    ),
-    change('POST /v1/jobs/:id/cancel', 'Cancel a job that has not ended.', { status: 200 }, ({ params }, signal) =>
-      jobs.cancel(parse(idParams, params).id, signal),
-    ),
-    change(
-      'POST /v1/dead-letters/replay',
-      'Send dead letters back to the bucket queue.',
-      { body: lettersBody, status: 200 },
-      async ({ body }, signal) => ({
-        replayed: await deadLetters.replay(idsOf(parse(lettersBody, body)), signal),
-      }),
-    ),
-    change(
-      'POST /v1/dead-letters/discard',
-      'Delete dead letters for good.',
-      { body: lettersBody, status: 200 },
-      async ({ body }, signal) => ({
-        discarded: await deadLetters.discard(idsOf(parse(lettersBody, body)), signal),
-      }),
-    ),
+    route(['GET', '/v1/buckets'], 'Connected buckets, and names whose events arrive unconnected.', {
+      ...plain,
+      answer: z.object({ items: z.array(bucketRecordSchema), unconnected: z.array(unconnectedSchema) }),
+      verb: async (_request, signal) => {
+        const { connected, unconnected } = await buckets.list(signal);
+        return { items: connected, unconnected };
+      },
+    }),
+    route(['POST', '/v1/buckets'], 'Connect a bucket, or change how it is connected.', {
+      ...plain,
+      body: addBody,
+      status: 201,
+      answer: bucketRecordSchema,
+      verb: ({ body }, signal) => buckets.add(body, CALLER, signal),
+    }),
+    route(['GET', '/v1/buckets/:bucket'], 'One connected bucket.', {
+      ...plain,
+      params: bucketParams,
+      answer: bucketRecordSchema,
+      verb: ({ params }, signal) => buckets.get(params.bucket, signal),
+    }),
+    route(['DELETE', '/v1/buckets/:bucket'], 'Disconnect a bucket and delete its documents; the bucket itself is not touched.', {
+      ...plain,
+      params: bucketParams,
+      status: 204,
+      verb: ({ params }, signal) => buckets.remove(params.bucket, signal),
+    }),
+    route(['GET', '/v1/buckets/:bucket/explain'], 'What index and S3 say of a key, and why a search finds it or not.', {
+      ...plain,
+      params: bucketParams,
+      query: explainQuery,
+      answer: explanation,
+      verb: ({ params, query }, signal) => explain(params.bucket, query.key, signal),
+    }),
   ];
 }
 
-function get(path: string, summary: string, ...[query, run]: [z.ZodObject, Route['run']]): Route {
-  return { method: 'GET', path, summary, query, status: 200, run };
+function jobRoutes({ gaps, jobs }: Control): readonly Route[] {
+  return [
+    route(['POST', '/v1/buckets/:bucket/reindex'], 'Queue a re-index of the bucket.', {
+      ...plain,
+      params: bucketParams,
+      body: reindexBody,
+      status: 202,
+      answer: jobSchema,
+      verb: ({ params, body }, signal) => jobs.request({ ...body, ...params }, CALLER, signal),
+    }),
+    route(['GET', '/v1/gaps'], 'Changes that a source did not tell.', {
+      ...plain,
+      query: gapsQuery,
+      answer: pageOf(gapSchema),
+      verb: ({ query }, signal) => gaps(query, signal),
+    }),
+    route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first.', {
+      ...plain,
+      query: pageQuery,
+      answer: pageOf(jobSchema),
+      verb: ({ query }, signal) => jobs.list(query, signal),
+    }),
+    route(['GET', '/v1/jobs/:id'], 'One re-index job.', {
+      ...plain,
+      params: idParams,
+      answer: jobSchema,
+      verb: ({ params }, signal) => jobs.get(params.id, signal),
+    }),
+    route(['POST', '/v1/jobs/:id/cancel'], 'Cancel a job that has not ended.', {
+      ...plain,
+      params: idParams,
+      answer: jobSchema,
+      verb: ({ params }, signal) => jobs.cancel(params.id, signal),
+    }),
+  ];
 }
 
-function change(
-  name: `${'POST' | 'DELETE'} /${string}`,
-  summary: string,
-  ...[{ body, status }, run]: [{ readonly body?: z.ZodType; readonly status: number }, Route['run']]
-): Route {
-  const isPost = name.startsWith('POST ');
-  const path = name.slice(name.indexOf('/'));
-  return { method: isPost ? 'POST' : 'DELETE', path, summary, query: noQuery, status, run, ...(body !== undefined && { body }) };
+function deadLetterRoutes({ deadLetters }: Control): readonly Route[] {
+  return [
+    route(['GET', '/v1/dead-letters'], 'Messages in the dead-letter queue, with the reasons.', {
+      ...plain,
+      query: limitQuery,
+      answer: z.object({ items: z.array(deadLetter) }),
+      verb: async ({ query }, signal) => ({ items: await deadLetters.list(query, signal) }),
+    }),
+    route(['GET', '/v1/dead-letters/:id'], 'One dead letter with its original body.', {
+      ...plain,
+      params: idParams,
+      answer: deadLetter.extend({ body: z.string() }),
+      verb: ({ params }, signal) => deadLetters.show(params.id, signal),
+    }),
+    route(['POST', '/v1/dead-letters/replay'], 'Send dead letters back to the bucket queue.', {
+      ...plain,
+      body: lettersBody,
+      answer: z.object({ replayed: z.number() }),
+      verb: async ({ body }, signal) => ({ replayed: await deadLetters.replay(idsOf(body), signal) }),
+    }),
+    route(['POST', '/v1/dead-letters/discard'], 'Delete dead letters for good.', {
+      ...plain,
+      body: lettersBody,
+      answer: z.object({ discarded: z.number() }),
+      verb: async ({ body }, signal) => ({ discarded: await deadLetters.discard(idsOf(body), signal) }),
+    }),
+  ];
 }
 
 function idsOf(letters: z.infer<typeof lettersBody>): readonly string[] | 'all' {
   return 'ids' in letters ? letters.ids : 'all';
-}
-
-/** All mistakes of a request at once, each with the parameter it concerns. */
-export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
-  const mistakes = parsed.error.issues.map((issue) => [...issue.path.map(String), issue.message].join(': '));
-  throw new RequestError('request.invalid', mistakes.join('; '));
 }

@@ -26,7 +26,14 @@ const CONNECTIONS_MAX = 256;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
 
-const safeHeaders = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
+/** Answers are data: no page shows, frames, runs or reads them. */
+const safeHeaders = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+};
 
 /** A server without routes. Every error becomes a problem document; what nobody foresaw is logged. */
 export function createServer(telemetry: Telemetry): FastifyInstance {
@@ -42,7 +49,7 @@ export function createServer(telemetry: Telemetry): FastifyInstance {
       sendProblem(reply, problemOf(error));
     },
     clientErrorHandler: ({ code }, socket) => {
-      if (socket.writable) socket.end(responseToBroken(code));
+      if (socket.writable) socket.end(responseToBroken(code, safeHeaders));
       else socket.destroy();
     },
   });

@@ -10,9 +10,9 @@ import {
 } from '../domain/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../domain/fault.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Control, DeadLetter } from './control.ts';
+import type { Control, DeadLetter } from './control/control.ts';
 import { createLetterBrowser, type Visit } from './letter-browser.ts';
-import { limitSchema, parseRequest } from './pages.ts';
+import { limitSchema, parseRequest } from './control/pages.ts';
 import type { QueueClient, QueueMessage, StateStore, Telemetry } from './ports.ts';
 import { readRecord, refs, removeRecord, updateRecord } from './state-records.ts';
 

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { gapId, withSighting, type GapRecord, type GapSighting } from '../domain/gap.ts';
 import { decodeCursor } from '../domain/cursor.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
-import type { Control, Page } from './control.ts';
-import { limitSchema, parseRequest, readPage } from './pages.ts';
+import type { Control, Page } from './control/control.ts';
+import { limitSchema, parseRequest, readPage } from './control/pages.ts';
 import type { Clock, StateStore, Telemetry } from './ports.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from './state-records.ts';
 

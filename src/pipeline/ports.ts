@@ -5,7 +5,7 @@
  */
 import type { ObjectDocument, ObjectState } from '../domain/document.ts';
 import type { FaultCode } from '../domain/fault.ts';
-import type { Dialect } from '../domain/record.ts';
+import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';

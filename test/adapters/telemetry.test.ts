@@ -4,7 +4,7 @@ import { createTelemetry } from '../../src/adapters/telemetry.ts';
 import { metricsMarkdown, metricTable } from '../../src/adapters/telemetry-metrics.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { outcomeKinds } from '../../src/domain/outcome.ts';
-import { dialects } from '../../src/domain/record.ts';
+import { dialects } from '../../src/domain/events/record.ts';
 import { createFakeClock } from '../support/fakes.ts';
 
 type Line = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../src/domain/clock.ts';
+import { clockOfMs } from '../../src/domain/ordering/clock.ts';
 import { documentOf, type ObjectDocument, type ObjectState } from '../../src/domain/document.ts';
 import { explanationOf, type ExplanationFacts } from '../../src/domain/explanation.ts';
 

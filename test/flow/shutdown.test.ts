@@ -92,7 +92,9 @@ describe.skipIf(opensearchUrl() === undefined)('asked to stop while OpenSearch i
     const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
     for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
     await outage.hit;
-    const exit=await daemon.stop(); console.log(daemon.text, daemon.log);expect(exit).toEqual(STOPPED);
+    const exit = await daemon.stop();
+    console.log(daemon.text, daemon.log);
+    expect(exit).toEqual(STOPPED);
     expect(world.messages().inFlight).toEqual([]);
     expect(world.messages().visible).toHaveLength(300);
     outage.remove();

@@ -1,14 +1,17 @@
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { awkwardKeys } from '../domain/event-fixtures.ts';
+import { awkwardKeys } from '../support/event-fixtures.ts';
 import type { Call } from '../support/audit-trail.ts';
 import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import { until } from '../support/aws.ts';
-import type { Store, World } from '../support/aws-world.ts';
+import type { World } from '../support/aws-world.ts';
 import { startWorld } from '../support/aws-world.ts';
+import { indexKinds } from '../support/flow.ts';
+import type { IndexKind } from '../support/flow.ts';
+import { createRandom } from '../support/random.ts';
 import type { Operation } from '../support/random-operations.ts';
 import { createOperator, listBucket, operationArbitrary } from '../support/random-operations.ts';
-import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+import { awsEndpoint } from '../support/servers.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
 
 const OPERATIONS = 120;
@@ -96,8 +99,6 @@ const sources: readonly Source[] = [
   },
 ];
 
-const stores: readonly Store[] = opensearchUrl() === undefined ? ['sqlite'] : ['sqlite', 'opensearch'];
-
 // at once: they wait most of their time
 describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket with versions', () => {
   const worlds: World[] = [];
@@ -106,10 +107,10 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
   });
 
   it.each(sources)('the index equals the bucket, told by $name events, on every store', { timeout: TEST_TIMEOUT_MS }, async (source) => {
-    await Promise.all(stores.map((store) => expectAgreement(source, store)));
+    await Promise.all(indexKinds.map((store) => expectAgreement(source, store)));
   });
 
-  async function expectAgreement(source: Source, store: Store): Promise<void> {
+  async function expectAgreement(source: Source, store: IndexKind): Promise<void> {
     const world = await startWorld({ store });
     worlds.push(world);
     const { aws, daemon } = world;
@@ -163,36 +164,27 @@ async function operateInLanes({ aws }: World, { bucket, keys, seed }: Scene, tel
 
 /** An audit trail at its worst: late, out of order, some calls twice, and between them denied ones that look as if they had been done. */
 function createUntidyTeller({ aws }: World, { bucket, keys, seed }: Scene): Teller {
-  const random = randomFrom(seed);
+  const random = createRandom(seed);
+  const happens = (percent: number): boolean => random.integer(1, 100) <= percent;
   const untold: Call[] = [];
 
   function denied(): Call {
-    const key = keys[Math.floor(random() * keys.length)]!;
-    const eventName = random() < 0.5 ? 'DeleteObject' : 'PutObject';
-    return { eventName, bucket, key, errorCode: 'AccessDenied', timeMs: Date.now() };
+    const eventName = random.pick(['DeleteObject', 'PutObject'] as const);
+    return { eventName, bucket, key: random.pick(keys), errorCode: 'AccessDenied', timeMs: Date.now() };
   }
 
   async function tell(count: number): Promise<void> {
     const told: Call[] = [];
-    while (told.length < count) told.push(...untold.splice(Math.floor(random() * untold.length), 1));
+    while (told.length < count) told.push(...untold.splice(random.integer(0, untold.length - 1), 1));
     await tellTrail(aws, told);
   }
 
   return {
     async hear(calls) {
-      for (const call of calls) untold.push(...(random() < 0.2 ? [call, call] : [call]));
-      if (random() < 0.15) untold.push(denied());
+      for (const call of calls) untold.push(...(happens(20) ? [call, call] : [call]));
+      if (happens(15)) untold.push(denied());
       if (untold.length > 15) await tell(10);
     },
     end: () => tell(untold.length),
-  };
-}
-
-/** Park and Miller's minimal standard generator: 0 to 1, without 1. */
-function randomFrom(seed: number): () => number {
-  let state = (seed % 2_147_483_646) + 1;
-  return () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return (state - 1) / 2_147_483_646;
   };
 }

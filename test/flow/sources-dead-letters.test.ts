@@ -8,7 +8,7 @@ import { pendingSubscription } from '../support/sources.ts';
 
 const AGREE_TIMEOUT_MS = 90_000;
 
-describe.skipIf(!awsEndpoint())('dead letters on the redrive queue of the bucket queue', () => {
+describe.skipIf(!awsEndpoint())('dead letters on the redrive queue of the bucket queue', { timeout: 2 * AGREE_TIMEOUT_MS }, () => {
   let world: World;
   let bucket: string;
   beforeAll(async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Dialect } from '../../src/domain/record.ts';
+import { sequencerOf } from '../../src/adapters/embedded/embedded-clock.ts';
+import type { Dialect } from '../../src/domain/events/record.ts';
 import type { BucketSource } from '../../src/domain/bucket.ts';
 import { until } from '../support/aws.ts';
 import { minimalTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
@@ -94,7 +95,7 @@ const routes: readonly Route[] = [
   routed('the audit trail, a rule without its transformer and a topic'),
 ];
 
-describe.skipIf(!awsEndpoint())('a daemon on LocalStack', () => {
+describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_TIMEOUT_MS }, () => {
   let world: World;
   let eventBridgeEncodes: boolean;
   beforeAll(async () => {
@@ -107,45 +108,41 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', () => {
   afterAll(() => world?.dispose());
 
   describe.each(routes)('told by $name', ({ dialect, source, lay }) => {
-    it(
-      'indexes what is put, follows what is put over it, and forgets what is deleted',
-      async () => {
-        const { aws, daemon } = world;
-        const key = dialect === 'eventbridge' && eventBridgeEncodes ? 'dir/plain.txt' : AWKWARD_KEY;
-        const bucket = await aws.createBucket({ versioned: true });
-        const topicArn = await lay(world, bucket);
-        await world.connect({ bucket, source, ...(topicArn !== undefined && { topicArn }) });
-        const told = (eventName: 'PutObject' | 'DeleteObject'): Promise<void> =>
-          source === 'routed'
-            ? tellTrail(aws, [{ eventName, bucket, key, isDeleteMarker: eventName === 'DeleteObject', timeMs: Date.now() }])
-            : Promise.resolve();
-        const ended = await daemon.metric('tally_records_total', { dialect });
+    it('indexes what is put, follows what is put over it, and forgets what is deleted', async () => {
+      const { aws, daemon } = world;
+      const key = dialect === 'eventbridge' && eventBridgeEncodes ? 'dir/plain.txt' : AWKWARD_KEY;
+      const bucket = await aws.createBucket({ versioned: true });
+      const topicArn = await lay(world, bucket);
+      await world.connect({ bucket, source, ...(topicArn !== undefined && { topicArn }) });
+      const told = (eventName: 'PutObject' | 'DeleteObject'): Promise<void> =>
+        source === 'routed'
+          ? tellTrail(aws, [{ eventName, bucket, key, isDeleteMarker: eventName === 'DeleteObject', timeMs: Date.now() }])
+          : Promise.resolve();
+      const ended = await daemon.metric('tally_records_total', { dialect });
 
-        await aws.put(bucket, key, 'hello');
-        await told('PutObject');
-        await until('the object is found', async () => (await world.find(bucket, key)) !== undefined, AGREE_TIMEOUT_MS);
-        const document = await world.find(bucket, key);
-        expect(document).toMatchObject({
-          bucket,
-          key,
-          etag: HELLO_ETAG,
-          size: 5,
-          source: dialect === 'trail' || dialect === 'synthetic' ? 'routed' : dialect,
-        });
-        expect(document?.version_id).toMatch(/.{10,}/);
+      await aws.put(bucket, key, 'hello');
+      await told('PutObject');
+      await until('the object is found', async () => (await world.find(bucket, key)) !== undefined, AGREE_TIMEOUT_MS);
+      const document = await world.find(bucket, key);
+      expect(document).toMatchObject({
+        bucket,
+        key,
+        etag: HELLO_ETAG,
+        size: 5,
+        source: dialect === 'trail' || dialect === 'synthetic' ? 'routed' : dialect,
+      });
+      expect(document?.version_id).toMatch(/.{10,}/);
 
-        await aws.put(bucket, key, 'bye');
-        await told('PutObject');
-        await until('the new object is found', async () => (await world.find(bucket, key))?.etag === BYE_ETAG, AGREE_TIMEOUT_MS);
+      await aws.put(bucket, key, 'bye');
+      await told('PutObject');
+      await until('the new object is found', async () => (await world.find(bucket, key))?.etag === BYE_ETAG, AGREE_TIMEOUT_MS);
 
-        await aws.remove(bucket, key);
-        await told('DeleteObject');
-        await until('the object is found no longer', async () => (await world.find(bucket, key)) === undefined, AGREE_TIMEOUT_MS);
-        expect(await daemon.metric('tally_records_total', { dialect })).toBeGreaterThanOrEqual(ended + 3);
-        expect(await world.gaps(bucket)).toEqual([]);
-      },
-      4 * AGREE_TIMEOUT_MS,
-    );
+      await aws.remove(bucket, key);
+      await told('DeleteObject');
+      await until('the object is found no longer', async () => (await world.find(bucket, key)) === undefined, AGREE_TIMEOUT_MS);
+      expect(await daemon.metric('tally_records_total', { dialect })).toBeGreaterThanOrEqual(ended + 3);
+      expect(await world.gaps(bucket)).toEqual([]);
+    });
   });
 
   it('takes S3’s test event for what it is', async () => {
@@ -225,15 +222,12 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', () => {
 /** A record of now that states its result: its sequencer is that of its time. */
 function nativeRecord(bucket: string, object: object): object {
   const nowMs = Date.now();
-  const seconds = Math.floor(nowMs / 1_000);
-  const fraction = Math.floor(((nowMs % 1_000) / 1_000) * 2 ** 32);
-  const hex = (value: number): string => value.toString(16).padStart(8, '0').toUpperCase();
   return {
     eventVersion: '2.1',
     eventSource: 'aws:s3',
     awsRegion: 'us-east-1',
     eventTime: new Date(nowMs).toISOString(),
     eventName: 'ObjectCreated:Put',
-    s3: { bucket: { name: bucket }, object: { sequencer: `00${hex(seconds)}${hex(fraction)}`, ...object } },
+    s3: { bucket: { name: bucket }, object: { sequencer: sequencerOf(nowMs * 1_000), ...object } },
   };
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../src/domain/document.ts';
 import { FaultError } from '../../src/domain/fault.ts';
-import { createConnectBucket } from '../../src/pipeline/connect-bucket.ts';
-import { createDisconnectBucket } from '../../src/pipeline/disconnect-bucket.ts';
+import { createConnectBucket } from '../../src/pipeline/control/connect-bucket.ts';
+import { createDisconnectBucket } from '../../src/pipeline/control/disconnect-bucket.ts';
 import { createGapReports, createListGaps, createUnconnectedReports } from '../../src/pipeline/gap-records.ts';
-import { createListBuckets, requireBucket } from '../../src/pipeline/list-buckets.ts';
+import { createListBuckets, requireBucket } from '../../src/pipeline/control/list-buckets.ts';
 import type { StateStore } from '../../src/pipeline/ports.ts';
-import { createReindexJobs } from '../../src/pipeline/reindex-jobs.ts';
+import { createReindexJobs } from '../../src/pipeline/control/reindex-jobs.ts';
 import { readRecord, refs } from '../../src/pipeline/state-records.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../support/fakes.ts';
 import { createMemoryStore } from '../support/memory-store.ts';
@@ -150,7 +150,10 @@ describe('connecting at the first event', () => {
   it('connects by notification until so many buckets are connected', async () => {
     const world = setUp();
     world.storage.createBucket('second');
-    expect(await world.buckets.autoConnect('photos', 'notification', 1)).toMatchObject({ source: 'notification', createdBy: 'auto-connect' });
+    expect(await world.buckets.autoConnect('photos', 'notification', 1)).toMatchObject({
+      source: 'notification',
+      createdBy: 'auto-connect',
+    });
     expect(await world.buckets.autoConnect('second', 'notification', 1)).toBeUndefined();
     expect((await world.list()).connected).toHaveLength(1);
   });

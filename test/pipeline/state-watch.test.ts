@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
 import { createGapReports } from '../../src/pipeline/gap-records.ts';
-import { createConnectBucket } from '../../src/pipeline/connect-bucket.ts';
+import { createConnectBucket } from '../../src/pipeline/control/connect-bucket.ts';
 import { readRecord, refs, updateRecord } from '../../src/pipeline/state-records.ts';
 import { watchState } from '../../src/pipeline/state-watch.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../support/fakes.ts';

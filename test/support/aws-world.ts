@@ -1,21 +1,16 @@
 /** A daemon at work: its bucket queue with a redrive queue, its index, and what tests ask of its control plane. */
-import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { BucketRecord } from '../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../src/domain/document.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
-import type { AddBucketRequest, BucketList, DeadLetter, Page } from '../../src/pipeline/control.ts';
+import type { AddBucketRequest, BucketList, DeadLetter, Page } from '../../src/pipeline/control/control.ts';
 import type { TestAws } from './aws.ts';
 import { createTestAws, until } from './aws.ts';
 import { startDaemon } from './daemon.ts';
 import type { Daemon, Environment } from './daemon.ts';
-import { raw } from './opensearch.ts';
-import { awsEndpoint, opensearchUrl } from './servers.ts';
-
-export type Store = 'sqlite' | 'opensearch';
+import { openIndex } from './flow.ts';
+import type { IndexKind } from './flow.ts';
+import { awsEndpoint } from './servers.ts';
 
 export interface World {
   readonly aws: TestAws;
@@ -50,13 +45,13 @@ const EMPTY_LOOKS = 3;
 export async function startWorld({
   store = 'sqlite',
   env = {},
-}: { readonly store?: Store; readonly env?: Environment } = {}): Promise<World> {
+}: { readonly store?: IndexKind; readonly env?: Environment } = {}): Promise<World> {
   const endpoint = awsEndpoint();
   if (endpoint === undefined) throw new Error('this run has no LocalStack');
   const aws = createTestAws(endpoint);
   const deadLetters = await aws.createQueue();
   const queue = await aws.createQueue({ deadLetters: { queue: deadLetters, maxReceiveCount: MAX_RECEIVE_COUNT } });
-  const index = await createIndex(store);
+  const index = await openIndex(store);
   const daemon = await startDaemon({
     AWS_ENDPOINT_URL: endpoint,
     TALLY_QUEUE_URL: queue.url,
@@ -146,7 +141,7 @@ export async function startWorld({
     messagesIn,
     async dispose() {
       await daemon.stop();
-      await index.remove();
+      await index.close();
       await aws.dispose();
     },
   };
@@ -155,25 +150,4 @@ export async function startWorld({
 /** One check of a readiness report. */
 export function checkOf(report: unknown, name: string): { readonly status: string; readonly code?: string } | undefined {
   return (report as { checks?: Record<string, { status: string; code?: string }> } | undefined)?.checks?.[name];
-}
-
-async function createIndex(store: Store): Promise<{ readonly env: Environment; readonly remove: () => Promise<void> }> {
-  switch (store) {
-    case 'sqlite': {
-      const folder = await mkdtemp(join(tmpdir(), 'tally-flow-'));
-      return { env: { TALLY_INDEX_URL: `sqlite:${join(folder, 'index.sqlite')}` }, remove: () => rm(folder, { recursive: true }) };
-    }
-    case 'opensearch': {
-      const url = opensearchUrl();
-      if (url === undefined) throw new Error('this run has no OpenSearch');
-      const prefix = `test${randomBytes(6).toString('hex')}`;
-      return {
-        env: { TALLY_INDEX_URL: url, TALLY_INDEX_PREFIX: prefix, TALLY_INDEX_REPLICAS: '0' },
-        async remove() {
-          await raw('DELETE', `/${prefix}-*?expand_wildcards=all`, undefined, url);
-          await raw('DELETE', `/_index_template/${prefix}-*`, undefined, url);
-        },
-      };
-    }
-  }
 }

@@ -32,7 +32,8 @@ export interface Flow {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-interface TestIndex {
+/** An index of one kind with the settings for it. */
+export interface TestIndex {
   readonly env: Environment;
   readonly proxy?: FaultProxy;
   close(): Promise<void>;
@@ -40,7 +41,7 @@ interface TestIndex {
 
 /** Opens a flow: nothing runs yet. */
 export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise<Flow> {
-  const [world, testIndex] = await Promise.all([startQueueWorld(options), kind === 'sqlite' ? openSqliteIndex() : openOpenSearchIndex()]);
+  const [world, testIndex] = await Promise.all([startQueueWorld(options), openIndex(kind)]);
   const env = { ...world.env, ...testIndex.env };
   const daemons: Daemon[] = [];
   return {
@@ -72,6 +73,11 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
       await Promise.all([world.close(), testIndex.close()]);
     },
   };
+}
+
+/** A fresh index; `close` removes it. */
+export function openIndex(kind: IndexKind): Promise<TestIndex> {
+  return kind === 'sqlite' ? openSqliteIndex() : openOpenSearchIndex();
 }
 
 async function openSqliteIndex(): Promise<TestIndex> {

@@ -5,13 +5,13 @@ import type { ObjectDocument, PresentState } from '../../src/domain/document.ts'
 import type { FaultError } from '../../src/domain/fault.ts';
 import { type FaultCode } from '../../src/domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../src/domain/gap.ts';
-import { createConnectBucket } from '../../src/pipeline/connect-bucket.ts';
+import { createConnectBucket } from '../../src/pipeline/control/connect-bucket.ts';
 import { createDeadLetters } from '../../src/pipeline/dead-letters.ts';
-import { createFaultGate } from '../../src/pipeline/fault-gate.ts';
+import { createFaultGate } from '../../src/pipeline/ingest/fault-gate.ts';
 import { createGapReports } from '../../src/pipeline/gap-records.ts';
-import { createIngestRole, type IngestLimits } from '../../src/pipeline/ingest-role.ts';
+import { createIngestRole, type IngestLimits } from '../../src/pipeline/ingest/ingest-role.ts';
 import type { Clock, IndexWrite, IndexWriteAnswer, ObjectStorage, QueueClient, QueueReceiver, Store } from '../../src/pipeline/ports.ts';
-import { createQueueWatch } from '../../src/pipeline/queue-watch.ts';
+import { createQueueWatch } from '../../src/pipeline/ingest/queue-watch.ts';
 import { listAllRecords, readRecord, refs } from '../../src/pipeline/state-records.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from './fakes.ts';
 import { createMemoryStore } from './memory-store.ts';

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createOpenSearchStore } from '../../src/adapters/opensearch-store.ts';
-import type { OpenSearchOptions } from '../../src/adapters/opensearch-store.ts';
+import { createOpenSearchStore } from '../../src/adapters/opensearch/opensearch-store.ts';
+import type { OpenSearchOptions } from '../../src/adapters/opensearch/opensearch-store.ts';
 import type { Clock, Store } from '../../src/pipeline/ports.ts';
 import { opensearchUrl } from './servers.ts';
 

@@ -4,8 +4,8 @@
  * the test likes.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { sequencerOf } from '../../src/adapters/embedded-clock.ts';
-import { createFauxqs } from '../../src/adapters/embedded-fauxqs.ts';
+import { sequencerOf } from '../../src/adapters/embedded/embedded-clock.ts';
+import { createFauxqs } from '../../src/adapters/embedded/embedded-fauxqs.ts';
 import type { Environment } from './daemon.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import type { FaultProxy } from './fault-proxy.ts';
@@ -42,6 +42,8 @@ export interface QueueWorld {
   remove(key: string): string;
   /** Sends bodies to the bucket queue. */
   send(...bodies: readonly string[]): void;
+  /** Moves a body to the dead-letter queue, as SQS itself does: without a reason. */
+  bury(body: string): void;
   messages(): StoredMessages;
   deadLetters(): readonly StoredMessage[];
   /** Etags by key. */
@@ -119,18 +121,9 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       return notification(key, 'ObjectRemoved:Delete', {});
     },
     send(...bodies) {
-      for (const body of bodies) {
-        queue.enqueue({
-          messageId: randomUUID(),
-          body,
-          md5OfBody: createHash('md5').update(body).digest('hex'),
-          messageAttributes: {},
-          md5OfMessageAttributes: '',
-          sentTimestamp: Date.now(),
-          approximateReceiveCount: 0,
-        });
-      }
+      for (const body of bodies) queue.enqueue(newMessage(body));
     },
+    bury: (body) => letters.enqueue(newMessage(body)),
     messages() {
       const { ready, delayed, inflight } = queue.inspectMessages();
       return { visible: copies([...ready, ...delayed]), inFlight: copies(inflight.map(({ message }) => message)) };
@@ -147,6 +140,18 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       await Promise.all([sqs.close(), s3.close()]);
       await fauxqs.app.close();
     },
+  };
+}
+
+function newMessage(body: string) {
+  return {
+    messageId: randomUUID(),
+    body,
+    md5OfBody: createHash('md5').update(body).digest('hex'),
+    messageAttributes: {},
+    md5OfMessageAttributes: '',
+    sentTimestamp: Date.now(),
+    approximateReceiveCount: 0,
   };
 }
 

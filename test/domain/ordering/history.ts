@@ -2,7 +2,7 @@
  * Random histories of one key in one bucket: what S3 held when, and the messages its source sent about it.
  * Everything is drawn from one seed, so that a wrong history can be played again.
  */
-import type { Change, ChangeRecord, Dialect } from '../../../src/domain/record.ts';
+import type { Change, ChangeRecord, Dialect } from '../../../src/domain/events/record.ts';
 
 export interface Random {
   /** In [0, 1). */

@@ -1,9 +1,9 @@
-import fc from 'fast-check';
+import { assert, integer, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hintOf } from '../../../src/domain/hint.ts';
-import { planObservedWrite } from '../../../src/domain/observation.ts';
-import { clockOfMs, sequencerClock } from '../../../src/domain/clock.ts';
-import { MARGIN_MS } from '../../../src/domain/constants.ts';
+import { hintOf } from '../../../src/domain/ordering/hint.ts';
+import { planObservedWrite } from '../../../src/domain/ordering/observation.ts';
+import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
 import { drawHistory } from './history.ts';
 import type { Rules } from './simulation.ts';
 import { play, productRules } from './simulation.ts';
@@ -15,8 +15,8 @@ describe('whatever is late, repeated, reordered or lost', () => {
   test.each([{ lossy: false }, { lossy: true }])(
     'every history ends with the index equal to the bucket ($lossy lost events)',
     ({ lossy }) => {
-      fc.assert(
-        fc.property(fc.integer(), (seed) => {
+      assert(
+        property(integer(), (seed) => {
           const result = play(drawHistory(seed, { lossy }), seed);
           expect(result).toEqual({ index: result.bucket, bucket: result.bucket, settled: true });
         }),

@@ -2,12 +2,18 @@
  * Plays a history against the decision functions: workers that receive, look, pause, crash and write at their own pace,
  * and reconciles between them. The index of one key is what is left when the last message was settled.
  */
-import type { BucketFacts, Hint, ObserveHint, ResolveHint } from '../../../src/domain/hint.ts';
-import { hintOf, hintOfTie } from '../../../src/domain/hint.ts';
-import type { ObservedWrite } from '../../../src/domain/observation.ts';
-import { planObservedWrite } from '../../../src/domain/observation.ts';
-import { ANSWER_LIFE_MS, BUCKET_RECORD_AGE_MAX_MS, MARGIN_MS, PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../../src/domain/constants.ts';
-import type { ChangeRecord } from '../../../src/domain/record.ts';
+import type { BucketFacts, Hint, ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
+import { hintOf, hintOfTie } from '../../../src/domain/ordering/hint.ts';
+import type { ObservedWrite } from '../../../src/domain/ordering/observation.ts';
+import { planObservedWrite } from '../../../src/domain/ordering/observation.ts';
+import {
+  ANSWER_LIFE_MS,
+  BUCKET_RECORD_AGE_MAX_MS,
+  MARGIN_MS,
+  PLAUSIBLE_MS,
+  RECONCILE_WAIT_MS,
+} from '../../../src/domain/ordering/constants.ts';
+import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import type { Content, History, Random, SimMessage } from './history.ts';
 import { randomOf, START_MS } from './history.ts';
 

@@ -1,0 +1,85 @@
+/** What S3's refusals mean. */
+import type { FaultCode } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
+import { printable } from '../../domain/printable.ts';
+import { errorText } from './aws-clients.ts';
+
+/** The answer to one attempt of a request, before the SDK makes anything of it. */
+export interface S3Answer {
+  readonly status: number;
+  /** The status line's words: a HEAD has no body to name the error. */
+  readonly reasonPhrase: string;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** From before the attempt was sent until its headers were here. */
+  readonly durationMs: number;
+}
+
+/** A request that did not end well: what the SDK threw, and the answer if there was one. */
+export interface S3Refusal {
+  readonly error: unknown;
+  readonly answer: S3Answer | undefined;
+}
+
+/** What was asked, and of whom: for the reason. */
+export interface S3Question {
+  readonly operation: string;
+  readonly bucket: string;
+  readonly region: string;
+  readonly key?: string;
+}
+
+/** Error codes of S3 (and of the SDK) that are about the caller's credentials, not about what was asked. */
+const CREDENTIALS = new Set([
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'InvalidToken',
+  'TokenRefreshRequired',
+  'RequestTimeTooSkewed',
+  'NotSignedUp',
+  'InvalidSecurity',
+]);
+
+/** The fault that a refusal stands for. */
+export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {
+  const code = codeOf(question, refusal);
+  const status = refusal.answer === undefined ? '' : ` ${refusal.answer.status}`;
+  const elsewhere = otherRegionOf(question, refusal.answer);
+  const reason = elsewhere === undefined ? errorText(refusal.error) : `the bucket is in ${elsewhere}, not in ${question.region}`;
+  return new FaultError(code, `${questionText(question)}:${status} ${reason}`, { cause: refusal.error });
+}
+
+/** What was asked, in one harmless line. */
+export function questionText({ operation, bucket, key }: S3Question): string {
+  return `${operation} ${bucket}${key === undefined ? '' : ` ${printable(key)}`}`;
+}
+
+/** The region that a refusal names when it is another than the one that was asked. S3 sends it with 301, 400 and 403. */
+export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefined): string | undefined {
+  const named = answer?.headers['x-amz-bucket-region'];
+  return named !== undefined && named !== region ? named : undefined;
+}
+
+function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
+  const name = error instanceof Error ? error.name : '';
+  if (CREDENTIALS.has(name)) return 's3.credentials';
+  // a bucket or region name that no address can be made of
+  if (name === 'EndpointError') return 'bucket.missing';
+  if (answer === undefined) return 's3.unavailable';
+  if (name === 'NoSuchBucket' || isRedirect(answer.status) || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
+  return codeOfStatus(answer, name);
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400 && status !== 304;
+}
+
+function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
+  if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
+  // RequestTimeout comes with 400, and is as passing as a 5xx
+  if (status >= 500 || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
+  return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
+}

@@ -1,0 +1,25 @@
+/** Confirming a topic's subscription of the bucket queue. No URL of a message is ever fetched. */
+import type { SNSClient } from '@aws-sdk/client-sns';
+import { ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
+import { FaultError } from '../../domain/fault.ts';
+import type { TopicClient } from '../../pipeline/ports.ts';
+import { errorText } from './aws-clients.ts';
+
+const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]{1,256}$/;
+
+/** Creates the client. */
+export function createSnsTopics({ clientFor }: { readonly clientFor: (region: string) => SNSClient }): TopicClient {
+  return {
+    async confirm(topicArn, token, signal) {
+      const region = TOPIC_ARN.exec(topicArn)?.[1];
+      if (region === undefined) throw new FaultError('message.confirmation-failed', `not the ARN of an SNS topic: ${topicArn}`);
+      try {
+        const command = new ConfirmSubscriptionCommand({ TopicArn: topicArn, Token: token });
+        await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw new FaultError('message.confirmation-failed', `ConfirmSubscription ${topicArn}: ${errorText(error)}`, { cause: error });
+      }
+    },
+  };
+}

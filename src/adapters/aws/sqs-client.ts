@@ -1,0 +1,222 @@
+/** Requests about messages in hand, dead letters and the queue itself. */
+import type { Message, MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
+import {
+  ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+} from '@aws-sdk/client-sqs';
+import { z } from 'zod';
+import type { BatchFailure, Clock, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports.ts';
+import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
+
+interface SqsClientDependencies {
+  readonly clientFor: (queueUrl: string) => SQSClient;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** What every receive asks SQS to tell of a message. */
+export const SYSTEM_ATTRIBUTES = ['SentTimestamp', 'ApproximateReceiveCount', 'ApproximateFirstReceiveTimestamp'] as const;
+
+/** Creates the client. */
+export function createSqsClient({ clientFor, clock }: SqsClientDependencies): QueueClient {
+  const urlsByArn = new Map<string, string>();
+
+  /** Sends one request; its failure becomes the queue's fault, an abort the signal's reason. */
+  async function ask<Output>(
+    { operation, queueUrl, signal }: { readonly operation: string; readonly queueUrl: string; readonly signal: AbortSignal | undefined },
+    send: (client: SQSClient, options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+  ): Promise<Output> {
+    try {
+      return await send(clientFor(queueUrl), signal === undefined ? {} : { abortSignal: signal });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw queueFault(operation, queueUrl, error);
+    }
+  }
+
+  /** GetQueueUrl of the redrive target, which SQS keeps in the queue's own region. Undefined when it may not be asked, or is gone. */
+  async function urlOfArn(arn: string, queueUrl: string, signal: AbortSignal | undefined): Promise<string | undefined> {
+    const [, , , , account, name] = arn.split(':');
+    const known = urlsByArn.get(arn);
+    if (known !== undefined || name === undefined) return known;
+    try {
+      const input = { QueueName: name, QueueOwnerAWSAccountId: account };
+      const { QueueUrl } = await clientFor(queueUrl).send(new GetQueueUrlCommand(input), { ...(signal && { abortSignal: signal }) });
+      if (QueueUrl !== undefined) urlsByArn.set(arn, QueueUrl);
+      return QueueUrl;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (isRefusedPermission(error) || isMissingQueue(error)) return undefined;
+      throw queueFault('GetQueueUrl for the redrive target of', queueUrl, error);
+    }
+  }
+
+  return {
+    async deleteBatch(queueUrl, receiptHandles, signal) {
+      const Entries = receiptHandles.map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle }));
+      const command = new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries });
+      const { Failed } = await ask({ operation: 'DeleteMessageBatch', queueUrl, signal }, (client, options) =>
+        client.send(command, options),
+      );
+      return failuresOf(Failed, receiptHandles);
+    },
+    async changeVisibilityBatch(queueUrl, entries, signal) {
+      const Entries = entries.map(({ receiptHandle, timeoutS }, index) => ({
+        Id: String(index),
+        ReceiptHandle: receiptHandle,
+        VisibilityTimeout: timeoutS,
+      }));
+      const command = new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries });
+      const { Failed } = await ask({ operation: 'ChangeMessageVisibilityBatch', queueUrl, signal }, (client, options) =>
+        client.send(command, options),
+      );
+      return failuresOf(
+        Failed,
+        entries.map((entry) => entry.receiptHandle),
+      );
+    },
+    async send(queueUrl, { body, attributes }, signal) {
+      const MessageAttributes = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeToSend(value)]));
+      const command = new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: body, MessageAttributes });
+      const { MessageId } = await ask({ operation: 'SendMessage', queueUrl, signal }, (client, options) => client.send(command, options));
+      return MessageId ?? '';
+    },
+    async receive(queueUrl, { visibilityS, max }, signal) {
+      const command = new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: max,
+        VisibilityTimeout: visibilityS,
+        WaitTimeSeconds: 0,
+        MessageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
+        MessageAttributeNames: ['All'],
+      });
+      const { Messages } = await ask({ operation: 'ReceiveMessage', queueUrl, signal }, (client, options) => client.send(command, options));
+      const receivedAtMonotonicMs = clock.monotonicMs();
+      return (Messages ?? []).map((message) => messageOf(message, { queueUrl, receivedAtMonotonicMs }));
+    },
+    async attributes(queueUrl, signal) {
+      const command = new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: [...QUEUE_ATTRIBUTES] });
+      const { Attributes } = await ask({ operation: 'GetQueueAttributes', queueUrl, signal }, (client, options) =>
+        client.send(command, options),
+      );
+      const { redrive, ...counts } = parseAttributes(queueUrl, Attributes);
+      if (redrive === undefined) return counts;
+      const deadLetterQueueUrl = await urlOfArn(redrive.deadLetterTargetArn, queueUrl, signal);
+      return { ...counts, maxReceiveCount: redrive.maxReceiveCount, ...(deadLetterQueueUrl !== undefined && { deadLetterQueueUrl }) };
+    },
+  };
+}
+
+const QUEUE_ATTRIBUTES = [
+  'ApproximateNumberOfMessages',
+  'ApproximateNumberOfMessagesNotVisible',
+  'ApproximateNumberOfMessagesDelayed',
+  'VisibilityTimeout',
+  'RedrivePolicy',
+] as const;
+
+/** SQS takes and gives maxReceiveCount as a number or as a string. */
+const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number().int().positive() });
+const countSchema = z.coerce.number().int().nonnegative();
+const attributesSchema = z.object({
+  ApproximateNumberOfMessages: countSchema,
+  ApproximateNumberOfMessagesNotVisible: countSchema,
+  ApproximateNumberOfMessagesDelayed: countSchema,
+  VisibilityTimeout: countSchema,
+  RedrivePolicy: z
+    .string()
+    .transform((text, context) => {
+      const parsed = redriveSchema.safeParse(jsonOf(text));
+      if (parsed.success) return parsed.data;
+      context.addIssue('not a redrive policy');
+      return z.NEVER;
+    })
+    .optional(),
+});
+
+function parseAttributes(
+  queueUrl: string,
+  attributes: unknown,
+): QueueAttributes & { readonly redrive: z.infer<typeof redriveSchema> | undefined } {
+  const parsed = attributesSchema.safeParse(attributes);
+  if (!parsed.success) throw queueFault('GetQueueAttributes', queueUrl, parsed.error);
+  return {
+    visible: parsed.data.ApproximateNumberOfMessages,
+    inFlight: parsed.data.ApproximateNumberOfMessagesNotVisible,
+    delayed: parsed.data.ApproximateNumberOfMessagesDelayed,
+    visibilityTimeoutS: parsed.data.VisibilityTimeout,
+    redrive: parsed.data.RedrivePolicy,
+  };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Said of a receipt handle that is expired, foreign or no handle; not every emulator marks them as the sender's fault. */
+const HOPELESS = new Set(['ReceiptHandleIsInvalid', 'InvalidParameterValue', 'MessageNotInflight']);
+
+function failuresOf(
+  failed: readonly { readonly Id: string | undefined; readonly Code: string | undefined; readonly SenderFault: boolean | undefined }[] = [],
+  receiptHandles: readonly string[],
+): readonly BatchFailure[] {
+  return failed.flatMap(({ Id, Code, SenderFault }) => {
+    const receiptHandle = receiptHandles[Number(Id)];
+    return receiptHandle === undefined
+      ? []
+      : [{ receiptHandle, code: Code ?? 'Unknown', senderFault: SenderFault === true || HOPELESS.has(Code ?? '') }];
+  });
+}
+
+const messageSchema = z.object({
+  MessageId: z.string(),
+  ReceiptHandle: z.string(),
+  Body: z.string().default(''),
+  Attributes: z.object({
+    SentTimestamp: z.coerce.number().int(),
+    ApproximateReceiveCount: z.coerce.number().int().positive(),
+    ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
+  }),
+});
+
+/** A message as SQS gave it, in our words. Throws the queue's fault when what a receive must tell is missing. */
+export function messageOf(message: Message, received: { readonly queueUrl: string; readonly receivedAtMonotonicMs: number }): QueueMessage {
+  const parsed = messageSchema.safeParse(message);
+  if (!parsed.success) throw queueFault('ReceiveMessage', received.queueUrl, parsed.error);
+  const { MessageId, ReceiptHandle, Body, Attributes } = parsed.data;
+  return {
+    ...received,
+    messageId: MessageId,
+    receiptHandle: ReceiptHandle,
+    body: Body,
+    sentAtMs: Attributes.SentTimestamp,
+    firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
+    receiveCount: Attributes.ApproximateReceiveCount,
+    attributes: Object.fromEntries(
+      Object.entries(message.MessageAttributes ?? {}).map(([name, value]) => [name, attributeReceived(value)]),
+    ),
+  };
+}
+
+function attributeReceived({ DataType, StringValue, BinaryValue }: MessageAttributeValue): MessageAttribute {
+  return {
+    dataType: DataType ?? 'String',
+    ...(StringValue !== undefined && { stringValue: StringValue }),
+    ...(BinaryValue !== undefined && { binaryValue: BinaryValue }),
+  };
+}
+
+function attributeToSend({ dataType, stringValue, binaryValue }: MessageAttribute): MessageAttributeValue {
+  return {
+    DataType: dataType,
+    ...(stringValue !== undefined && { StringValue: stringValue }),
+    ...(binaryValue !== undefined && { BinaryValue: binaryValue }),
+  };
+}

@@ -1,0 +1,40 @@
+import { FaultError } from '../../domain/fault.ts';
+import { errorText } from './aws-clients.ts';
+
+/** Names under which SQS says that a queue does not exist (JSON protocol, query protocol). */
+const MISSING = new Set(['QueueDoesNotExist', 'AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue']);
+const DENIED = new Set(['AccessDenied', 'AccessDeniedException', 'KmsAccessDenied', 'KMS.AccessDeniedException', 'InvalidSecurity']);
+const CREDENTIALS = new Set([
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidClientTokenId',
+  'UnrecognizedClientException',
+  'SignatureDoesNotMatch',
+  'InvalidSignatureException',
+  'IncompleteSignature',
+  'MissingAuthenticationToken',
+]);
+
+/** Whether SQS refused for want of a permission, rather than not answering. */
+export function isRefusedPermission(error: unknown): boolean {
+  return error instanceof Error && DENIED.has(error.name);
+}
+
+/** Whether SQS says that there is no such queue. */
+export function isMissingQueue(error: unknown): boolean {
+  return error instanceof Error && MISSING.has(error.name);
+}
+
+/** The one fault of a queue, with the reason in the operator's words. `error` is the SDK's own. */
+export function queueFault(operation: string, queueUrl: string, error: unknown): FaultError {
+  return new FaultError('queue.unreachable', `${operation} ${queueUrl}: ${reasonOf(error)}`, { cause: error });
+}
+
+function reasonOf(error: unknown): string {
+  if (isMissingQueue(error)) return 'the queue does not exist';
+  if (isRefusedPermission(error)) return `permission denied (${errorText(error)})`;
+  if (error instanceof Error && CREDENTIALS.has(error.name)) return `the AWS credentials are missing or not accepted (${errorText(error)})`;
+  return errorText(error);
+}

@@ -1,0 +1,153 @@
+/**
+ * Receiving, and nothing else: sqs-consumer polls, this file decides when. A poller is in one of four states:
+ *
+ *   waiting ──► receiving ──► handling ──► waiting …
+ *      │            │ error: waits longer     │
+ *      └────────────┴──────── stop ───────────┴──► stopped
+ *
+ * `waiting` is the back-off after errors and then the caller's admission. A stop lets no poller out of `waiting`; what
+ * is received while others end is still handed over.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Message, SQSClient } from '@aws-sdk/client-sqs';
+import { Consumer } from 'sqs-consumer';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import type { Clock, QueueReceiver } from '../../pipeline/ports.ts';
+import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
+import { queueFault } from './sqs-faults.ts';
+
+interface SqsReceiverDependencies {
+  /** A client for receiving only. */
+  readonly clientFor: (queueUrl: string) => SQSClient;
+  readonly queueUrls: readonly string[];
+  /** Receives at once, of each queue. */
+  readonly pollers: number;
+  /** Long-poll wait of a receive. */
+  readonly waitS: number;
+  /** How long a received message stays hidden unless that is extended. */
+  readonly visibilityS: number;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
+}
+
+type Handlers = Parameters<QueueReceiver['start']>[0];
+
+/** The most that SQS gives at once. */
+const BATCH_SIZE = 10;
+/** sqs-consumer itself would ask a closed port 27 times a second. */
+const BACKOFF_MIN_MS = 1_000;
+const BACKOFF_MAX_MS = 30_000;
+
+interface Poller {
+  start(): void;
+  /** Ends it now: a running receive is aborted. */
+  abort(): void;
+  /** Resolves when no receive runs. Only asked once the stop began, so none begins after. */
+  ended(): Promise<void>;
+}
+
+/** Creates the receiver: `pollers` for each queue. */
+export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueReceiver {
+  const stopping = new AbortController();
+  let pollers: readonly Poller[] = [];
+
+  return {
+    start(handlers) {
+      pollers = dependencies.queueUrls.flatMap((queueUrl) =>
+        Array.from({ length: dependencies.pollers }, () =>
+          createPoller({ ...dependencies, queueUrl, handlers, stopping: stopping.signal }),
+        ),
+      );
+      for (const poller of pollers) poller.start();
+    },
+    async stop(graceMs) {
+      stopping.abort(new Error('receiving was stopped'));
+      const ended = Promise.all(pollers.map((poller) => poller.ended()));
+      const grace = new AbortController();
+      await Promise.race([ended, sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+      grace.abort();
+      for (const poller of pollers) poller.abort();
+      await ended;
+    },
+  };
+}
+
+interface PollerOptions extends SqsReceiverDependencies {
+  readonly queueUrl: string;
+  readonly handlers: Handlers;
+  readonly stopping: AbortSignal;
+}
+
+function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, visibilityS }: PollerOptions): Poller {
+  let failures = 0;
+  let receiving = Promise.withResolvers<void>();
+  receiving.resolve();
+
+  const consumer = Consumer.create({
+    queueUrl,
+    sqs: clientFor(queueUrl),
+    batchSize: BATCH_SIZE,
+    waitTimeSeconds: waitS,
+    visibilityTimeout: visibilityS,
+    shouldDeleteMessages: false,
+    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
+    messageAttributeNames: ['All'],
+    // its own pause after some errors: ours is the rule for all
+    authenticationErrorTimeout: 0,
+    suppressFifoWarning: true,
+    preReceiveMessageCallback: beforeReceive,
+    handleMessageBatch: handle,
+  });
+  consumer.on('empty', answered);
+  consumer.on('error', ({ cause }) => failed(cause instanceof FaultError ? cause : queueFault('ReceiveMessage', queueUrl, cause)));
+
+  /** Throws while stopping, which ends this poll; a stopped consumer begins no other. */
+  async function beforeReceive(): Promise<void> {
+    try {
+      if (failures > 0) await clock.sleep(backoffMs(failures), stopping);
+      await handlers.admit(stopping);
+      stopping.throwIfAborted();
+    } catch (error) {
+      if (stopping.aborted) consumer.stop();
+      throw error;
+    }
+    receiving = Promise.withResolvers();
+  }
+
+  async function handle(messages: Message[]): Promise<undefined> {
+    const receivedAtMonotonicMs = clock.monotonicMs();
+    try {
+      const received = messages.map((message) => messageOf(message, { queueUrl, receivedAtMonotonicMs }));
+      answered();
+      await handlers.handle(received);
+    } catch (error) {
+      // thrown on, sqs-consumer would take it for a failed receive
+      const { code, reason } = faultOf(error);
+      failed(new FaultError(code, reason));
+    }
+  }
+
+  function answered(): void {
+    failures = 0;
+    handlers.polled?.();
+    receiving.resolve();
+  }
+
+  function failed(fault: FaultError): void {
+    receiving.resolve();
+    if (stopping.aborted) return;
+    failures += 1;
+    handlers.failed(fault);
+  }
+
+  return {
+    start: () => consumer.start(),
+    abort: () => consumer.stop({ abort: true }),
+    ended: () => receiving.promise,
+  };
+}
+
+function backoffMs(failures: number): number {
+  const fullMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures - 1, 10));
+  // the upper half: pollers that failed together come back apart
+  return fullMs * (0.5 + Math.random() / 2);
+}

@@ -1,0 +1,89 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { FaultError } from '../../domain/fault.ts';
+
+/** Marks a SQLite file as ours (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x74_6c_6c_79;
+
+/**
+ * The schema, as the steps that led to it; PRAGMA user_version counts the steps that a file has seen. Steps only add, so
+ * that a process of the version before can go on while this one is rolled out. Never change one that was released.
+ *
+ * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
+ * - `document` is the document as JSON; the columns beside it are what is searched and decided by.
+ * - `object_words` holds the words of live documents, by objects.id. The tokenizer `ascii` takes ASCII letters and
+ *   digits and everything beyond ASCII as parts of a word and folds A–Z only: words of ours, which are lower case and
+ *   hold letters and digits only, are neither split nor changed by it. (`unicode61` folds, say, ς into σ.)
+ * - `probe` is there to be written.
+ */
+export const schemaSteps: readonly string[] = [
+  `
+  CREATE TABLE buckets (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  CREATE TABLE objects (
+    id INTEGER PRIMARY KEY,
+    bucket TEXT NOT NULL,
+    key TEXT NOT NULL,
+    clock INTEGER NOT NULL,
+    deleted INTEGER NOT NULL,
+    extension TEXT,
+    document TEXT NOT NULL,
+    UNIQUE (bucket, key)
+  ) STRICT;
+  CREATE INDEX objects_live ON objects (bucket, key, extension) WHERE deleted = 0;
+  CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
+  CREATE TABLE state (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    record TEXT NOT NULL,
+    version TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX state_kind ON state (kind, id);
+  CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), writes INTEGER NOT NULL) STRICT;
+  INSERT INTO probe (id, writes) VALUES (1, 0);
+  `,
+];
+
+const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });
+
+/**
+ * How many of the steps the file has seen. Throws `index.newer` for a file that a newer version has upgraded and
+ * `index.damaged` for a database of another program.
+ */
+export function schemaVersionOf(database: DatabaseSync, steps: readonly string[] = schemaSteps): number {
+  const { application_id, user_version, tables } = markSchema.parse(
+    database
+      .prepare(
+        `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) AS tables
+         FROM pragma_application_id, pragma_user_version`,
+      )
+      .get(),
+  );
+  const fresh = application_id === 0 && user_version === 0 && tables === 0;
+  if (!fresh && application_id !== APPLICATION_ID) {
+    throw new FaultError('index.damaged', `${database.location() ?? 'the file'} is a database of another program`);
+  }
+  if (user_version > steps.length) {
+    throw new FaultError(
+      'index.newer',
+      `${database.location() ?? 'the file'} has schema ${user_version}; this version knows ${steps.length}`,
+    );
+  }
+  return user_version;
+}
+
+/** Brings the file up to this version's schema, in one transaction; several processes may try at once. */
+export function upgradeSchema(database: DatabaseSync, steps: readonly string[] = schemaSteps): void {
+  if (schemaVersionOf(database, steps) === steps.length) return;
+  // readers and the one writer do not wait for each other; the mode stays with the file
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    // asked again under the write lock: another process may have been faster
+    for (const step of steps.slice(schemaVersionOf(database, steps))) database.exec(step);
+    database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${steps.length}`);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}

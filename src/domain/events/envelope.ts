@@ -1,0 +1,124 @@
+/**
+ * Wrappers: what surrounds the records in the body of a message.
+ *
+ *   Records    S3's notification, or the routing rule's synthetic records (each record shows which)
+ *   Event      S3's test event
+ *   Type       SNS: a notification around any other row, or a confirmation
+ *   detail-type  EventBridge: S3's own event, or an audit-trail event
+ */
+import type { Fault, FaultCode } from '../fault.ts';
+import { parseEventBridge } from './record-eventbridge.ts';
+import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './record-fields.ts';
+import type { JsonObject } from './record-fields.ts';
+import { isNative, parseNative } from './record-native.ts';
+import type { RecordResult } from './record-result.ts';
+import { isSynthetic, parseSynthetic } from './record-synthetic.ts';
+import { parseTrail } from './record-trail.ts';
+
+export type { RecordResult } from './record-result.ts';
+
+/** What a message's body came to. */
+export type Unwrapped =
+  /** One result a record, in the message's order; at least one. `topicArn`: the topic that sent the message. */
+  | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
+  /** S3 tried the destination: nothing happened. */
+  | { readonly kind: 'test-event' }
+  | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
+  | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
+  /** The body as a whole can never be read. */
+  | { readonly kind: 'rejected'; readonly fault: Fault };
+
+/** Envelopes around the records: one is the rule, two are a topic relayed through another. */
+const ENVELOPES_MAX = 2;
+
+const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$/;
+/** SNS's tokens have some 250 characters. */
+const TOKEN_LENGTH_MAX = 2_048;
+
+/** Reads the body of a message. Total: whatever the text, it answers, and never throws. */
+export function unwrap(body: string): Unwrapped {
+  return unwrapText(body, 0);
+}
+
+function unwrapText(text: string, envelopes: number): Unwrapped {
+  const parsed = parseJson(text);
+  const what = envelopes === 0 ? 'the body' : 'the Message of the SNS envelope';
+  if (parsed === undefined) return rejected('message.not-json', `${what} is not JSON: ${quoted(text)}`);
+  const { value } = parsed;
+  if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${what} is ${kindOf(value)}, not an object`);
+  if (Object.hasOwn(value, 'Records')) return unwrapRecords(value.Records);
+  if (value.Event === 's3:TestEvent') return { kind: 'test-event' };
+  if (typeof value.Type === 'string') return unwrapSns(value, value.Type, envelopes);
+  const detailType = value['detail-type'];
+  if (typeof detailType === 'string') return unwrapEvent(value, detailType);
+  return rejected('message.unknown-wrapper', `${what} has neither Records nor a Type with a Message nor a detail-type`);
+}
+
+function parseJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function unwrapRecords(records: unknown): Unwrapped {
+  if (!Array.isArray(records)) return rejected('message.unknown-wrapper', `Records is ${kindOf(records)}, not an array`);
+  if (records.length === 0) return rejected('message.unknown-wrapper', 'Records is empty');
+  return { kind: 'records', records: records.map(parseRecord) };
+}
+
+function parseRecord(value: unknown): RecordResult {
+  if (!isJsonObject(value)) return rejectedRecord('record.invalid', `the record is ${kindOf(value)}, not an object`);
+  if (isNative(value)) return parseNative(value);
+  if (isSynthetic(value)) return parseSynthetic(value);
+  return rejectedRecord('record.invalid', `eventSource is ${quoted(value.eventSource)}, not S3`, valueAt(value, 's3', 'bucket', 'name'));
+}
+
+function unwrapEvent(event: JsonObject, detailType: string): Unwrapped {
+  if (/^AWS .* via CloudTrail$/.test(detailType)) {
+    const eventSource = valueAt(event, 'detail', 'eventSource');
+    if (eventSource === 's3.amazonaws.com') return { kind: 'records', records: parseTrail(event) };
+    return rejected('message.unknown-wrapper', `the audit-trail event's eventSource is ${quoted(eventSource)}, not s3.amazonaws.com`);
+  }
+  if (event.source === 'aws.s3') return { kind: 'records', records: [parseEventBridge(event, detailType)] };
+  return rejected('message.unknown-wrapper', `the EventBridge event's source is ${quoted(event.source)}, not aws.s3`);
+}
+
+function unwrapSns(envelope: JsonObject, type: string, envelopes: number): Unwrapped {
+  const topicArn = topicArnOf(envelope);
+  if (type === 'Notification') return unwrapNotification(envelope, topicArn, envelopes);
+  if (type !== 'SubscriptionConfirmation' && type !== 'UnsubscribeConfirmation') {
+    return rejected('message.unknown-wrapper', `the Type of the SNS envelope is ${quoted(type)}`);
+  }
+  if (topicArn === undefined) return rejected('message.unknown-wrapper', `the TopicArn of the ${type} is ${quoted(envelope.TopicArn)}`);
+  if (type === 'UnsubscribeConfirmation') return { kind: 'unsubscribe-confirmation', topicArn };
+  const { Token: token } = envelope;
+  if (!isToken(token)) return rejected('message.unknown-wrapper', 'the SubscriptionConfirmation has no Token that SNS could have made');
+  return { kind: 'subscription-confirmation', topicArn, token };
+}
+
+function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, envelopes: number): Unwrapped {
+  const { Message: message } = envelope;
+  if (typeof message !== 'string') {
+    return rejected('message.unknown-wrapper', `the Message of the SNS envelope is ${kindOf(message)}, not a text`);
+  }
+  if (envelopes === ENVELOPES_MAX) {
+    return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} SNS envelopes around the event`);
+  }
+  const unwrapped = unwrapText(message, envelopes + 1);
+  // the outermost topic is the one that the queue is subscribed to
+  return unwrapped.kind === 'records' && topicArn !== undefined ? { ...unwrapped, topicArn } : unwrapped;
+}
+
+function topicArnOf({ TopicArn: topicArn }: JsonObject): string | undefined {
+  return typeof topicArn === 'string' && TOPIC_ARN.test(topicArn) ? topicArn : undefined;
+}
+
+function isToken(token: unknown): token is string {
+  return typeof token === 'string' && token !== '' && token.length <= TOKEN_LENGTH_MAX;
+}
+
+function rejected(code: FaultCode, reason: string): Unwrapped {
+  return { kind: 'rejected', fault: { code, reason } };
+}

@@ -1,0 +1,98 @@
+/** What the control plane can do. The HTTP routes and the commands of the command line are both thin clients of this. */
+import type { BucketRecord, BucketSource, EnrichMode, UnconnectedRecord } from '../../domain/bucket.ts';
+import type { ObjectDocument, ObjectState } from '../../domain/document.ts';
+import type { Fault } from '../../domain/fault.ts';
+import type { GapRecord } from '../../domain/gap.ts';
+import type { JobMode, JobRecord } from '../../domain/reindex-job.ts';
+
+/** One page of a list; `next` is absent on the last page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string;
+}
+
+export interface PageRequest {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export interface SearchRequest extends PageRequest {
+  readonly bucket?: string;
+  readonly key?: string;
+  readonly prefix?: string;
+  readonly q?: string;
+  readonly extension?: string;
+}
+
+export interface Explanation {
+  readonly bucket: string;
+  readonly key: string;
+  /** What the index holds, tombstones included; absent when it holds nothing. */
+  readonly index?: ObjectDocument;
+  /** What S3 says now, or the fault it answered with. */
+  readonly storage: { readonly state: ObjectState; readonly observedAt: string } | { readonly fault: Fault; readonly advice: string };
+  /** The clocks that decide: the document's (microseconds), the bucket's floor, and the clock that this very look would write at (D − M). */
+  readonly clocks: { readonly document?: number; readonly floor: number; readonly observation?: number };
+  readonly agrees: boolean | 'unknown';
+  /** One sentence: why a search finds the object, or does not. */
+  readonly sentence: string;
+}
+
+export interface AddBucketRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topicArn?: string;
+  readonly enrich?: EnrichMode;
+}
+
+export interface BucketList {
+  readonly connected: readonly BucketRecord[];
+  readonly unconnected: readonly UnconnectedRecord[];
+}
+
+/** A dead letter as read from the dead-letter queue. `fault` and `reason` are absent for letters that SQS itself moved. */
+export interface DeadLetter {
+  readonly id: string;
+  readonly sentAt: string;
+  readonly fault?: string;
+  readonly reason?: string;
+  /** What Tally knew: queue, MessageId, when first received, which records. */
+  readonly context?: Readonly<Record<string, unknown>>;
+  readonly sizeBytes: number;
+}
+
+export interface Control {
+  search(request: SearchRequest, signal?: AbortSignal): Promise<Page<ObjectDocument>>;
+  explain(bucket: string, key: string, signal?: AbortSignal): Promise<Explanation>;
+  readonly buckets: {
+    /** All connected buckets and unconnected names, by name. */
+    list(signal?: AbortSignal): Promise<BucketList>;
+    get(bucket: string, signal?: AbortSignal): Promise<BucketRecord>;
+    /** Connects; of a bucket that is connected already it changes source, topic and enrich, where given. */
+    add(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
+    /** Disconnects and deletes the bucket's documents. The bucket itself is never touched. */
+    remove(bucket: string, signal?: AbortSignal): Promise<void>;
+  };
+  gaps(
+    request: PageRequest & { readonly bucket?: string; readonly state?: GapRecord['state'] },
+    signal?: AbortSignal,
+  ): Promise<Page<GapRecord>>;
+  readonly jobs: {
+    request(
+      request: { readonly bucket: string; readonly prefix?: string; readonly mode?: JobMode },
+      by: string,
+      signal?: AbortSignal,
+    ): Promise<JobRecord>;
+    get(id: string, signal?: AbortSignal): Promise<JobRecord>;
+    list(request: PageRequest, signal?: AbortSignal): Promise<Page<JobRecord>>;
+    cancel(id: string, signal?: AbortSignal): Promise<JobRecord>;
+  };
+  readonly deadLetters: {
+    /** Looks at up to `limit` letters (default 100, at most 1,000) without removing them. */
+    list(request: { readonly limit?: number }, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
+    show(id: string, signal?: AbortSignal): Promise<DeadLetter & { readonly body: string }>;
+    /** Sends the original bodies back to the bucket queue, then removes the letters. All letters, or those named. Returns how many. */
+    replay(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
+    discard(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
+  };
+}

@@ -1,0 +1,37 @@
+/** Joins the control plane's verbs. What ingest uses as well (connecting, dead letters) is made once, outside. */
+import type { ConnectBucket } from './connect-bucket.ts';
+import type { Control } from './control.ts';
+import { createDisconnectBucket } from './disconnect-bucket.ts';
+import { createExplain } from './explain.ts';
+import { createListGaps } from '../gap-records.ts';
+import { createListBuckets, requireBucket } from './list-buckets.ts';
+import type { Clock, ObjectStorage, Store } from '../ports.ts';
+import { createReindexJobs } from './reindex-jobs.ts';
+import { createSearch } from './search.ts';
+
+interface ControlDependencies {
+  readonly store: Pick<Store, 'objects' | 'state'>;
+  readonly storage: ObjectStorage;
+  readonly clock: Clock;
+  readonly connectBucket: ConnectBucket;
+  readonly deadLetters: Control['deadLetters'];
+}
+
+/** Creates the control plane. Its verbs throw RequestError for what the caller can correct, and faults. */
+export function createControl({ store, storage, clock, connectBucket, deadLetters }: ControlDependencies): Control {
+  const { objects, state } = store;
+  const jobs = createReindexJobs({ state, clock });
+  return {
+    search: createSearch({ objects }),
+    explain: createExplain({ state, objects, storage }),
+    buckets: {
+      list: createListBuckets({ state }),
+      get: (bucket, signal) => requireBucket(state, bucket, signal),
+      add: (request, by, signal) => connectBucket.connect(request, by, signal),
+      remove: createDisconnectBucket({ state, objects, jobs }),
+    },
+    gaps: createListGaps({ state }),
+    jobs,
+    deadLetters,
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * One record to its one outcome:
+ *
+ *   bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
+ *        ▲                        │
+ *        └── expired, tie, fault waited out: decided anew
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import { documentOf } from '../../domain/document.ts';
+import type { Fault } from '../../domain/fault.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { ExactHint, ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
+import { hintOf, hintOfTie, sourceOf } from '../../domain/ordering/hint.ts';
+import type { Outcome } from '../../domain/outcome.ts';
+import type { ChangeRecord } from '../../domain/events/record.ts';
+import type { BucketAccess } from './bucket-access.ts';
+import type { BulkWriter } from './bulk-writer.ts';
+import type { GapReports } from '../gap-records.ts';
+import type { InHand } from './in-hand.ts';
+import type { LookAnswer, Observe } from './observer.ts';
+import type { BucketPart, Parking } from './parking.ts';
+import type { Clock } from '../ports.ts';
+import type { WaitOut } from './wait-out.ts';
+
+export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
+
+interface FinishDependencies {
+  readonly buckets: BucketAccess;
+  readonly writer: BulkWriter;
+  readonly observe: Observe;
+  readonly gaps: GapReports;
+  readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
+  readonly waitOut: WaitOut;
+  readonly clock: Clock;
+}
+
+/** What one attempt came to: an outcome, or what must be decided anew. */
+type Step =
+  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'tie'; readonly hint: ObserveHint }
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly bucket?: BucketRecord };
+
+const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired again and again' };
+
+const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
+
+/** Creates the step from record to outcome. It rejects only with the stop's reason. */
+export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
+  const { buckets, writer, observe, gaps, parking, waitOut, clock } = dependencies;
+
+  return async function finishRecord(record, hand) {
+    let tie: ObserveHint | undefined;
+    for (;;) {
+      const step = await attempt(record, hand, tie);
+      switch (step.kind) {
+        case 'ended':
+          return step.outcome;
+        case 'tie':
+          tie = step.hint;
+          break;
+        case 'expired':
+          hand.signal.throwIfAborted();
+          if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault: EXPIRED, bucket: record.bucket };
+          break;
+        case 'fault': {
+          const at = { bucket: record.bucket, ...(step.bucket !== undefined && { region: step.bucket.region }) };
+          const outcome = await waitOut(step.fault, hand, at);
+          if (outcome !== undefined) return outcome;
+        }
+      }
+    }
+  };
+
+  async function attempt(record: ChangeRecord, hand: InHand, tie: ObserveHint | undefined): Promise<Step> {
+    // known by its name alone; such a record may name no bucket at all
+    if (record.change.kind === 'ignored') return { kind: 'ended', outcome: { kind: 'ignored', reason: record.change.reason } };
+    try {
+      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
+      if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
+      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      switch (hint.kind) {
+        case 'exact':
+          return await writeExact(record, hint);
+        case 'resolve':
+        case 'observe':
+          hand.turnSlow();
+          return await lookAndWrite(record, hint, bucket);
+        case 'gap':
+          await slowly(
+            hand,
+            gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }),
+          );
+          return { kind: 'ended', outcome: { kind: 'gap' } };
+        case 'ignored':
+          return { kind: 'ended', outcome: hint };
+      }
+    } catch (error) {
+      hand.signal.throwIfAborted();
+      return { kind: 'fault', fault: faultOf(error) };
+    }
+  }
+
+  async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {
+    const parked = parking.parkedBy(record.bucket, 'index');
+    if (parked !== undefined) return { kind: 'fault', fault: parked };
+    const document = documentOf({
+      bucket: record.bucket,
+      key: record.key,
+      state: hint.state,
+      clock: hint.clock,
+      settled: true,
+      source: sourceOf(record.dialect),
+      cause: record,
+      stateAtMs: record.eventTimeMs ?? clock.nowMs(),
+      nowMs: clock.nowMs(),
+    });
+    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + ANSWER_LIFE_MS });
+    switch (answer.kind) {
+      case 'written':
+      case 'stale':
+        parking.worked(record.bucket, 'index');
+        return { kind: 'ended', outcome: answer };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(hint.clock) };
+      case 'expired':
+      case 'fault':
+        return answer;
+    }
+  }
+
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+    const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
+    if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
+    switch (answer.kind) {
+      case 'written':
+      case 'stale':
+        for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
+        if (answer.objectExpires && !tellsExpirations(bucket)) await reportLifecycle(record.bucket);
+        return { kind: 'ended', outcome: outcomeOfLook(answer) };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
+      case 'expired':
+        return answer;
+      case 'fault':
+        return { kind: 'fault', fault: answer.fault, bucket };
+    }
+  }
+
+  async function reportLifecycle(bucket: string): Promise<void> {
+    await gaps.report({ bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() });
+  }
+}
+
+/** Work that waits for the store or S3 goes on in the held set. */
+function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
+  hand.turnSlow();
+  return work;
+}
+
+function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
+  return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
+}
+
+/** Whether the bucket's source tells lifecycle expirations (audit trails never do, and a user's own topic need not). */
+function tellsExpirations(bucket: BucketRecord): boolean {
+  switch (bucket.source) {
+    case 'notification':
+    case 'eventbridge':
+      return true;
+    case 'topic':
+    case 'routed':
+      return false;
+  }
+}

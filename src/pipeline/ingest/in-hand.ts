@@ -1,0 +1,86 @@
+/** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
+import { isLastReceive } from '../../domain/settlement.ts';
+import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
+
+/** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
+const LAST_HOLD_MAX_MS = 11 * 3_600_000;
+
+/** One message on its way through the data path. */
+export interface InHand {
+  readonly message: QueueMessage;
+  /** Aborted when the process stops: whatever waits gives its message back. */
+  readonly signal: AbortSignal;
+  /** Moves the message to the held set: the poller that received it goes on. */
+  turnSlow(): void;
+  /** How much longer it may be held for a fault before it is given back. At its last permitted receive much longer: given back, SQS would move it away. */
+  holdLeftMs(): number;
+}
+
+export interface HeldSet {
+  /** Runs the work of one message; resolves when it ended or turned slow, whichever comes first. Never rejects if `work` does not. */
+  run(message: QueueMessage, work: (hand: InHand) => Promise<void>): Promise<void>;
+  readonly isFull: boolean;
+  /** Slow messages now. */
+  readonly size: number;
+  /** Resolves when no work is running, fast or slow. */
+  idle(): Promise<void>;
+}
+
+interface HeldSetDependencies {
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly heldMax: number;
+  readonly holdMaxMs: number;
+  readonly maxReceiveCount: (queueUrl: string) => number;
+  readonly stopping: AbortSignal;
+}
+
+/** Creates an empty held set. It may pass `heldMax` by what the pollers had received when it became full. */
+export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceiveCount, stopping }: HeldSetDependencies): HeldSet {
+  const running = new Set<Promise<void>>();
+  let slow = 0;
+
+  function changeSlow(by: 1 | -1): void {
+    slow += by;
+    telemetry.held(slow);
+  }
+
+  function holdMaxOf(message: QueueMessage): number {
+    const receives = { receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) };
+    return isLastReceive(receives) ? LAST_HOLD_MAX_MS : holdMaxMs;
+  }
+
+  return {
+    run(message, work) {
+      return new Promise((resolve) => {
+        let isSlow = false;
+        const hand: InHand = {
+          message,
+          signal: stopping,
+          turnSlow() {
+            if (isSlow) return;
+            isSlow = true;
+            changeSlow(1);
+            resolve();
+          },
+          holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
+        };
+        const ended = work(hand).finally(() => {
+          running.delete(ended);
+          if (isSlow) changeSlow(-1);
+          resolve();
+        });
+        running.add(ended);
+      });
+    },
+    get isFull() {
+      return slow >= heldMax;
+    },
+    get size() {
+      return slow;
+    },
+    async idle() {
+      while (running.size > 0) await Promise.allSettled(running);
+    },
+  };
+}

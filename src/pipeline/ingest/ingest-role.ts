@@ -1,0 +1,154 @@
+/**
+ * The ingest role: the parts of the data path, joined, with their start and stop.
+ *
+ *   stopped ──start──► receiving ──stop──► draining (no receives, waits give back) ──► idle │ deadline: given back
+ */
+import type { FaultGate, Probe } from './fault-gate.ts';
+import { createAdmission, type Admission } from './admission.ts';
+import { createBucketAccess } from './bucket-access.ts';
+import { createBucketRegistry } from './bucket-registry.ts';
+import { createBulkWriter, type BulkLimits } from './bulk-writer.ts';
+import type { ConnectBucket } from '../control/connect-bucket.ts';
+import type { SendDeadLetter } from '../dead-letters.ts';
+import { createFinishRecord } from './finish-record.ts';
+import { createUnconnectedReports, type GapReports } from '../gap-records.ts';
+import { createHeldSet } from './in-hand.ts';
+import { createIngest } from './ingest.ts';
+import { createObserver } from './observer.ts';
+import type { Clock, ObjectStorage, QueueClient, QueueReceiver, Store, Telemetry, TopicClient } from '../ports.ts';
+import { createParking } from './parking.ts';
+import type { QueueWatch } from './queue-watch.ts';
+import { createFinishServiceMessage } from './service-messages.ts';
+import { createSettler } from './settler.ts';
+import { createWaitOut, type FaultContext } from './wait-out.ts';
+import type { Fault } from '../../domain/fault.ts';
+
+/** Running long polls may end for this long before they are aborted: an aborted poll can swallow a message until its visibility timeout. */
+const POLL_GRACE_MS = 500;
+/** After the deadline, for what was aborted to come to its end; and then for SQS to take back what did not. */
+const ABORTED_GRACE_MS = 500;
+
+export interface IngestLimits {
+  readonly bulk: BulkLimits;
+  readonly headConcurrency: number;
+  readonly heldMax: number;
+  readonly holdMaxMs: number;
+  readonly inFlightMax: number;
+  readonly visibilityS: number;
+  /** 0: buckets are not connected by themselves. */
+  readonly autoConnectMax: number;
+}
+
+export interface IngestParts {
+  readonly store: Store;
+  readonly storage: ObjectStorage;
+  readonly queues: QueueClient;
+  readonly receiver: QueueReceiver;
+  readonly topics: TopicClient;
+  readonly gate: FaultGate;
+  readonly probeIndex: Probe;
+  readonly queueWatch: QueueWatch;
+  readonly connect: ConnectBucket;
+  readonly gaps: GapReports;
+  readonly sendDeadLetter: SendDeadLetter;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly limits: IngestLimits;
+}
+
+export interface IngestRole {
+  start(): void;
+  /** Stops receiving, finishes or gives back what is in hand; all by the deadline and a second. */
+  stop(deadline: AbortSignal): Promise<void>;
+  readonly admission: Pick<Admission, 'state'>;
+  /** Messages settled for good since the start. */
+  readonly settledTotal: number;
+  /** Why the last receive failed; undefined when it did not. */
+  receiveFault(): Fault | undefined;
+}
+
+/** Joins the parts; nothing runs before start(). `stopping` ends the waits of messages in hand; this role aborts it. */
+export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
+  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, limits } = parts;
+  const aborting = new AbortController();
+  const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
+  const held = createHeldSet({ ...limits, clock, telemetry, maxReceiveCount, stopping: stopping.signal });
+  const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
+  const writer = createBulkWriter({ objects: store.objects, clock, telemetry, limits: limits.bulk });
+  const observe = createObserver({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped: aborting.signal });
+  const registry = createBucketRegistry({ state: store.state, clock });
+  const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
+  const buckets = createBucketAccess({ registry, state: store.state, clock, connect, unconnected, autoConnectMax: limits.autoConnectMax });
+  const probes = { index: probeIndex, storage: probeStorage };
+  const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
+  const waitOut = createWaitOut({ gate, clock, probes, parking });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, parking, waitOut, clock });
+  const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
+  const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
+  const admission = createAdmission({
+    gate,
+    held,
+    queueWatch,
+    clock,
+    telemetry,
+    probeIndex,
+    store: store.state,
+    inFlightMax: limits.inFlightMax,
+    autoConnects: limits.autoConnectMax > 0,
+  });
+  let lastFault: Fault | undefined;
+
+  function probeStorage({ bucket, region }: FaultContext): Probe {
+    return (signal) =>
+      region === undefined ? storage.regionOf(bucket, signal).then(() => undefined) : storage.probe({ bucket, region }, signal);
+  }
+
+  async function idleBy(signal: AbortSignal): Promise<boolean> {
+    const aborted = new Promise<false>((resolve) => {
+      if (signal.aborted) resolve(false);
+      signal.addEventListener('abort', () => resolve(false), { once: true });
+    });
+    return Promise.race([held.idle().then(() => true), aborted]);
+  }
+
+  /** Resolves when the work has ended or the grace is over, whichever comes first. */
+  async function withinGrace(work: Promise<void>): Promise<void> {
+    const ended = new AbortController();
+    try {
+      await Promise.race([work, clock.sleep(ABORTED_GRACE_MS, ended.signal)]);
+    } finally {
+      ended.abort(new Error('ended in time'));
+    }
+  }
+
+  return {
+    start() {
+      receiver.start({
+        admit: (signal) => admission.admit(signal),
+        handle: ingest,
+        polled: () => {
+          lastFault = undefined;
+        },
+        failed: (fault) => {
+          if (lastFault?.reason !== fault.reason) telemetry.requestFailed('receive messages', fault.code, fault.reason);
+          lastFault = { code: fault.code, reason: fault.reason };
+        },
+      });
+    },
+    async stop(deadline) {
+      await receiver.stop(POLL_GRACE_MS);
+      stopping.abort(new Error('the process stops'));
+      if (!(await idleBy(deadline))) {
+        aborting.abort(new Error('the stop’s deadline has passed'));
+        await withinGrace(held.idle());
+        await withinGrace(settler.giveBackAll());
+      }
+      settler.close();
+    },
+    admission,
+    get settledTotal() {
+      return settler.removedTotal;
+    },
+    receiveFault: () => lastFault,
+  };
+}

@@ -1,0 +1,67 @@
+/** Messages about the wiring rather than about objects: S3's test event, SNS's confirmations. */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { bucketRecordSchema } from '../../domain/bucket.ts';
+import type { Unwrapped } from '../../domain/events/envelope.ts';
+import type { Outcome } from '../../domain/outcome.ts';
+import { printable } from '../../domain/printable.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { GapReports } from '../gap-records.ts';
+import type { InHand } from './in-hand.ts';
+import type { Clock, StateStore, Telemetry, TopicClient } from '../ports.ts';
+import { listAllRecords } from '../state-records.ts';
+import type { WaitOut } from './wait-out.ts';
+
+export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
+
+/** Takes a message about the wiring to its one outcome. Rejects only with the stop's reason. */
+export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
+
+interface ServiceDependencies {
+  readonly state: StateStore;
+  readonly topics: TopicClient;
+  readonly gaps: GapReports;
+  readonly waitOut: WaitOut;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+/** Creates the step. No URL of a message is ever fetched: a subscription is confirmed through the SNS API, and only of a topic that a connected bucket names. */
+export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
+  return async function finishServiceMessage(message, hand) {
+    telemetry.serviceMessage(message.kind);
+    for (;;) {
+      const outcome = await finish(message, hand).catch((error: unknown) => waitOut(faultOf(error), hand));
+      if (outcome !== undefined) return outcome;
+    }
+  };
+
+  async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
+    if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
+    hand.turnSlow();
+    if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
+    return unsubscribed(message.topicArn);
+  }
+
+  async function confirm(topicArn: string, token: string): Promise<Outcome> {
+    if ((await bucketsOf(topicArn)).length === 0) {
+      const reason = `a subscription to ${printable(topicArn, 300)} asks to be confirmed, but no connected bucket names that topic`;
+      return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
+    }
+    await topics.confirm(topicArn, token);
+    telemetry.info('subscription confirmed', { topicArn });
+    return { kind: 'ignored', reason: 'no-effect' };
+  }
+
+  async function unsubscribed(topicArn: string): Promise<Outcome> {
+    telemetry.warn('the bucket queue was unsubscribed from a topic: its events no longer arrive', { topicArn });
+    for (const { bucket } of await bucketsOf(topicArn)) {
+      await gaps.report({ bucket, kind: 'loss', reason: 'unsubscribed from its topic', seenAtMs: clock.nowMs() });
+    }
+    return { kind: 'gap' };
+  }
+
+  async function bucketsOf(topicArn: string): Promise<readonly BucketRecord[]> {
+    const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    return all.filter((bucket) => bucket.topicArn === topicArn);
+  }
+}

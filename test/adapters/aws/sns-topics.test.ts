@@ -1,0 +1,80 @@
+import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/client-sns';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createSnsTopics } from '../../../src/adapters/aws/sns-topics.ts';
+import type { TopicClient } from '../../../src/pipeline/ports.ts';
+import type { TestAws } from '../../support/aws.ts';
+import { createTestAws } from '../../support/aws.ts';
+import { awsEndpoint } from '../../support/servers.ts';
+
+const TOPIC_ARN = 'arn:aws:sns:eu-west-1:000000000000:some-topic';
+
+describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () => {
+  let aws: TestAws;
+  let topics: TopicClient;
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+    topics = createSnsTopics({ clientFor: aws.clients().snsFor });
+  });
+  afterAll(() => aws.dispose());
+
+  async function isPending(SubscriptionArn: string): Promise<string | undefined> {
+    const { Attributes } = await aws.sns.send(new GetSubscriptionAttributesCommand({ SubscriptionArn }));
+    return Attributes?.['PendingConfirmation'];
+  }
+
+  it('is done with the token that the topic sent', async () => {
+    const topicArn = await aws.createTopic();
+    // SQS subscriptions of one's own account need no confirmation; this endpoint never hears of its token
+    const endpoint = { Protocol: 'http', Endpoint: 'http://127.0.0.1:1/', ReturnSubscriptionArn: true };
+    const { SubscriptionArn } = await aws.sns.send(new SubscribeCommand({ TopicArn: topicArn, ...endpoint }));
+    const answer = await fetch(`${aws.endpoint}/_aws/sns/subscription-tokens/${SubscriptionArn!}`);
+    const { subscription_token: token } = z.object({ subscription_token: z.string() }).parse(await answer.json());
+    expect(await isPending(SubscriptionArn!)).toBe('true');
+    await topics.confirm(topicArn, token);
+    expect(await isPending(SubscriptionArn!)).toBe('false');
+  });
+
+  it('fails with a token that is none', async () => {
+    const topicArn = await aws.createTopic();
+    await expect(topics.confirm(topicArn, 'no-token')).rejects.toMatchObject({ code: 'message.confirmation-failed' });
+  });
+});
+
+describe('confirming a subscription', () => {
+  it('asks the region that the topic’s ARN names', async () => {
+    const regions: string[] = [];
+    const aws = createTestAws('http://127.0.0.1:1');
+    const clients = aws.clients();
+    const clientFor = (region: string) => {
+      regions.push(region);
+      return clients.snsFor(region);
+    };
+    await expect(createSnsTopics({ clientFor }).confirm(TOPIC_ARN, 'token')).rejects.toMatchObject({
+      code: 'message.confirmation-failed',
+      reason: expect.stringContaining('ECONNREFUSED') as string,
+    });
+    expect(regions).toEqual(['eu-west-1']);
+    await aws.dispose();
+  });
+
+  it.each(['', 'arn:aws:sqs:eu-west-1:000000000000:q', 'arn:aws:sns:evil.example/:000000000000:t', `${TOPIC_ARN}\n`])(
+    'asks nobody about %j',
+    async (topicArn) => {
+      const clientFor = () => {
+        throw new Error('asked');
+      };
+      await expect(createSnsTopics({ clientFor }).confirm(topicArn, 'token')).rejects.toMatchObject({
+        reason: expect.stringContaining('not the ARN of an SNS topic') as string,
+      });
+    },
+  );
+
+  it('rejects with the reason of an aborted signal', async () => {
+    const aws = createTestAws('http://127.0.0.1:1');
+    const reason = new Error('enough');
+    const topics = createSnsTopics({ clientFor: aws.clients().snsFor });
+    await expect(topics.confirm(TOPIC_ARN, 'token', AbortSignal.abort(reason))).rejects.toBe(reason);
+    await aws.dispose();
+  });
+});

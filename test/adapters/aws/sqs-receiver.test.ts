@@ -1,0 +1,283 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startFauxqs } from 'fauxqs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
+import { createSqsReceiver } from '../../../src/adapters/aws/sqs-receiver.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports.ts';
+import type { TestAws } from '../../support/aws.ts';
+import { createTestAws, until } from '../../support/aws.ts';
+
+type Options = Parameters<typeof createSqsReceiver>[0];
+type Handlers = Parameters<QueueReceiver['start']>[0];
+
+const clock = {
+  monotonicMs: () => performance.now(),
+  sleep: (delayMs: number, signal?: AbortSignal) => delay(delayMs, undefined, { ...(signal && { signal }) }),
+};
+
+/** A receiver that notes what it is given. */
+function startReceiver(aws: TestAws, options: Partial<Options> & Pick<Options, 'queueUrls'>, handlers: Partial<Handlers> = {}) {
+  const messages: QueueMessage[] = [];
+  const faults: FaultError[] = [];
+  const seen = { polled: 0 };
+  const receiver = createSqsReceiver({
+    clientFor: aws.clients({ waitS: 20 }).sqsReceivingFor,
+    pollers: 2,
+    waitS: 1,
+    visibilityS: 30,
+    clock,
+    ...options,
+  });
+  receiver.start({
+    admit: async () => undefined,
+    handle: async (batch) => void messages.push(...batch),
+    failed: (fault) => faults.push(fault),
+    polled: () => (seen.polled += 1),
+    ...handlers,
+  });
+  return { receiver, messages, faults, seen };
+}
+
+async function countsOf(aws: TestAws, url: string): Promise<{ visible: number; inFlight: number }> {
+  const { visible, inFlight } = await createSqsClient({ clientFor: aws.clients().sqsFor, clock }).attributes(url);
+  return { visible, inFlight };
+}
+
+describe('the SQS receiver', () => {
+  let aws: TestAws;
+  let stopServer: () => Promise<unknown>;
+
+  beforeAll(async () => {
+    const server = await startFauxqs({ port: 0, logger: false });
+    stopServer = () => server.stop();
+    aws = createTestAws(server.address);
+  });
+  afterAll(async () => {
+    await aws.dispose();
+    await stopServer();
+  });
+
+  it('hands over messages of every queue with all their facts, and deletes none', async () => {
+    const [first, second] = [await aws.createQueue(), await aws.createQueue()];
+    const bodies = Array.from({ length: 25 }, (_, index) => `body ${index}`);
+    await aws.sendBodies(first.url, bodies);
+    await aws.sendBodies(second.url, ['other']);
+    const { receiver, messages, faults, seen } = startReceiver(aws, { queueUrls: [first.url, second.url] });
+    await until('all messages have come', () => messages.length === 26);
+    await receiver.stop(0);
+    expect(
+      messages
+        .filter((message) => message.queueUrl === first.url)
+        .map((message) => message.body)
+        .toSorted(),
+    ).toEqual(bodies.toSorted());
+    const other = messages.find((message) => message.queueUrl === second.url)!;
+    expect(other).toMatchObject({ body: 'other', receiveCount: 1, attributes: {} });
+    expect(other.receivedAtMonotonicMs).toBeLessThanOrEqual(performance.now());
+    expect(await countsOf(aws, first.url)).toEqual({ visible: 0, inFlight: 25 });
+    expect(faults).toEqual([]);
+    expect(seen.polled).toBeGreaterThanOrEqual(4);
+  });
+
+  it('receives nothing until it is admitted', async () => {
+    const { url } = await aws.createQueue();
+    await aws.sendBodies(url, ['waits']);
+    const gate = Promise.withResolvers<void>();
+    let asked = 0;
+    const admit = async () => {
+      asked += 1;
+      await gate.promise;
+    };
+    const { receiver, messages } = startReceiver(aws, { queueUrls: [url] }, { admit });
+    await until('both pollers ask', () => asked === 2);
+    expect(await countsOf(aws, url)).toEqual({ visible: 1, inFlight: 0 });
+    gate.resolve();
+    await until('the message has come', () => messages.length === 1);
+    await receiver.stop(0);
+  });
+
+  it('holds a poller back until its batch is handled', async () => {
+    const { url } = await aws.createQueue();
+    await aws.sendBodies(
+      url,
+      Array.from({ length: 12 }, (_, index) => String(index)),
+    );
+    const handled = Promise.withResolvers<void>();
+    const sizes: number[] = [];
+    const handle = async (batch: readonly QueueMessage[]) => {
+      sizes.push(batch.length);
+      await handled.promise;
+    };
+    const { receiver } = startReceiver(aws, { queueUrls: [url], pollers: 1 }, { handle });
+    await until('a batch has come', () => sizes.length === 1);
+    expect(await countsOf(aws, url)).toEqual({ visible: 2, inFlight: 10 });
+    handled.resolve();
+    await until('the rest has come', () => sizes.length === 2);
+    expect(sizes).toEqual([10, 2]);
+    await receiver.stop(0);
+  });
+
+  it('tells of a handler that throws, and goes on', async () => {
+    const { url } = await aws.createQueue();
+    await aws.sendBodies(url, ['a']);
+    const bodies: string[] = [];
+    const handle = async (batch: readonly QueueMessage[]) => {
+      bodies.push(...batch.map((message) => message.body));
+      if (bodies.length === 1) throw new Error('a mistake of ours');
+    };
+    const instant = { ...clock, sleep: async () => undefined };
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1, clock: instant }, { handle });
+    await until('the fault is told', () => faults.length === 1);
+    await aws.sendBodies(url, ['b']);
+    await until('the next message has come', () => bodies.length === 2);
+    expect(faults).toMatchObject([{ code: 'internal.unexpected', reason: 'Error: a mistake of ours' }]);
+    await receiver.stop(0);
+  });
+
+  it('says that the queue does not exist', async () => {
+    const url = `${aws.endpoint}/000000000000/there-is-no-such-queue`;
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1 });
+    await until('the fault is told', () => faults.length > 0);
+    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: `ReceiveMessage ${url}: the queue does not exist` });
+    await receiver.stop(0);
+  });
+
+  it('hands over what a running poll still receives in the grace of a stop, and begins no other', async () => {
+    const { url } = await aws.createQueue();
+    const admitted: number[] = [];
+    const admit = async () => void admitted.push(1);
+    const { receiver, messages } = startReceiver(aws, { queueUrls: [url], pollers: 1, waitS: 20 }, { admit });
+    await until('a poll runs', () => admitted.length === 1);
+    const stopped = receiver.stop(15_000);
+    await aws.sendBodies(url, ['late']);
+    await stopped;
+    await until('it was handed over', () => messages.length === 1);
+    await aws.sendBodies(url, ['too late']);
+    expect(await countsOf(aws, url)).toEqual({ visible: 1, inFlight: 1 });
+    expect(admitted).toHaveLength(1);
+  });
+
+  it('aborts the polls that outlast the grace of a stop', async () => {
+    const { url } = await aws.createQueue();
+    let admitted = 0;
+    const admit = async () => void (admitted += 1);
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], waitS: 20 }, { admit });
+    await until('the polls run', () => admitted === 2);
+    await Promise.race([receiver.stop(50), delay(10_000).then(() => Promise.reject(new Error('it did not stop')))]);
+    expect(faults).toEqual([]);
+  });
+
+  it('tells the fault that admission itself ended with', async () => {
+    const { url } = await aws.createQueue();
+    const fault = new FaultError('index.unreachable', 'as scripted');
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1 }, { admit: () => Promise.reject(fault) });
+    await until('it is told', () => faults.length === 1);
+    expect(faults[0]).toBe(fault);
+    await receiver.stop(0);
+  });
+
+  it('stops while its pollers wait to be admitted', async () => {
+    const { url } = await aws.createQueue();
+    const reasons: unknown[] = [];
+    const admit = (signal: AbortSignal) =>
+      new Promise<void>((_, reject) => {
+        signal.addEventListener('abort', () => {
+          reasons.push(signal.reason);
+          reject(new Error('not admitted'));
+        });
+      });
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [url] }, { admit });
+    await receiver.stop(10_000);
+    expect(reasons).toHaveLength(2);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('the back-off of the SQS receiver', () => {
+  /** Answers as scripted: 'empty' is a receive without messages, a number an error status. The last answer repeats. */
+  async function scriptedQueue(script: readonly ('empty' | { readonly status: number; readonly type: string })[]) {
+    let requests = 0;
+    const server = createServer((request, response) => {
+      request.resume();
+      const answer = script[Math.min(requests, script.length - 1)]!;
+      requests += 1;
+      response.setHeader('content-type', 'application/x-amz-json-1.0');
+      if (answer === 'empty') response.end('{}');
+      else response.writeHead(answer.status).end(JSON.stringify({ __type: answer.type, message: 'as scripted' }));
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+  }
+
+  /** Notes how long it was asked to sleep and does not; after `limit` it sleeps until the stop. */
+  function notingClock(limit: number) {
+    const delays: number[] = [];
+    const sleep = async (delayMs: number, signal?: AbortSignal) => {
+      if (delays.length === limit) await delay(3_600_000, undefined, { ...(signal && { signal }) });
+      delays.push(delayMs);
+    };
+    return { delays, clock: { ...clock, sleep } };
+  }
+
+  it('doubles from 1 s to 30 s with jitter on a port where nothing listens', async () => {
+    const aws = createTestAws('http://127.0.0.1:1');
+    const noting = notingClock(8);
+    const queueUrls = ['http://127.0.0.1:1/000000000000/q'];
+    const { receiver, faults } = startReceiver(aws, { queueUrls, pollers: 1, clock: noting.clock });
+    await until('it has failed often', () => faults.length === 9);
+    await receiver.stop(0);
+    [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000].forEach((fullMs, index) => {
+      expect(noting.delays[index]).toBeGreaterThanOrEqual(fullMs / 2);
+      expect(noting.delays[index]).toBeLessThanOrEqual(fullMs);
+    });
+    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining('ECONNREFUSED') as string });
+    await aws.dispose();
+  });
+
+  it('begins anew after a receive that was answered', async () => {
+    const failure = { status: 503, type: 'ServiceUnavailable' };
+    const server = await scriptedQueue([failure, failure, 'empty', failure]);
+    const aws = createTestAws(server.endpoint);
+    const noting = notingClock(3);
+    const { receiver, faults } = startReceiver(aws, {
+      queueUrls: [`${server.endpoint}/000000000000/q`],
+      pollers: 1,
+      clock: noting.clock,
+    });
+    await until('it has failed again', () => faults.length === 4);
+    await receiver.stop(0);
+    expect(noting.delays[1]).toBeGreaterThanOrEqual(1_000);
+    expect(noting.delays[2]).toBeLessThanOrEqual(1_000);
+    await aws.dispose();
+    server.close();
+  });
+
+  it.each([
+    { status: 403, type: 'com.amazon.coral.service#AccessDeniedException', reason: 'permission denied' },
+    {
+      status: 400,
+      type: 'com.amazon.coral.service#UnrecognizedClientException',
+      reason: 'the AWS credentials are missing or not accepted',
+    },
+    { status: 400, type: 'com.amazonaws.sqs#QueueDoesNotExist', reason: 'the queue does not exist' },
+  ])('says of $type: $reason', async ({ status, type, reason }) => {
+    const server = await scriptedQueue([{ status, type }]);
+    const aws = createTestAws(server.endpoint);
+    const noting = notingClock(0);
+    const { receiver, faults } = startReceiver(aws, {
+      queueUrls: [`${server.endpoint}/000000000000/q`],
+      pollers: 1,
+      clock: noting.clock,
+    });
+    await until('the fault is told', () => faults.length === 1);
+    await receiver.stop(0);
+    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining(reason) as string });
+    await aws.dispose();
+    server.close();
+  });
+});

@@ -1,8 +1,0 @@
-import { describe } from 'vitest';
-import { storeContract } from '../contracts/store-contract.ts';
-import { openTestStore } from '../support/opensearch.ts';
-import { opensearchUrl } from '../support/servers.ts';
-
-describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
-  storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
-});

@@ -1,0 +1,75 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { decodeFormKey, isKey, rawKey } from '../../../src/domain/events/keys.ts';
+import { awkwardKeys, formEncoded } from '../../support/event-fixtures.ts';
+
+describe('a form-encoded key', () => {
+  test.each([
+    ['a+b', 'a b'],
+    ['a%20b', 'a b'],
+    ['a%2Bb', 'a+b'],
+    ['a%2520b', 'a%20b'],
+    ['100%25', '100%'],
+    ['a/b%2Fc', 'a/b/c'],
+    ['%C3%BCn%c3%af', 'ünï'],
+    ['%F0%9F%98%80', '😀'],
+    ['plain-._~*.txt', 'plain-._~*.txt'],
+    ['ünï', 'ünï'],
+  ])('%s means %s', (text, key) => {
+    expect(decodeFormKey(text)).toEqual({ key, uncertain: false });
+  });
+
+  test.each([
+    ['a bare percent sign', '100%'],
+    ['half an escape', 'a+b%2'],
+    ['no hex', '%zz+'],
+    ['bytes that are no UTF-8', 'a+%FF'],
+    ['an overlong form', '%C0%AF'],
+    ['an encoded surrogate', '%ED%A0%80'],
+  ])('with %s is taken as it stands, uncertain', (_, text) => {
+    expect(decodeFormKey(text)).toEqual({ key: text, uncertain: true });
+  });
+
+  test.each(awkwardKeys)('round-trips %j', (key) => {
+    expect(decodeFormKey(formEncoded(key))).toEqual({ key, uncertain: false });
+    expect(decodeFormKey(encodeURIComponent(key))).toEqual({ key, uncertain: false });
+  });
+
+  test('round-trips any key', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (key) => {
+        expect(decodeFormKey(formEncoded(key))).toEqual({ key, uncertain: false });
+      }),
+    );
+  });
+});
+
+describe('a raw key', () => {
+  test.each(['a+b', 'a%20b', '100%', 'a%2Bb'])('%s is never decoded', (key) => {
+    expect(rawKey(key)).toEqual({ key, uncertain: false });
+  });
+});
+
+describe('what can be a key', () => {
+  test.each(awkwardKeys)('%j can', (key) => {
+    expect(isKey(key)).toBe(true);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['1,025 bytes of ASCII', 'x'.repeat(1_025)],
+    ['1,026 bytes in 513 characters', 'ü'.repeat(513)],
+    ['1,028 bytes in astral characters', '😀'.repeat(257)],
+    ['half a surrogate pair', 'a\ud800'],
+  ])('%s cannot', (_, text) => {
+    expect(isKey(text)).toBe(false);
+  });
+
+  test('is decided by bytes', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 1_100, size: 'max' }), (text) => {
+        expect(isKey(text)).toBe(Buffer.byteLength(text) <= 1_024);
+      }),
+    );
+  });
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { faultOf, recordOf, syntheticBody } from '../../support/event-fixtures.ts';
+
+const storage = (object: object = {}): object => ({ bucket: { name: 'media' }, object: { eTag: '', key: 'a', ...object } });
+
+describe('a synthetic record', () => {
+  test.each([
+    ['awsRegion and s3', { awsRegion: 'r', s3: storage() }],
+    ['cloudRegion and storage', { awsRegion: undefined, s3: undefined, cloudRegion: 'r', storage: storage() }],
+    ['awsRegion and storage', { awsRegion: 'r', s3: undefined, storage: storage() }],
+    ['cloudRegion and s3', { awsRegion: undefined, cloudRegion: 'r', s3: storage() }],
+    ['the audit trail’s eventSource', { eventSource: 's3.amazonaws.com', s3: storage() }],
+    ['empty eventSource and eventVersion', { eventSource: '', eventVersion: '', s3: storage() }],
+  ])('is read when it says %s', (_, over) => {
+    expect(recordOf(syntheticBody({}, over))).toEqual({
+      dialect: 'synthetic',
+      bucket: 'media',
+      key: 'a',
+      keyUncertain: false,
+      eventName: 'PutObject',
+      change: { kind: 'created', copied: false },
+      eventTimeMs: Date.parse('2026-03-01T08:30:05Z'),
+    });
+  });
+
+  test.each(['aws:sqs', 's3express.amazonaws.com', 5, {}])('is none when its eventSource is %j', (eventSource) => {
+    expect(faultOf(syntheticBody({}, { eventSource }))).toMatchObject({ code: 'record.invalid', bucket: 'media' });
+  });
+
+  test.each([
+    [undefined, undefined],
+    [null, undefined],
+    ['', undefined],
+    ['v', 'v'],
+  ])('with versionId %j has version %j', (versionId, told) => {
+    expect(recordOf(syntheticBody({ versionId })).versionId).toBe(told);
+  });
+
+  test.each([
+    [undefined, 'deleted'],
+    [null, 'deleted'],
+    ['', 'deleted'],
+    ['false', 'deleted'],
+    [false, 'deleted'],
+    ['true', 'marker-created'],
+    [true, 'marker-created'],
+  ])('of DeleteObject with isDeleteMarker %j is %s', (isDeleteMarker, kind) => {
+    expect(recordOf(syntheticBody({ isDeleteMarker }, { eventName: 'DeleteObject' })).change).toEqual({ kind });
+  });
+
+  test('decodes nothing in its key', () => {
+    expect(recordOf(syntheticBody({ key: 'a+b%20c' }))).toMatchObject({ key: 'a+b%20c', keyUncertain: false });
+  });
+
+  test.each([
+    ['PutObject', { kind: 'created', copied: false }],
+    ['PostObject', { kind: 'created', copied: false }],
+    ['RenameObject', { kind: 'created', copied: false }],
+    ['CopyObject', { kind: 'created', copied: true }],
+    ['CompleteMultipartUpload', { kind: 'multipart-completed' }],
+    ['HeadObject', { kind: 'ignored', reason: 'no-effect' }],
+    ['PutObjectLegalHold', { kind: 'ignored', reason: 'unknown-event' }],
+  ])('of %s says what the call says', (eventName, change) => {
+    expect(recordOf(syntheticBody({}, { eventName })).change).toEqual(change);
+  });
+
+  test.each(['', undefined, null, 'told-anyway'])('of DeleteObjects with key %j is a bulk delete without a key', (key) => {
+    expect(recordOf(syntheticBody({ key }, { eventName: 'DeleteObjects' }))).toMatchObject({
+      bucket: 'media',
+      key: '',
+      change: { kind: 'bulk-deleted' },
+    });
+  });
+
+  test.each([
+    ['AccessDenied', 'failed-call'],
+    [403, 'failed-call'],
+  ])('with errorCode %j is ignored as %s', (errorCode, reason) => {
+    expect(recordOf(syntheticBody({ key: '' }, { eventName: 'DeleteObject', errorCode })).change).toEqual({ kind: 'ignored', reason });
+  });
+
+  test.each([undefined, null, ''])('with errorCode %j succeeded', (errorCode) => {
+    expect(recordOf(syntheticBody({}, { errorCode })).change.kind).toBe('created');
+  });
+
+  test.each([
+    ['an empty key', { key: '' }, {}, 'record.key-missing'],
+    ['no key', { key: undefined }, {}, 'record.key-missing'],
+    ['a key that is no text', { key: 12 }, {}, 'record.invalid'],
+    ['an impossible key', { key: 'x'.repeat(1_025) }, {}, 'record.key-invalid'],
+    ['an impossible isDeleteMarker', { isDeleteMarker: 'yes' }, {}, 'record.invalid'],
+    ['a versionId that is no text', { versionId: 3 }, {}, 'record.invalid'],
+    ['an event name that the transformer did not find', {}, { eventName: '' }, 'record.invalid'],
+  ])('with %s is rejected with its bucket', (_, object, record, code) => {
+    expect(faultOf(syntheticBody(object, record))).toMatchObject({ code, bucket: 'media' });
+  });
+
+  test('without a bucket is record.bucket-invalid, also a bulk delete', () => {
+    for (const eventName of ['PutObject', 'DeleteObjects']) {
+      expect(faultOf(syntheticBody({}, { eventName, s3: { bucket: { name: '' }, object: { key: 'a' } } })).code).toBe(
+        'record.bucket-invalid',
+      );
+    }
+  });
+});

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { faultOf, recordOf, resultsOf, trailBody } from '../../support/event-fixtures.ts';
+
+describe('an audit-trail record', () => {
+  test('tells all that it says, its key as it stands', () => {
+    expect(recordOf(trailBody({ key: 'a+b%20c' }, { responseElements: { 'x-amz-version-id': 'v' } }))).toEqual({
+      dialect: 'trail',
+      bucket: 'media',
+      key: 'a+b%20c',
+      keyUncertain: false,
+      eventName: 'PutObject',
+      change: { kind: 'created', copied: false },
+      eventTimeMs: Date.parse('2026-03-01T08:30:05Z'),
+      versionId: 'v',
+    });
+  });
+
+  test('is read from an “AWS Service Event” too', () => {
+    expect(recordOf(trailBody({}, {}, { 'detail-type': 'AWS Service Event via CloudTrail' })).dialect).toBe('trail');
+  });
+
+  test('without a time of its own has its event’s', () => {
+    expect(recordOf(trailBody({}, { eventTime: '' })).eventTimeMs).toBe(Date.parse('2026-03-01T08:30:07Z'));
+  });
+
+  test.each([
+    [undefined, 'deleted'],
+    [null, 'deleted'],
+    ['', 'deleted'],
+    ['false', 'deleted'],
+    [false, 'deleted'],
+    ['true', 'marker-created'],
+    [true, 'marker-created'],
+  ])('of DeleteObject with delete marker %j is %s', (marker, kind) => {
+    const body = trailBody({}, { eventName: 'DeleteObject', responseElements: { 'x-amz-delete-marker': marker } });
+    expect(recordOf(body).change).toEqual({ kind });
+  });
+
+  test.each([
+    ['absent', undefined],
+    ['null', null],
+    ['empty', {}],
+  ])('reads a call whose response elements are %s', (_, responseElements) => {
+    expect(recordOf(trailBody({}, { responseElements }))).not.toHaveProperty('versionId');
+  });
+
+  test('of a failed call is ignored', () => {
+    expect(recordOf(trailBody({}, { eventName: 'DeleteObject', errorCode: 'AccessDenied' })).change).toEqual({
+      kind: 'ignored',
+      reason: 'failed-call',
+    });
+  });
+
+  test('of DeleteObjects names no key: a bulk delete', () => {
+    expect(recordOf(trailBody({ key: undefined, delete: '' }, { eventName: 'DeleteObjects' }))).toMatchObject({
+      bucket: 'media',
+      key: '',
+      change: { kind: 'bulk-deleted' },
+    });
+  });
+
+  test.each([
+    ['GetObject', 'no-effect'],
+    ['HeadObject', 'no-effect'],
+    ['PutBucketPolicy', 'unknown-event'],
+  ])('of %s is ignored as %s', (eventName, reason) => {
+    expect(recordOf(trailBody({}, { eventName })).change).toEqual({ kind: 'ignored', reason });
+  });
+
+  test('of a call that names no bucket is ignored, not rejected', () => {
+    expect(recordOf(trailBody({}, { eventName: 'ListBuckets', requestParameters: null }))).toMatchObject({
+      bucket: '',
+      change: { kind: 'ignored', reason: 'no-effect' },
+    });
+  });
+
+  test.each([
+    ['renameSource', 'old%20name%2B+', 'old name++', false],
+    ['x-amz-rename-source', '/media/old', 'old', false],
+    ['x-amz-rename-source', 'media/old', 'old', false],
+    ['renameSource', '100%', '100%', true],
+  ])('of RenameObject is two: the new key, and the old one from %s %s', (field, source, key, keyUncertain) => {
+    const results = resultsOf(trailBody({ key: 'new', [field]: source }, { eventName: 'RenameObject' }));
+    expect(results).toMatchObject([
+      { ok: true, record: { key: 'new', change: { kind: 'created', copied: false } } },
+      { ok: true, record: { key, keyUncertain, change: { kind: 'deleted' } } },
+    ]);
+  });
+
+  test('of RenameObject that does not tell the old key is one', () => {
+    expect(recordOf(trailBody({ key: 'new' }, { eventName: 'RenameObject' })).key).toBe('new');
+  });
+
+  test.each([
+    ['no key', {}, { key: '' }, 'record.key-missing'],
+    ['a key that is no text', {}, { key: 5 }, 'record.invalid'],
+    ['an impossible delete marker', { responseElements: { 'x-amz-delete-marker': 'maybe' } }, {}, 'record.invalid'],
+    ['no event name', { eventName: null }, {}, 'record.invalid'],
+  ])('with %s is rejected with its bucket', (_, detail, parameters, code) => {
+    expect(faultOf(trailBody(parameters, detail))).toMatchObject({ code, bucket: 'media' });
+  });
+
+  test('of a bucket that is none is record.bucket-invalid', () => {
+    expect(faultOf(trailBody({ bucketName: '' })).code).toBe('record.bucket-invalid');
+  });
+});

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/aws.ts';
+import type { Daemon } from '../support/daemon.ts';
+import { runTally } from '../support/daemon.ts';
+import type { Flow } from '../support/flow.ts';
+import { indexKinds, openFlow } from '../support/flow.ts';
+import type { StoredMessage } from '../support/queue-world.ts';
+
+const MIB = 1_048_576;
+
+/** A native record of a put that nothing is wrong with, until fields of it are changed. */
+function recordOf(bucket: string, key: string): Record<string, unknown> {
+  return {
+    eventVersion: '2.1',
+    eventSource: 'aws:s3',
+    eventTime: new Date().toISOString(),
+    eventName: 'ObjectCreated:Put',
+    s3: { bucket: { name: bucket }, object: { key, size: 1, eTag: 'e' } },
+  };
+}
+
+function bodyOf(...records: readonly unknown[]): string {
+  return JSON.stringify({ Records: records });
+}
+
+function inEnvelopes(body: string, envelopes: number): string {
+  return envelopes === 0
+    ? body
+    : inEnvelopes(JSON.stringify({ Type: 'Notification', TopicArn: 'arn:aws:sns:us-east-1:000000000000:t', Message: body }), envelopes - 1);
+}
+
+/** Bodies that can never be handled, with the fault that each is dead-lettered with. */
+function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
+  const record = recordOf(bucket, 'bad');
+  return [
+    ['message.not-json', 'not JSON'],
+    ['message.not-json', ' '],
+    ['message.not-json', '{"Records":[{"s3":{"bucket"'],
+    ['message.not-json', 'x'.repeat(MIB)],
+    ['message.not-json', '\u001b[31mred\u0007\u202e'],
+    ['message.unknown-wrapper', '"a text"'],
+    ['message.unknown-wrapper', '42'],
+    ['message.unknown-wrapper', 'null'],
+    ['message.unknown-wrapper', '[]'],
+    ['message.unknown-wrapper', bodyOf(record).replace('{"Records":', '').slice(0, -1)],
+    ['message.unknown-wrapper', '{}'],
+    ['message.unknown-wrapper', `{"padding":"${'x'.repeat(MIB - 14)}"}`],
+    ['message.unknown-wrapper', '{"Records":null}'],
+    ['message.unknown-wrapper', '{"Records":[]}'],
+    ['message.unknown-wrapper', '{"Records":{"0":{}}}'],
+    ['message.unknown-wrapper', '['.repeat(100_000) + ']'.repeat(100_000)],
+    ['message.unknown-wrapper', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],
+    ['message.unknown-wrapper', '{"__proto__":{"Records":[]},"constructor":{"prototype":{"polluted":true}}}'],
+    ['message.unknown-wrapper', '{"Type":"Notification","Message":null}'],
+    ['message.too-deep', inEnvelopes(bodyOf(record), 3)],
+    [
+      'message.unknown-topic',
+      JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: 'arn:aws:sns:us-east-1:000000000000:t', Token: 't' }),
+    ],
+    ['record.invalid', bodyOf(null)],
+    ['record.invalid', bodyOf('text')],
+    ['record.invalid', bodyOf({})],
+    ['record.invalid', bodyOf({ ...record, s3: null })],
+    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket } } })],
+    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 7 } } })],
+    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 'bad', size: -1 } } })],
+    ['record.invalid', bodyOf({ ...record, eventName: { toString: 'x' } })],
+    ['record.invalid', bodyOf({ ...record, eventVersion: null, eventSource: 'aws:ec2' })],
+    ['record.version-unknown', bodyOf({ ...record, eventVersion: '3.0' })],
+    ['record.version-unknown', bodyOf({ ...record, eventVersion: ['2.1'] })],
+    ['record.bucket-invalid', bodyOf(recordOf('../etc', 'bad'))],
+    ['record.bucket-invalid', bodyOf(recordOf('b', 'bad'))],
+    ['record.bucket-invalid', bodyOf({ ...record, s3: { bucket: {}, object: { key: 'bad' } } })],
+    ['record.key-missing', bodyOf(recordOf(bucket, ''))],
+    ['record.key-invalid', bodyOf(recordOf(bucket, `%1B[2J%0D%0A%E2%80%AE${'k'.repeat(1_024)}`))],
+  ];
+}
+
+function attributeOf(letter: StoredMessage | undefined, name: string): string | undefined {
+  return letter?.messageAttributes[name]?.StringValue;
+}
+
+interface Letter {
+  readonly id: string;
+  readonly fault?: string;
+  readonly reason?: string;
+  readonly context?: { readonly records?: readonly number[] };
+  readonly body?: string;
+}
+
+async function listLetters(daemon: Daemon): Promise<readonly Letter[]> {
+  const { status, body } = await daemon.request('GET', '/v1/dead-letters?limit=1000');
+  expect(status).toBe(200);
+  return (body as { readonly items: readonly Letter[] }).items;
+}
+
+/** Sends all bad bodies among good ones, and waits until each is dead-lettered. */
+async function sendBadBodies(flow: Flow): Promise<{ readonly daemon: Daemon; readonly bad: ReturnType<typeof badBodies> }> {
+  const { world } = flow;
+  const daemon = await flow.start();
+  const bad = badBodies(world.bucket);
+  bad.forEach(([, body], each) => world.send(world.put(`good/${each}`), body));
+  await flow.converged(daemon);
+  return { daemon, bad };
+}
+
+describe.each(indexKinds)('bad input, with a %s index', (kind) => {
+  test.concurrent('is dead-lettered untouched, with its fault, and its neighbours are indexed', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const { daemon, bad } = await sendBadBodies(flow);
+    const letters = world.deadLetters();
+    expect(letters).toHaveLength(bad.length);
+    for (const [fault, body] of bad) {
+      const letter = letters.find((each) => each.body === body);
+      const start = body.slice(0, 100);
+      expect({ start, isThere: letter !== undefined }).toEqual({ start, isThere: true });
+      // a body of 1 MiB leaves no room for attributes
+      expect({ start, fault: attributeOf(letter, 'tally-fault') }).toEqual({ start, fault: body.length === MIB ? undefined : fault });
+      expect(attributeOf(letter, 'tally-reason') ?? '').toMatch(/^[\x20-\x7e]*$/);
+    }
+    // the log escapes what it repeats of them
+    for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
+    expect(daemon.logged('request failed')).toEqual([]);
+    expect(daemon.isRunning).toBe(true);
+    expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  }, 90_000);
+
+  test.concurrent('can be listed, shown, replayed and discarded', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const { daemon, bad } = await sendBadBodies(flow);
+    const letters = await listLetters(daemon);
+    const countsOf = (faults: readonly (string | undefined)[]) =>
+      Object.fromEntries(
+        Map.groupBy(faults, String)
+          .entries()
+          .map(([fault, all]) => [fault, all.length]),
+      );
+    expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(([fault]) => fault)));
+    const invalid = letters.find(({ fault }) => fault === 'record.version-unknown');
+    const whole = letters.find(({ fault }) => fault === 'message.too-deep');
+    expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
+    const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
+    expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);
+
+    // replayed, it is given up again, as a letter of its own
+    expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({ status: 200, body: { replayed: 1 } });
+    await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
+    expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
+
+    // an event that SQS gave up can be handled after all
+    const good = world.put('buried');
+    world.bury(good);
+    const buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
+    const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
+    expect((JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items).toHaveLength(bad.length + 1);
+    expect(await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env)).toMatchObject({ code: 0, stderr: '' });
+    await flow.converged(daemon);
+
+    expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({ status: 200, body: { discarded: 1 } });
+    expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
+    expect(await daemon.request('POST', '/v1/dead-letters/discard', { all: true })).toEqual({
+      status: 200,
+      body: { discarded: bad.length - 1 },
+    });
+    expect(world.deadLetters()).toEqual([]);
+  }, 90_000);
+
+  test.concurrent('beside good records in one message is named by its place', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const daemon = await flow.start();
+    const good = (key: string): unknown =>
+      (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
+    const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);
+    world.send(body);
+    await flow.converged(daemon);
+    const [letter, ...others] = world.deadLetters();
+    expect(others).toEqual([]);
+    expect(letter?.body).toBe(body);
+    expect(attributeOf(letter, 'tally-fault')).toBe('record.version-unknown');
+    expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
+    // its bucket is known, so it may now lack something
+    const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
+    expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
+  }, 60_000);
+
+  test.concurrent('that is only strange is handled', async () => {
+    await using flow = await openFlow(kind);
+    const { world } = flow;
+    const daemon = await flow.start();
+    const keys = [
+      '__proto__',
+      'constructor',
+      'toString',
+      '..',
+      '../x',
+      './a',
+      'a//b',
+      '\u0001',
+      '\n',
+      '\u001b[31m',
+      '\u202etxt.exe',
+      '😀',
+      '\uffff',
+      'k'.repeat(1_024),
+      '%',
+      'a+b c',
+    ];
+    world.send(...keys.map((key) => world.put(key)));
+    // an event from the future says only that something changed
+    const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
+    world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
+    world.send(
+      world
+        .put('twice')
+        .replace('"Records', String.raw`\"__proto__\":{\"polluted\":1},"Records`)
+        .replace(String.raw`{\"__proto__`, String.raw`{\"__proto__`),
+    );
+    world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
+    world.send(
+      bodyOf(
+        { ...recordOf(world.bucket, 'acl'), eventName: 'ObjectAcl:Put' },
+        { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
+      ),
+    );
+    await flow.converged(daemon, 90_000);
+    // the one of 2099 did not shut its key
+    world.send(world.remove('future'));
+    await flow.converged(daemon);
+    expect(world.deadLetters()).toEqual([]);
+  }, 150_000);
+});

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createAdmission } from '../../../src/pipeline/ingest/admission.ts';
+import { createFaultGate } from '../../../src/pipeline/ingest/fault-gate.ts';
+import type { HeldSet } from '../../../src/pipeline/ingest/in-hand.ts';
+import type { QueueWatch } from '../../../src/pipeline/ingest/queue-watch.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes.ts';
+import { createBreakableStore, settled } from '../../support/ingest-world.ts';
+
+async function setUp(options: { readonly autoConnects?: boolean; readonly connected?: boolean } = {}) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const store = createBreakableStore();
+  const stopping = new AbortController();
+  const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
+  const conditions = { isFull: false, inFlight: 0 };
+  const held: HeldSet = {
+    run: async () => {},
+    idle: async () => {},
+    size: 0,
+    get isFull() {
+      return conditions.isFull;
+    },
+  };
+  const queueWatch: QueueWatch = {
+    start: async () => {},
+    maxReceiveCount: () => 20,
+    deadLetterQueueUrl: undefined,
+    fault: () => undefined,
+    get inFlight() {
+      return conditions.inFlight;
+    },
+  } as unknown as QueueWatch;
+  let lists = 0;
+  const state = {
+    ...store.state,
+    list: async (...args: Parameters<typeof store.state.list>) => {
+      lists += 1;
+      return store.state.list(...args);
+    },
+  };
+  const connect = () => store.plainState.put({ id: 'bucket:b', kind: 'bucket', record: {} }, null);
+  if (options.connected !== false) await connect();
+  const admission = createAdmission({
+    gate,
+    held,
+    queueWatch,
+    store: state,
+    clock,
+    telemetry,
+    inFlightMax: 1e3,
+    probeIndex: (signal) => store.objects.probe(signal),
+    autoConnects: options.autoConnects ?? false,
+  });
+  const admitted: string[] = [];
+  return {
+    clock,
+    telemetry,
+    store,
+    gate,
+    conditions,
+    connect,
+    admission,
+    admitted,
+    lists: () => lists,
+    admit: (name: string, signal = new AbortController().signal) =>
+      void admission.admit(signal).then(
+        () => admitted.push(name),
+        () => admitted.push(`${name} aborted`),
+      ),
+    run: async (forMs: number) => {
+      await clock.advance(forMs);
+      await settled();
+    },
+    told: () => telemetry.told('receiving').map(([each]) => each),
+  };
+}
+
+describe('a receive', () => {
+  it('begins at once when nothing is against it', async () => {
+    const world = await setUp();
+    world.admit('a');
+    await settled();
+    expect(world.admitted).toEqual(['a']);
+    expect(world.admission.state).toBe('on');
+    expect(world.told()).toEqual([]);
+  });
+
+  it.each<[string, (world: Awaited<ReturnType<typeof setUp>>, isOn: boolean) => void]>([
+    ['held-full', ({ conditions }, isOn) => void (conditions.isFull = isOn)],
+    ['in-flight-cap', ({ conditions }, isOn) => void (conditions.inFlight = isOn ? 1_001 : 1_000)],
+  ])('waits while it is %s, says so once, and begins when that is over', async (state, turn) => {
+    const world = await setUp();
+    turn(world, true);
+    world.admit('a');
+    world.admit('b');
+    await world.run(60_000);
+    expect(world.admitted).toEqual([]);
+    expect(world.told()).toEqual([state]);
+    turn(world, false);
+    await world.run(200);
+    expect(world.admitted).toEqual(['a', 'b']);
+    expect(world.told()).toEqual([state, 'on']);
+  });
+
+  it('waits while a shared fault keeps the gate closed', async () => {
+    const world = await setUp();
+    let isDown = true;
+    world.gate.trip('index', { code: 'index.unreachable', reason: 'gone' }, async () => {
+      if (isDown) throw new FaultError('index.unreachable', 'gone');
+    });
+    world.admit('a');
+    await world.run(30_000);
+    expect(world.told()).toEqual(['paused']);
+    expect(world.lists()).toBe(0);
+    isDown = false;
+    await world.run(5_200);
+    expect(world.admitted).toEqual(['a']);
+  });
+
+  it('does not begin while no bucket is connected; the store is asked every five seconds', async () => {
+    const world = await setUp({ connected: false });
+    world.admit('a');
+    world.admit('b');
+    await world.run(60_000);
+    expect(world.admitted).toEqual([]);
+    expect(world.told()).toEqual(['no-bucket']);
+    expect(world.lists()).toBeLessThanOrEqual(13);
+    await world.connect();
+    await world.run(5_200);
+    expect(world.admitted).toEqual(['a', 'b']);
+  });
+
+  it('does not ask for buckets where they are connected at their first event', async () => {
+    const world = await setUp({ connected: false, autoConnects: true });
+    world.admit('a');
+    await settled();
+    expect(world.admitted).toEqual(['a']);
+    expect(world.lists()).toBe(0);
+  });
+
+  it('closes the gate when the store cannot say whether there is a bucket', async () => {
+    const world = await setUp();
+    world.store.broken.all = new FaultError('index.state-missing', 'no state index');
+    world.admit('a');
+    await world.run(20_000);
+    expect(world.gate.closedBy().get('index')).toMatchObject({ code: 'index.state-missing' });
+    expect(world.told()).toEqual(['paused']);
+    world.store.broken.all = undefined;
+    await world.run(5_200);
+    expect(world.admitted).toEqual(['a']);
+  });
+
+  it('that waits ends when receiving stops', async () => {
+    const world = await setUp({ connected: false });
+    const stopping = new AbortController();
+    world.admit('a', stopping.signal);
+    await world.run(1_000);
+    stopping.abort();
+    await settled();
+    expect(world.admitted).toEqual(['a aborted']);
+  });
+});

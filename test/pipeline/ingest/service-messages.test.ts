@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { BUCKET, createIngestWorld } from '../../support/ingest-world.ts';
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
+const confirmation = (topicArn: string) =>
+  JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: topicArn, Token: 't0k3n', SubscribeURL: 'http://169.254.169.254/' });
+
+const connected = () => createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC } });
+
+describe('S3’s test event', () => {
+  it('is acknowledged and counted', async () => {
+    const world = await connected();
+    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
+    await world.run(200);
+    expect(world.messages()).toEqual([]);
+    expect(world.telemetry.told('serviceMessage')).toEqual([['test-event']]);
+    expect(world.settlements()).toEqual(['delete']);
+  });
+});
+
+describe('a subscription confirmation', () => {
+  it('of a topic that a connected bucket names is confirmed, through the API and never by its URL', async () => {
+    const world = await connected();
+    await world.sendBody(confirmation(TOPIC));
+    await world.run(200);
+    expect(world.confirmed).toEqual([TOPIC]);
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('of any other topic is a dead letter', async () => {
+    const world = await connected();
+    await world.sendBody(confirmation(`${TOPIC}-of-somebody-else`));
+    await world.run(200);
+    expect(world.confirmed).toEqual([]);
+    expect(world.letters()[0]?.attributes['tally-fault']).toMatchObject({ stringValue: 'message.unknown-topic' });
+    expect(await world.gaps()).toEqual([]);
+  });
+
+  it('that SNS refuses is deferred, and tried again', async () => {
+    const world = await connected();
+    world.refuseConfirmations(new FaultError('message.confirmation-failed', 'token expired'));
+    await world.sendBody(confirmation(TOPIC));
+    await world.run(200);
+    expect(world.settlements()).toEqual(['defer']);
+    world.refuseConfirmations(undefined);
+    await world.run(31_000);
+    expect(world.confirmed).toEqual([TOPIC]);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('an unsubscribe confirmation', () => {
+  it('opens a loss gap for every bucket of the topic, is told, and acknowledged', async () => {
+    const world = await connected();
+    await world.connectBucket('second', { source: 'topic', topicArn: TOPIC });
+    await world.connectBucket('third');
+    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.run(2_000);
+    expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
+    expect(world.telemetry.told('warn')).toHaveLength(1);
+    expect(world.messages()).toEqual([]);
+  });
+});

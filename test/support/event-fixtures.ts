@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import { unwrap, type RecordResult } from '../../src/domain/events/envelope.ts';
+import type { ChangeRecord } from '../../src/domain/events/record.ts';
+
+export const fixtureNames = [
+  'aws-eventbridge',
+  'aws-notification',
+  'aws-routed',
+  'aws-trail',
+  'localstack-eventbridge-unversioned',
+  'localstack-eventbridge-versioned',
+  'localstack-notification-unversioned',
+  'localstack-notification-versioned',
+  'localstack-routed',
+  'localstack-topic',
+  'localstack-trail',
+] as const;
+
+interface FixtureMessage {
+  readonly operation: string;
+  readonly body: string;
+}
+
+/** The messages of one fixture file, in order. */
+export function messagesOf(name: (typeof fixtureNames)[number]): readonly FixtureMessage[] {
+  const text = readFileSync(new URL(`../fixtures/events/${name}.json`, import.meta.url), 'utf8');
+  const { messages } = JSON.parse(text) as { messages: { operation: string; body: unknown }[] };
+  return messages.map(({ operation, body }) => ({ operation, body: typeof body === 'string' ? body : JSON.stringify(body) }));
+}
+
+/** The results of a body that must hold records. */
+export function resultsOf(body: unknown): readonly RecordResult[] {
+  const unwrapped = unwrap(typeof body === 'string' ? body : JSON.stringify(body));
+  if (unwrapped.kind !== 'records') throw new Error(`no records: ${JSON.stringify(unwrapped)}`);
+  return unwrapped.records;
+}
+
+/** The one record of a body that must hold exactly one good one. */
+export function recordOf(body: unknown): ChangeRecord {
+  const [result, ...others] = resultsOf(body);
+  if (result === undefined || !result.ok || others.length > 0)
+    throw new Error(`not one good record: ${JSON.stringify([result, ...others])}`);
+  return result.record;
+}
+
+/** The fault of a body that must hold exactly one bad record; with its bucket if it is known. */
+export function faultOf(body: unknown): { readonly code: string; readonly reason: string; readonly bucket?: string } {
+  const [result, ...others] = resultsOf(body);
+  if (result === undefined || result.ok || others.length > 0) throw new Error(`not one bad record: ${JSON.stringify([result, ...others])}`);
+  return { ...result.fault, ...(result.bucket !== undefined && { bucket: result.bucket }) };
+}
+
+/** `body` in an SNS envelope. */
+export function inEnvelope(body: unknown, topicArn = 'arn:aws:sns:us-east-1:111122223333:events'): Record<string, string> {
+  return {
+    Type: 'Notification',
+    MessageId: '22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324',
+    TopicArn: topicArn,
+    Subject: 'Amazon S3 Notification',
+    Message: typeof body === 'string' ? body : JSON.stringify(body),
+    Timestamp: '2026-03-01T08:30:06.000Z',
+    SignatureVersion: '1',
+    Signature: 'EXAMPLE==',
+  };
+}
+
+/** A notification of one `ObjectCreated:Put`, with `object` and `record` laid over it. */
+export function nativeBody(object: object = {}, record: object = {}): { Records: Record<string, unknown>[] } {
+  return {
+    Records: [
+      {
+        eventVersion: '2.1',
+        eventSource: 'aws:s3',
+        eventTime: '2026-03-01T08:30:05.123Z',
+        eventName: 'ObjectCreated:Put',
+        s3: { bucket: { name: 'media' }, object: { key: 'a', size: 1, eTag: 'e', sequencer: '0069A3F9CD1F7CED91', ...object } },
+        ...record,
+      },
+    ],
+  };
+}
+
+/** S3's EventBridge event “Object Created”, with `object`, `detail` and `event` laid over it. */
+export function eventBridgeBody(object: object = {}, detail: object = {}, event: object = {}): Record<string, unknown> {
+  return {
+    version: '0',
+    'detail-type': 'Object Created',
+    source: 'aws.s3',
+    time: '2026-03-01T08:30:05Z',
+    detail: {
+      bucket: { name: 'media' },
+      object: { key: 'a', size: 1, etag: 'e', sequencer: '0069A3F9CD1F7CED91', ...object },
+      reason: 'PutObject',
+      ...detail,
+    },
+    ...event,
+  };
+}
+
+/** An audit-trail event of PutObject, with `parameters` and `detail` laid over it. */
+export function trailBody(parameters: object = {}, detail: object = {}, event: object = {}): Record<string, unknown> {
+  return {
+    version: '0',
+    'detail-type': 'AWS API Call via CloudTrail',
+    source: 'aws.s3',
+    time: '2026-03-01T08:30:07Z',
+    detail: {
+      eventVersion: '1.11',
+      eventSource: 's3.amazonaws.com',
+      eventName: 'PutObject',
+      eventTime: '2026-03-01T08:30:05Z',
+      requestParameters: { bucketName: 'media', key: 'a', ...parameters },
+      responseElements: null,
+      ...detail,
+    },
+    ...event,
+  };
+}
+
+/** A synthetic record of PutObject, with `object` and `record` laid over it. */
+export function syntheticBody(object: object = {}, record: object = {}): { Records: Record<string, unknown>[] } {
+  return {
+    Records: [
+      {
+        awsRegion: 'us-west-2',
+        eventName: 'PutObject',
+        eventTime: '2026-03-01T08:30:05Z',
+        s3: { bucket: { name: 'media' }, object: { eTag: '', isDeleteMarker: '', key: 'a', versionId: '', ...object } },
+        ...record,
+      },
+    ],
+  };
+}
+
+/** The keys that have been seen to go wrong somewhere. */
+export const awkwardKeys = [
+  '..',
+  '../x',
+  './a',
+  '\u0001',
+  'a b',
+  'a+b',
+  '100%',
+  'a%20b',
+  'a//b',
+  'trailing/',
+  'ünï',
+  '😀',
+  '\uFFFD\u{10000}',
+  'x'.repeat(1_024),
+  'ü'.repeat(512),
+  '"',
+  '\\',
+  'a\nb',
+  'é'.normalize('NFC'),
+  'é'.normalize('NFD'),
+  '__proto__',
+  'constructor',
+];
+
+/** Form-url-encoding as S3's notifications do it: slashes are left alone, a space is a plus. */
+export function formEncoded(key: string): string {
+  return encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+');
+}
