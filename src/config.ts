@@ -2,7 +2,6 @@
 import { z } from 'zod';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
-type Role = (typeof roles)[number];
 
 const list = (text: string): string[] =>
   text

@@ -1,3 +1,5 @@
+import { withoutPasswords } from './passwords.ts';
+
 /**
  * The catalogue of faults: everything that can go wrong with a message, a record or a request, with its scope and advice.
  * Whether something is tried again is decided here, never in a `catch`.
@@ -115,16 +117,17 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. */
+/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason are masked. */
 export class FaultError extends Error implements Fault {
   readonly code: FaultCode;
   readonly reason: string;
 
   constructor(code: FaultCode, reason: string, options?: ErrorOptions) {
-    super(`${code}: ${reason}`, options);
+    const shown = withoutPasswords(reason);
+    super(`${code}: ${shown}`, options);
     this.name = 'FaultError';
     this.code = code;
-    this.reason = reason;
+    this.reason = shown;
   }
 }
 
@@ -133,8 +136,9 @@ export function scopeOf(code: FaultCode): FaultScope {
   return faults[code].scope;
 }
 
-/** Turns whatever was thrown into a fault; anything that is not a {@link FaultError} is `internal.unexpected`. */
+/** Turns whatever was thrown into a fault; anything that is not a {@link FaultError} is `internal.unexpected`. Passwords of URLs are masked. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof FaultError) return { code: error.code, reason: error.reason };
-  return { code: 'internal.unexpected', reason: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { code: 'internal.unexpected', reason: withoutPasswords(text) };
 }

@@ -3,7 +3,6 @@ import { z } from 'zod';
 /** Re-index jobs as stored. The re-index issue makes them run; here they are queued, shown and cancelled. */
 
 export const jobStates = ['queued', 'running', 'paused', 'done', 'failed', 'cancelled'] as const;
-type JobState = (typeof jobStates)[number];
 
 export const jobModes = ['apply', 'report'] as const;
 export type JobMode = (typeof jobModes)[number];

@@ -17,7 +17,8 @@ const limit = z
   .string()
   .regex(/^\d{1,4}$/, 'must be a whole number from 1 to 1000')
   .transform(Number)
-  .pipe(limitSchema)
+  .pipe(limitSchema.unwrap())
+  .describe('At most so many items; 100 where it is not given.')
   .exactOptional();
 /** An empty one names nothing: there is no such path. */
 const pathText = z.string().min(1);

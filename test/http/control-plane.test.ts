@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
+import { createRoutes } from '../../src/http/routes.ts';
 import type { Listener } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/readiness.ts';
 import {
@@ -31,16 +32,20 @@ beforeEach(async () => {
   fake = createFakeControl();
   telemetry = createFakeTelemetry();
   report = ready;
-  listener = createControlPlane({
+  listener = createControlPlane(parts());
+  ({ port } = await listener.listen());
+});
+
+function parts() {
+  return {
     address: { host: '127.0.0.1', port: 0 },
     control: fake.control,
     readiness: { read: () => report },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry,
     version: '1.2.3',
-  });
-  ({ port } = await listener.listen());
-});
+  };
+}
 
 afterEach(() => listener.close());
 
@@ -54,21 +59,26 @@ interface Answer {
 interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Default: the port of the listener that each test has. */
+  readonly to?: number;
 }
 
 /** By node:http, because fetch does not let a caller choose Host or Sec-Fetch-Site. */
-function send(method: string, path: string, { headers = {}, body }: Sent = {}): Promise<Answer> {
+function send(method: string, path: string, { headers = {}, body, to = port }: Sent = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: '127.0.0.1', port, method, path, headers: { host: `127.0.0.1:${port}`, ...headers } }, (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk: string) => (text += chunk));
-      response.on('error', reject);
-      response.on('end', () => {
-        const isJson = String(response.headers['content-type']).includes('json') && text !== '';
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} });
-      });
-    });
+    const sent = httpRequest(
+      { host: '127.0.0.1', port: to, method, path, headers: { host: `127.0.0.1:${to}`, ...headers } },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => (text += chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const isJson = String(response.headers['content-type']).includes('json') && text !== '';
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} });
+        });
+      },
+    );
     sent.on('error', reject);
     sent.end(body);
   });
@@ -140,6 +150,10 @@ describe('requests that are not as documented', () => {
     ['GET', '/v1/objects?colour=red', 'colour'],
     ['GET', '/v1/objects?limit=ten', 'limit'],
     ['GET', '/v1/objects?limit=-1', 'limit'],
+    ['GET', '/v1/objects?limit=0', 'at least 1'],
+    ['GET', '/v1/gaps?limit=1001', 'at most 1000'],
+    ['GET', '/v1/jobs?limit=10000', 'from 1 to 1000'],
+    ['GET', '/v1/dead-letters?limit=1.5', 'limit'],
     ['GET', '/v1/objects?bucket=a&bucket=b', 'bucket'],
     ['GET', '/v1/gaps?state=shut', 'state'],
     ['GET', '/v1/buckets/photos/explain', 'key'],
@@ -169,6 +183,34 @@ describe('requests that are not as documented', () => {
     expect(fake.asked).toEqual([]);
   });
 
+  it('are told all their mistakes at once', async () => {
+    const answer = await sendJson('POST', '/v1/buckets?colour=red', { source: 'pigeon', topicArn: 7 });
+    expectProblem(answer, 400, 'request.invalid');
+    for (const name of ['query: Unrecognized key: "colour"', 'body bucket: ', 'body source: ', 'body topicArn: ']) {
+      expect(answer.json.detail).toContain(name);
+    }
+    const { json } = await send('GET', '/v1/objects?limit=0&colour=red&q=a&q=b');
+    for (const name of ['limit', 'colour', 'q']) expect(json.detail).toContain(`query${name === 'colour' ? ': ' : ` ${name}`}`);
+  });
+
+  it.each([
+    ['POST', '/v1/jobs/job-1/cancel', '{"force":true}'],
+    ['POST', '/v1/jobs/job-1/cancel', '[]'],
+    ['DELETE', '/v1/buckets/photos', '"photos"'],
+    ['GET', '/v1/buckets', '{}'],
+    ['HEAD', '/v1/buckets', '{}'],
+  ])('%s %s takes no body', async (method, path, body) => {
+    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
+    const answer = await send(method, path, { headers, body });
+    if (method === 'HEAD') expect(answer.status).toBe(400);
+    else expectProblem(answer, 400, 'request.invalid');
+    expect(fake.asked).toEqual([]);
+  });
+
+  it('may say nothing in JSON where there is nothing to say', async () => {
+    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/jobs/job-1/cancel', value)).status).toBe(200);
+  });
+
   it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
     expectProblem(await send('POST', '/v1/buckets', { headers, body }), 400, 'request.invalid');
@@ -191,6 +233,19 @@ describe('requests that are not as documented', () => {
     expectProblem(await send('GET', path), 404, 'request.not-found');
   });
 
+  it.each([
+    ['GET', '/v1/buckets/'],
+    ['DELETE', '/v1/buckets/'],
+    ['GET', '/v1/buckets//explain?key=k'],
+    ['POST', '/v1/buckets//reindex'],
+    ['GET', '/v1/jobs/'],
+    ['POST', '/v1/jobs//cancel'],
+    ['GET', '/v1/dead-letters/'],
+  ])('%s %s names nothing', async (method, path) => {
+    expectProblem(await send(method, path), 404, 'request.not-found');
+    expect(fake.asked).toEqual([]);
+  });
+
   it.each(['/v1/buckets/%ff', '/v1/buckets/%'])('answers the malformed path %s with a problem', async (path) => {
     expectProblem(await send('GET', path), 400, 'request.invalid');
   });
@@ -206,6 +261,7 @@ describe('requests that are not as documented', () => {
     });
     expect(text).toMatch(/^HTTP\/1\.1 400 /);
     expect(text).toContain('application/problem+json');
+    expect(text).toContain('nosniff');
   });
 });
 
@@ -283,6 +339,24 @@ describe('verbs that fail', () => {
     },
   );
 
+  it('answers for a verb that neither ends in time nor heeds its signal', async () => {
+    const hasty = createControlPlane({ ...parts(), verbTimeoutMs: 20 });
+    const { port: itsPort } = await hasty.listen();
+    fake.nextDoes(() => new Promise(() => undefined));
+    const answer = await send('GET', '/v1/objects', { to: itsPort });
+    await hasty.close();
+    expectProblem(answer, 503, 'request.timeout');
+    expect(fake.signals.at(-1)?.aborted).toBe(true);
+    expect(telemetry.told('requestFailed')).toEqual([]);
+  });
+
+  it('masks the passwords of URLs', async () => {
+    fake.nextDoes(() => Promise.reject(new FaultError('index.unreachable', 'no answer from https://tally:secret@index:9200')));
+    const answer = await send('GET', '/v1/objects');
+    expectProblem(answer, 503, 'index.unreachable');
+    expect(answer.json.detail).toBe('no answer from https://tally:***@index:9200');
+  });
+
   it('ends what is still asked when it closes', async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     fake.nextDoes((signal) => {
@@ -317,6 +391,22 @@ describe('verbs that fail', () => {
   });
 });
 
+interface Operation {
+  readonly parameters: readonly unknown[];
+  readonly requestBody?: { readonly required: boolean };
+  readonly responses: Readonly<Record<string, { readonly content?: unknown }>>;
+}
+
+interface OpenApi {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
+}
+
+async function openApi(): Promise<OpenApi> {
+  return JSON.parse((await send('GET', '/openapi.json')).text) as OpenApi;
+}
+
 describe('the other documents', () => {
   it('tells where the registry is, as the caller reached it', async () => {
     const { json } = await send('GET', '/config.json', { headers: { host: 'localhost:9999' } });
@@ -336,12 +426,11 @@ describe('the other documents', () => {
     expect(text).toBe('tally_up 1\n');
   });
 
-  it('describes every route with its parameters and bodies', async () => {
-    const { json } = await send('GET', '/openapi.json');
-    const document = json as { openapi: string; paths: Record<string, Record<string, { parameters: unknown[] }>> };
-    expect(document.openapi).toBe('3.1.0');
+  it('describes every route', async () => {
+    const { openapi, paths } = await openApi();
+    expect(openapi).toBe('3.1.0');
     expect(
-      Object.entries(document.paths)
+      Object.entries(paths)
         .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
         .sort(),
     ).toEqual([
@@ -361,19 +450,65 @@ describe('the other documents', () => {
       'post /v1/dead-letters/replay',
       'post /v1/jobs/{id}/cancel',
     ]);
-    expect(document.paths['/v1/buckets/{bucket}/explain']?.get?.parameters).toEqual([
-      { name: 'bucket', in: 'path', required: true, schema: { type: 'string' } },
+  });
+
+  it('describes parameters as the values that they are', async () => {
+    const { paths } = await openApi();
+    expect(paths['/v1/buckets/{bucket}/explain']?.get?.parameters).toEqual([
+      { name: 'bucket', in: 'path', required: true, schema: { type: 'string', minLength: 1 } },
       { name: 'key', in: 'query', required: true, schema: { type: 'string' } },
     ]);
-    expect(document.paths['/v1/objects']?.get?.parameters).toContainEqual(
-      expect.objectContaining({ name: 'q', in: 'query', required: false }),
-    );
+    const limit = expect.objectContaining({ type: 'integer', minimum: 1, maximum: 1_000 });
+    expect(paths['/v1/objects']?.get?.parameters).toContainEqual({ name: 'limit', in: 'query', required: false, schema: limit });
+    expect(paths['/v1/objects']?.get?.parameters).toContainEqual({ name: 'q', in: 'query', required: false, schema: { type: 'string' } });
+  });
+
+  it('says which bodies must be there', async () => {
+    const { paths } = await openApi();
+    expect(paths['/v1/buckets']?.post?.requestBody?.required).toBe(true);
+    expect(paths['/v1/dead-letters/replay']?.post?.requestBody?.required).toBe(true);
+    expect(paths['/v1/buckets/{bucket}/reindex']?.post?.requestBody?.required).toBe(false);
+    expect(paths['/v1/jobs/{id}/cancel']?.post?.requestBody).toBeUndefined();
+    expect(paths['/v1/buckets']?.get?.requestBody).toBeUndefined();
+  });
+
+  it('describes what is answered, problems included', async () => {
+    const { paths, components } = await openApi();
+    const page = { type: 'object', required: ['items'], properties: { items: { type: 'array' }, next: { type: 'string' } } };
+    expect(paths['/v1/jobs']?.get?.responses).toMatchObject({ 200: { content: { 'application/json': { schema: page } } } });
+    expect(paths['/v1/buckets/{bucket}']?.delete?.responses[204]).toEqual({ description: 'Done' });
+    const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
+    for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
+      expect(operation.responses.default?.content).toEqual(problem);
+    }
+    expect(components.schemas.Problem).toMatchObject({ required: ['type', 'title', 'status', 'detail', 'code'] });
+  });
+
+  it('answers as it describes', async () => {
+    const signal = new AbortController().signal;
+    const request = { params: { bucket: 'photos', id: 'x' }, query: {}, body: {} };
+    const bodies = [{ bucket: 'photos' }, { all: true }];
+    for (const route of createRoutes(fake.control)) {
+      const query = route.query.safeParse({}).success ? {} : { key: 'k' };
+      const body = bodies.find((each) => route.body.safeParse(each).success) ?? {};
+      const answer = await route.run({ ...request, query, body }, signal);
+      expect([route.path, route.answer?.safeParse(answer).error]).toEqual([route.path, undefined]);
+      expect([route.path, route.status === 204]).toEqual([route.path, route.answer === undefined]);
+    }
   });
 
   it('lets no answer be cached or sniffed, problems included', async () => {
     for (const path of ['/v1/buckets', '/livez', '/nothing', '/v1/objects?colour=red', '/v1/buckets/%ff']) {
       const { headers } = await send('GET', path);
       expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+    }
+  });
+
+  it('lets no page show, frame or read an answer', async () => {
+    for (const path of ['/v1/buckets', '/livez', '/metrics', '/nothing', '/v1/buckets/%ff']) {
+      const { headers } = await send('GET', path);
+      expect(headers['content-security-policy']).toBe("default-src 'none'; frame-ancestors 'none'");
+      expect(headers['cross-origin-resource-policy']).toBe('same-origin');
     }
   });
 

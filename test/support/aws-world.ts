@@ -38,6 +38,8 @@ export interface World {
 
 /** What README and doctor recommend. */
 const MAX_RECEIVE_COUNT = 20;
+/** Several start at once on a busy machine. */
+const START_TIMEOUT_MS = 60_000;
 const LOOK_EVERY_MS = 1_000;
 const EMPTY_LOOKS = 3;
 
@@ -59,8 +61,14 @@ export async function startWorld({
     ...index.env,
     ...env,
   });
-  await until('the control plane answers', async () => (await daemon.readyz())?.status !== undefined, 60_000);
-  await until('the store is prepared', async () => checkOf((await daemon.readyz())?.body, 'index')?.status === 'ok', 60_000);
+  await until(
+    'the store is prepared',
+    async () => {
+      if (!daemon.isRunning) throw new Error(`the daemon ended: ${daemon.text}`);
+      return checkOf((await daemon.readyz())?.body, 'index')?.status === 'ok';
+    },
+    START_TIMEOUT_MS,
+  );
 
   async function ask<Body>(method: string, path: string, body?: unknown): Promise<Body> {
     const answer = await daemon.request(method, path, body);
