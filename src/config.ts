@@ -40,7 +40,50 @@ const address = (fallback: string) =>
 const queueUrl = z
   .string()
   .trim()
-  .regex(/^https?:\/\/\S+$/, 'must be the URL of an SQS queue');
+  .refine(isHttpUrl, 'must be the URL of an SQS queue')
+  .refine((text) => !hasCredentials(text), 'must name no user or password: AWS credentials come from the AWS SDK’s own variables');
+
+/** https://user:pass@host:9200, several nodes comma-separated, or sqlite:PATH. What it says of a mistake repeats nothing of the value. */
+const indexUrl = z
+  .string()
+  .trim()
+  .superRefine((text, context) => {
+    if (/^sqlite:./.test(text)) return;
+    for (const part of text.split(',')) {
+      const mistake = nodeMistake(part.trim());
+      if (mistake !== undefined) context.addIssue(mistake);
+    }
+  });
+
+function nodeMistake(text: string): string | undefined {
+  if (!isHttpUrl(text)) {
+    return 'must be an OpenSearch URL (https://user:pass@host:9200; several comma-separated) or sqlite:PATH; in user and password , / ? # % must be percent-encoded';
+  }
+  const { username, password, pathname } = new URL(text);
+  if (!isPercentEncoded(username) || !isPercentEncoded(password)) return 'must have % percent-encoded (%25) in user and password';
+  if (pathname === '/' && !/[?#]/.test(text)) return undefined;
+  return 'must end with the host or its port: no path, and / ? # percent-encoded in user and password';
+}
+
+function isHttpUrl(text: string): boolean {
+  return /^https?:\/\/\S+$/i.test(text) && URL.canParse(text);
+}
+
+function hasCredentials(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username !== '' || password !== '';
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
 
 export const settingsSchema = z.object({
@@ -54,10 +97,7 @@ export const settingsSchema = z.object({
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()
     .describe('Where rejected messages go, with their reason. Default: the bucket queue’s redrive target.'),
-  TALLY_INDEX_URL: z
-    .string()
-    .trim()
-    .regex(/^(https?:\/\/\S+|sqlite:.+)$/, 'must be an OpenSearch URL (https://user:pass@host:9200) or sqlite:PATH')
+  TALLY_INDEX_URL: indexUrl
     .optional()
     .describe('The index store: https://user:pass@host:9200 (OpenSearch; several nodes comma-separated) or sqlite:PATH. Secret.'),
   TALLY_INDEX_PREFIX: z
@@ -181,10 +221,9 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const unknown = Object.keys(values)
     .filter((name) => !(name in settingsSchema.shape))
     .map((name) => `${name}: no such setting`);
-  const mistakes = [
-    ...unknown,
-    ...(parsed.success ? [] : parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)),
-  ];
+  const mistaken = (parsed.error?.issues ?? []).map(({ path, message }) => `${String(path[0])}: ${message}`);
+  // several parts of a list may have the same one
+  const mistakes = [...new Set([...unknown, ...mistaken])];
   return parsed.success && mistakes.length === 0 ? { ok: true, settings: parsed.data } : { ok: false, mistakes };
 }
 

@@ -67,9 +67,61 @@ describe('settings', () => {
     expect(mistakesOf({ [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name}: .*${reason}`))]);
   });
 
-  it('never repeat a secret in a mistake', () => {
-    expect(mistakesOf({ TALLY_INDEX_URL: 'htps://tally:secret@index' }).join()).not.toContain('secret');
+  it.each([
+    'htps://tally:secret@index',
+    'https://tally:pa#ss-secret@index',
+    'https://tally:1#secret@index',
+    'https://tally:pa/secret@index',
+    'https://tally:1/secret@index',
+    'https://tally:1?secret@index',
+    'https://tally:1,secret@index',
+    'https://tally:secret100%@index',
+    'https://tally:secret%ff@index',
+    'https://secret%@index',
+    'https://tally:secret@index:99999999',
+    'https://tally:secret@index/path',
+    'https://tally:secret@index?pretty',
+    'https://tally:secret@index#',
+    'https://tally:secret@',
+    'https://tally:secret@a b',
+    'https://tally:secret@index,',
+    'https://index,ftp://tally:secret@index',
+    'https://index,https://tally:1#secret@index,https://tally:2#secret@index',
+    'sqlite:',
+  ])('do not take %s for an index, in one mistake that does not repeat it', (value) => {
+    const mistakes = mistakesOf({ TALLY_INDEX_URL: value });
+    expect(mistakes).toEqual([expect.stringMatching(/^TALLY_INDEX_URL: must /)]);
+    expect(mistakes.join()).not.toContain('secret');
   });
+
+  it.each([
+    'http://127.0.0.1:9200',
+    'https://tally:p%23%25%40s@index:9200/',
+    'https://tally:secret@a:9200, https://tally:secret@b:9200',
+    'https://[::1]:9200',
+    'https://token@index',
+    'sqlite:data/a,b#c%.sqlite',
+  ])('take %s for an index', (value) => {
+    expect(settingsOf({ TALLY_INDEX_URL: ` ${value} ` }).TALLY_INDEX_URL).toBe(value);
+  });
+
+  it.each(['TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
+    '%s takes the URL of a queue, without user and password',
+    (name) => {
+      for (const value of [
+        'https://key:secret@sqs/1/q',
+        'https://key@sqs/1/q',
+        'https://:secret@sqs/1/q',
+        'https://sqs:99999999/1/q',
+        'q',
+      ]) {
+        const mistakes = mistakesOf({ [name]: value });
+        expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (name no user|be the URL)`))]);
+        expect(mistakes.join()).not.toContain('secret');
+      }
+      expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
+    },
+  );
 
   it('read lists, addresses and flags', () => {
     const settings = settingsOf({

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { metricsMarkdown } from '../src/adapters/telemetry-metrics.ts';
 import { settingsSchema } from '../src/config.ts';
-import { settingsMarkdown } from './support/readme-tables.ts';
+import { metricsMarkdown, settingsMarkdown } from './support/readme-tables.ts';
 
 /** What the code says and the README does not; paste it there. */
 function missingRows(table: string): readonly string[] {

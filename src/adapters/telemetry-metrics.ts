@@ -29,7 +29,7 @@ const noLabels: LabelValues = {};
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export const receivingStates = ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] as const;
-export const serviceMessages = ['test-event', 'subscription-confirmation', 'unsubscribe-confirmation'] as const;
+const serviceMessages = ['test-event', 'subscription-confirmation', 'unsubscribe-confirmation'] as const;
 
 export const metricTable = {
   tally_records_total: {
@@ -44,7 +44,7 @@ export const metricTable = {
     unit: 'seconds',
     labels: noLabels,
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600],
-    help: 'From the event’s time until its final write was acknowledged: some 45 s where an event must be settled by a second look.',
+    help: 'From the event’s time until its first write was acknowledged, a provisional one included; of messages at their first receive.',
     alert: 'p95 > your target for 10 min',
   },
   tally_messages_total: {
@@ -180,12 +180,19 @@ export const metricTable = {
     help: '1 while this fault has stopped receiving.',
     alert: '> 0 for 5 min',
   },
+  tally_parked_buckets: {
+    type: 'gauge',
+    unit: 'buckets',
+    labels: noLabels,
+    help: 'Buckets whose records wait because their index, or the bucket itself, is out of order.',
+    alert: '> 0 for 10 min',
+  },
   tally_receiving: {
     type: 'gauge',
     unit: '0 or 1',
     labels: { state: receivingStates },
-    help: '1 for what receiving is doing now: on, or why not.',
-    alert: 'state="on" == 0 for 10 min',
+    help: '1 for what receiving is doing now: on, or why not; all 0 until the first receive, and without the role ingest.',
+    alert: 'a state other than "on" == 1 for 10 min',
   },
   tally_ready: {
     type: 'gauge',
@@ -273,22 +280,4 @@ function seriesOf(labels: LabelValues): readonly Labels[] {
     (series, [label, values]) => series.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
     [{}],
   );
-}
-
-/** The table as Markdown, for the README. */
-export function metricsMarkdown(): string {
-  const rows = Object.entries(metricTable).map(([name, { type, labels, unit, help, alert }]) => {
-    const labelText = Object.entries(labels)
-      .map(([label, values]) => `${label}${describeValues(values)}`)
-      .join('; ');
-    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert === '' ? '–' : alert} |`;
-  });
-  return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
-}
-
-/** Fault codes are listed elsewhere, and too many for a cell. */
-function describeValues(values: readonly string[]): string {
-  if (values.length === 0) return '';
-  const own = values.filter((value) => !(value in faults));
-  return `: ${(own.length < values.length ? [...own, 'a fault code'] : own).join(', ')}`;
 }

@@ -3,6 +3,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 import { faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import { createOnce, createRecentMaximum, type RecentMaximum } from './telemetry-memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
 
 export interface TelemetryOptions {
@@ -22,8 +23,6 @@ export interface TelemetryAdapter {
 /** The same failure is logged at most this often; it is counted each time. */
 const SAME_FAILURE_MS = 60_000;
 const UNKNOWN_EVENT_MS = 3_600_000;
-/** Names of failures and events are remembered up to this many; anybody can make up event names. */
-const REMEMBERED_MAX = 1_000;
 /** How long the oldest message of a batch stands for the age of the queue. */
 const OLDEST_AGE_MS = 15_000;
 
@@ -34,12 +33,14 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
     destination ?? pino.destination(1),
   );
   const metrics = createMetrics();
-  const once = createOnce(clock);
-  const oldest = createOldestAge(clock);
+  const oldestAgeMs = createRecentMaximum(clock, OLDEST_AGE_MS);
+  const newsOf = (kind: string, intervalMs: number) =>
+    createOnce({ clock, intervalMs, full: () => log.warn({ kind, intervalMs }, 'too many to say them all') });
+  const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
-    telemetry: { ...dataFacts({ log, metrics, oldest, once }), ...operatingFacts({ log, metrics, once }) },
+    telemetry: { ...dataFacts(tools), ...operatingFacts(tools) },
     metricsText() {
-      metrics.set('tally_queue_oldest_message_age_seconds', oldest.read() / 1_000);
+      metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
       return metrics.registry.metrics();
     },
     contentType: metrics.registry.contentType,
@@ -49,7 +50,9 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
 interface Tools {
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly once: (name: string, intervalMs: number) => boolean;
+  readonly oldestAgeMs: RecentMaximum;
+  /** A memory of its own for each kind of fact: a flood of one kind silences no other. */
+  readonly newsOf: (kind: string, intervalMs: number) => (name: string) => boolean;
 }
 
 type DataFacts = Pick<
@@ -71,7 +74,10 @@ type DataFacts = Pick<
   | 'gapSeen'
 >;
 
-function dataFacts({ log, metrics, oldest, once }: Tools & { readonly oldest: OldestAge }): DataFacts {
+function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
+  const isNewEvent = newsOf('unknown event', UNKNOWN_EVENT_MS);
+  const isNewBucket = newsOf('unconnected bucket', SAME_FAILURE_MS);
+  const isNewGap = newsOf('gap', SAME_FAILURE_MS);
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', { dialect, outcome });
@@ -80,7 +86,7 @@ function dataFacts({ log, metrics, oldest, once }: Tools & { readonly oldest: Ol
     eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
     unknownEvent(eventName) {
       metrics.count('tally_unknown_events_total');
-      if (once(`event ${eventName}`, UNKNOWN_EVENT_MS)) log.warn({ eventName }, 'unknown event ignored');
+      if (isNewEvent(eventName)) log.warn({ eventName }, 'unknown event ignored');
     },
     messageSettled: (settlement) => metrics.count('tally_messages_total', { settlement }),
     serviceMessage(kind) {
@@ -111,20 +117,22 @@ function dataFacts({ log, metrics, oldest, once }: Tools & { readonly oldest: Ol
       metrics.set('tally_head_in_flight_requests', inFlight);
     },
     held: (messages) => metrics.set('tally_held_messages', messages),
-    oldestMessageAge: (ageMs) => oldest.told(ageMs),
+    oldestMessageAge: (ageMs) => oldestAgeMs.told(ageMs),
     unconnected(bucket, count) {
       metrics.count('tally_unconnected_records_total', {}, count);
-      if (once(`unconnected ${bucket}`, SAME_FAILURE_MS)) log.warn({ bucket }, 'events of a bucket that is not connected');
+      if (isNewBucket(bucket)) log.warn({ bucket }, 'events of a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
-      if (once(`gap ${bucket} ${kind}`, SAME_FAILURE_MS)) log.warn({ bucket, kind, reason }, 'gap open: re-index the bucket to close it');
+      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open: re-index the bucket to close it');
     },
   };
 }
 
 type OperatingFacts = Omit<Telemetry, keyof DataFacts>;
 
-function operatingFacts({ log, metrics, once }: Tools): OperatingFacts {
+function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
+  const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
+  const parked = createParkedCount(metrics);
   const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: faults[code].advice });
   return {
     queueDepth(queue, { visible, inFlight, delayed }) {
@@ -147,14 +155,20 @@ function operatingFacts({ log, metrics, once }: Tools): OperatingFacts {
       metrics.set('tally_paused', 0, { fault: code });
       log.info({ code, pausedMs: Math.round(pausedMs) }, 'receiving resumed');
     },
-    bucketParked: (bucket, code, reason) => log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait'),
-    bucketResumed: (bucket) => log.info({ bucket }, 'bucket resumed'),
+    bucketParked(bucket, code, reason) {
+      parked(bucket, 1);
+      log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait');
+    },
+    bucketResumed(bucket) {
+      parked(bucket, -1);
+      log.info({ bucket }, 'bucket resumed');
+    },
     receiving(state) {
       for (const each of receivingStates) metrics.set('tally_receiving', each === state ? 1 : 0, { state: each });
       log.info({ state }, 'receiving changed');
     },
     requestFailed(operation, code, reason) {
-      if (once(`${operation} ${code} ${reason}`, SAME_FAILURE_MS)) log.error({ operation, ...describe(code, reason) }, 'request failed');
+      if (isNewFailure(`${operation} ${code} ${reason}`)) log.error({ operation, ...describe(code, reason) }, 'request failed');
     },
     bucketConnected: (bucket, by) => log.info({ bucket, by }, 'bucket connected'),
     workersWanted: (workers) => metrics.set('tally_workers_wanted', workers),
@@ -171,32 +185,13 @@ function masked(fields: Readonly<Record<string, unknown>>): Record<string, unkno
   );
 }
 
-interface OldestAge {
-  told(ageMs: number): void;
-  /** The greatest age told lately, in milliseconds; 0 when none was. */
-  read(): number;
-}
-
-function createOldestAge(clock: Clock): OldestAge {
-  let oldest = { ageMs: 0, atMs: -Infinity };
-  const isCurrent = (): boolean => clock.monotonicMs() - oldest.atMs < OLDEST_AGE_MS;
-  return {
-    told(ageMs) {
-      if (ageMs >= oldest.ageMs || !isCurrent()) oldest = { ageMs, atMs: clock.monotonicMs() };
-    },
-    read: () => (isCurrent() ? Math.max(0, oldest.ageMs) : 0),
-  };
-}
-
-/** Whether a name was not said within the interval; remembers a bounded number of names. */
-function createOnce(clock: Clock): (name: string, intervalMs: number) => boolean {
-  const said = new Map<string, number>();
-  return (name, intervalMs) => {
-    const nowMs = clock.monotonicMs();
-    const lastMs = said.get(name);
-    if (lastMs !== undefined && nowMs - lastMs < intervalMs) return false;
-    if (said.size >= REMEMBERED_MAX) said.clear();
-    said.set(name, nowMs);
-    return true;
+/** A bucket may be parked for its index and for itself, each told on its own: it is one bucket. */
+function createParkedCount(metrics: Metrics): (bucket: string, change: 1 | -1) => void {
+  const reasons = new Map<string, number>();
+  return (bucket, change) => {
+    const count = (reasons.get(bucket) ?? 0) + change;
+    if (count > 0) reasons.set(bucket, count);
+    else reasons.delete(bucket);
+    metrics.set('tally_parked_buckets', reasons.size);
   };
 }

@@ -76,13 +76,14 @@ export function createRoutes(control: Control): readonly Route[] {
   return [...bucketRoutes(control), ...jobRoutes(control), ...deadLetterRoutes(control)];
 }
 
-function bucketRoutes({ search, explain, buckets }: Control): readonly Route[] {
+function bucketRoutes(control: Control): readonly Route[] {
+  const { buckets } = control;
   return [
     route(['GET', '/v1/objects'], 'Search the index: live objects in (bucket, key) order by UTF-8 bytes.', {
       ...plain,
       query: searchQuery,
       answer: pageOf(objectDocument),
-      verb: ({ query }, signal) => search(query, signal),
+      verb: ({ query }, signal) => control.search(query, signal),
     }),
     route(['GET', '/v1/buckets'], 'Connected buckets, and names whose events arrive unconnected.', {
       ...plain,
@@ -116,12 +117,13 @@ function bucketRoutes({ search, explain, buckets }: Control): readonly Route[] {
       params: bucketParams,
       query: explainQuery,
       answer: explanation,
-      verb: ({ params, query }, signal) => explain(params.bucket, query.key, signal),
+      verb: ({ params, query }, signal) => control.explain(params.bucket, query.key, signal),
     }),
   ];
 }
 
-function jobRoutes({ gaps, jobs }: Control): readonly Route[] {
+function jobRoutes(control: Control): readonly Route[] {
+  const { jobs } = control;
   return [
     route(['POST', '/v1/buckets/:bucket/reindex'], 'Queue a re-index of the bucket.', {
       ...plain,
@@ -135,7 +137,7 @@ function jobRoutes({ gaps, jobs }: Control): readonly Route[] {
       ...plain,
       query: gapsQuery,
       answer: pageOf(gapSchema),
-      verb: ({ query }, signal) => gaps(query, signal),
+      verb: ({ query }, signal) => control.gaps(query, signal),
     }),
     route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first.', {
       ...plain,

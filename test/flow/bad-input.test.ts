@@ -30,7 +30,7 @@ function inEnvelopes(body: string, envelopes: number): string {
 }
 
 /** Bodies that can never be handled, with the fault that each is dead-lettered with. */
-function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
+export function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
   const record = recordOf(bucket, 'bad');
   return [
     ['message.not-json', 'not JSON'],

@@ -21,8 +21,8 @@ describe.skipIf(!awsEndpoint()).concurrent('which buckets are indexed', { timeou
   });
 
   /** A bucket that notifies the bucket queue itself. */
-  async function notifyingBucket({ aws, queue }: World, options?: { readonly versioned: boolean }): Promise<string> {
-    const bucket = await aws.createBucket(options);
+  async function notifyingBucket({ aws, queue }: World): Promise<string> {
+    const bucket = await aws.createBucket();
     await aws.notify(bucket, { queue });
     return bucket;
   }

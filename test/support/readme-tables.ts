@@ -1,5 +1,7 @@
-/** The README's table of settings, as the schema says it. */
+/** The README's tables, as the code says them. */
+import { metricTable } from '../../src/adapters/telemetry-metrics.ts';
 import { settingsSchema, type Settings } from '../../src/config.ts';
+import { faults } from '../../src/domain/fault.ts';
 
 /** Each setting with its default and its description, as Markdown. */
 export function settingsMarkdown(): string {
@@ -15,4 +17,22 @@ function defaultText(value: Settings[keyof Settings]): string {
   if (typeof value !== 'object') return `\`${value}\``;
   if ('host' in value) return `\`${value.host}:${value.port}\``;
   return value.length === 0 ? '–' : `\`${value.join(',')}\``;
+}
+
+/** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
+export function metricsMarkdown(): string {
+  const rows = Object.entries(metricTable).map(([name, { type, labels, unit, help, alert }]) => {
+    const labelText = Object.entries(labels)
+      .map(([label, values]) => `${label}${describeValues(values)}`)
+      .join('; ');
+    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert === '' ? '–' : alert} |`;
+  });
+  return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** Fault codes are listed elsewhere, and too many for a cell. */
+function describeValues(values: readonly string[]): string {
+  if (values.length === 0) return '';
+  const own = values.filter((value) => !(value in faults));
+  return `: ${(own.length < values.length ? [...own, 'a fault code'] : own).join(', ')}`;
 }

@@ -34,7 +34,8 @@ interface AdmissionDependencies {
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
   const { gate, held, queueWatch, store, clock, telemetry, probeIndex, inFlightMax, autoConnects } = dependencies;
-  let state: ReceivingState = 'on';
+  /** Undefined until the first receive is asked for: then whatever it is, is told. */
+  let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
   let asking: Promise<boolean> | undefined;
 
@@ -82,7 +83,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
       }
     },
     get state() {
-      return state;
+      return state ?? 'on';
     },
   };
 }

@@ -84,9 +84,14 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     const outcome = await finishRecord(record, hand);
     const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
     telemetry.recordEnded({ dialect: record.dialect, outcome: outcome.kind, eventName: record.eventName, ...fault });
-    if (outcome.kind === 'written' && record.eventTimeMs !== undefined) telemetry.eventLag(clock.nowMs() - record.eventTimeMs);
+    if (isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined) telemetry.eventLag(clock.nowMs() - record.eventTimeMs);
     if (outcome.kind === 'ignored' && outcome.reason === 'unknown-event') telemetry.unknownEvent(record.eventName);
     return outcome;
+  }
+
+  /** Whether a change can be found from now on. Later receives settle what was found already, or repeat it. */
+  function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
+    return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
   }
 
   function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {
