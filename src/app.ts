@@ -19,6 +19,8 @@ import { bucketRecordSchema } from './domain/bucket.ts';
 import { faultOf, faults, type Fault } from './domain/fault.ts';
 import { createCatchUp } from './pipeline/embedded-catch-up.ts';
 import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
+import { createLetterBrowser } from './pipeline/letter-browser.ts';
+import { createMovedLetters } from './pipeline/moved-letters.ts';
 import { createIngestRole, type IngestParts, type IngestRole } from './pipeline/ingest/ingest-role.ts';
 import type { Telemetry } from './pipeline/ports.ts';
 import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from './pipeline/readiness.ts';
@@ -33,6 +35,8 @@ const EMBEDDED_BUCKET = 'demo';
 const INDEX_WATCH_MS = 5_000;
 /** Readiness and the workers wanted as metrics: as often as the queue depths change. */
 const READINESS_MS = 15_000;
+/** Letters that SQS moved are looked for this often: a gap should be known within a minute or so. */
+const MOVED_LETTERS_MS = 30_000;
 /** What is kept of the shutdown time for closing after the messages in hand had theirs. */
 const CLOSING_MS = 1_500;
 
@@ -180,6 +184,8 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
       if (ingest === undefined) return;
+      const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
       ingest.start();
       stops.push(() => ingest.stop(AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS))));
     },
@@ -197,6 +203,19 @@ async function listen(listener: Listener, setting: string, { host, port }: Addre
         : `cannot be listened on (${faultOf(error).reason})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
+}
+
+function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Telemetry): ReturnType<typeof createMovedLetters> {
+  return createMovedLetters({
+    browse: createLetterBrowser({ queues, telemetry }),
+    state: store.state,
+    gaps,
+    clock: systemClock,
+    deadLetters: () =>
+      queueWatch.deadLetterQueueUrl === undefined
+        ? undefined
+        : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
+  });
 }
 
 interface IngestRoleParts {

@@ -99,6 +99,11 @@ export const faults = {
     scope: 'own',
     advice: 'SNS refused the confirmation; check sns:ConfirmSubscription and whether the token is older than three days.',
   },
+  /** SQS moved the message to the dead-letter queue by its redrive policy; nobody knows why it was received so often. */
+  'message.moved': {
+    scope: 'never',
+    advice: 'A worker was killed at each receive, or maxReceiveCount is too low (20 is recommended); replay it.',
+  },
   'record.invalid': { scope: 'never', advice: 'A field is missing or of the wrong type; see the reason.' },
   'record.bucket-invalid': { scope: 'never', advice: 'The record names no possible bucket.' },
   'record.key-missing': { scope: 'never', advice: 'The record names no key; the bucket has a loss gap until it is re-indexed.' },

@@ -246,7 +246,7 @@ export interface Telemetry {
     readonly eventName: string;
     readonly fault?: FaultCode;
   }): void;
-  /** Event time → write acknowledged. */
+  /** Event time → its first write acknowledged, final or provisional. */
   eventLag(lagMs: number): void;
   unknownEvent(eventName: string): void;
   messageSettled(kind: SettlementKind): void;
@@ -278,7 +278,7 @@ export interface Telemetry {
   /** A bucket's records are parked, or go on. */
   bucketParked(bucket: string, code: FaultCode, reason: string): void;
   bucketResumed(bucket: string): void;
-  /** Receiving is held back, by reason, or not. */
+  /** Receiving is held back, by reason, or not; told first when receiving begins. */
   receiving(state: 'on' | 'held-full' | 'in-flight-cap' | 'paused' | 'no-bucket'): void;
   /** How many workers would drain the backlog in time. */
   workersWanted(workers: number): void;

@@ -30,14 +30,14 @@ function inEnvelopes(body: string, envelopes: number): string {
 }
 
 /** Bodies that can never be handled, with the fault that each is dead-lettered with. */
-export function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
+function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
   const record = recordOf(bucket, 'bad');
   return [
     ['message.not-json', 'not JSON'],
     ['message.not-json', ' '],
     ['message.not-json', '{"Records":[{"s3":{"bucket"'],
     ['message.not-json', 'x'.repeat(MIB)],
-    ['message.not-json', '\u001b[31mred\u0007\u202e'],
+    ['message.not-json', 'read\tfrom right to left:\r\n\u202e'],
     ['message.unknown-wrapper', '"a text"'],
     ['message.unknown-wrapper', '42'],
     ['message.unknown-wrapper', 'null'],
@@ -212,11 +212,12 @@ describe.each(indexKinds)('bad input, with a %s index', (kind) => {
     // an event from the future says only that something changed
     const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
     world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
+    const polluting = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},`;
     world.send(
       world
-        .put('twice')
-        .replace('"Records', String.raw`\"__proto__\":{\"polluted\":1},"Records`)
-        .replace(String.raw`{\"__proto__`, String.raw`{\"__proto__`),
+        .put('polluting')
+        .replace('{', polluting)
+        .replace(String.raw`{\"eventVersion`, String.raw`{\"__proto__\":{\"key\":\"x\"},\"eventVersion`),
     );
     world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
     world.send(

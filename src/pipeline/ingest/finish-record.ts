@@ -78,7 +78,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     if (record.change.kind === 'ignored') return { kind: 'ended', outcome: { kind: 'ignored', reason: record.change.reason } };
     try {
       const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
-      if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
+      if (bucket === undefined) return endUnconnected(record.bucket);
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
@@ -100,6 +100,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       hand.signal.throwIfAborted();
       return { kind: 'fault', fault: faultOf(error) };
     }
+  }
+
+  /** A bucket that was disconnected while it was parked is out of order no longer. */
+  function endUnconnected(bucket: string): Step {
+    for (const part of LOOK_NEEDS) parking.worked(bucket, part);
+    return { kind: 'ended', outcome: { kind: 'unconnected' } };
   }
 
   async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {

@@ -18,6 +18,8 @@ export interface QueueWatch {
   readonly visible: number;
   maxReceiveCount(queueUrl: string): number;
   readonly deadLetterQueueUrl: string | undefined;
+  /** Letters waiting in the dead-letter queue, as last read; 0 when none is known. */
+  readonly deadLettersVisible: number;
   /** Why the bucket queues could not be read at the last try. */
   fault(): Fault | undefined;
 }
@@ -92,6 +94,9 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
     get deadLetterQueueUrl() {
       return deadLetterQueueUrl();
+    },
+    get deadLettersVisible() {
+      return attributes.get(deadLetterQueueUrl() ?? '')?.visible ?? 0;
     },
     fault: () => lastFault,
   };

@@ -77,13 +77,16 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
 }
 
 describe('a receive', () => {
-  it('begins at once when nothing is against it', async () => {
+  it('begins at once when nothing is against it, and that is said from the first', async () => {
     const world = await setUp();
     world.admit('a');
     await settled();
     expect(world.admitted).toEqual(['a']);
     expect(world.admission.state).toBe('on');
-    expect(world.told()).toEqual([]);
+    expect(world.told()).toEqual(['on']);
+    world.admit('b');
+    await settled();
+    expect(world.told()).toEqual(['on']);
   });
 
   it.each<[string, (world: Awaited<ReturnType<typeof setUp>>, isOn: boolean) => void]>([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { refs } from '../../../src/pipeline/state-records.ts';
 import {
   BUCKET,
   createIngestWorld,
@@ -601,6 +602,18 @@ describe('a bucket out of order', () => {
     expect(await world.document('x', 'other')).toBeDefined();
   });
 
+  it('that is disconnected while it is parked is parked no longer', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-missing');
+    await world.send(world.put('k'));
+    await world.run(1_000);
+    const { id, version } = (await world.store.plainState.get(refs.bucket(BUCKET).id))!;
+    await world.store.plainState.remove(id, version);
+    await world.run(40_000);
+    expect(world.outcomes()).toEqual(['unconnected']);
+    expect(world.telemetry.told('bucketResumed')).toEqual([[BUCKET]]);
+  });
+
   it('that is gone from S3 has what it states itself written all the same', async () => {
     const world = await createIngestWorld();
     const exact = world.put('exact');
@@ -615,6 +628,20 @@ describe('a bucket out of order', () => {
     expect(receiveCounts(world)).toEqual([1]);
     expect(world.telemetry.told('bucketParked').map(([, code]) => code)).toEqual(['bucket.missing']);
     expect(world.telemetry.told('bucketResumed')).toEqual([]);
+  });
+});
+
+describe('the lag of an event', () => {
+  it('ends with its first write: that of an exact event, and the provisional one of an inexact event', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('exact'));
+    await world.send(routedPut(world, 'inexact'));
+    await world.run(2 * MINUTE_MS);
+    expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
+    const lagsMs = world.telemetry.told('eventLag').map(([lagMs]) => lagMs);
+    expect(lagsMs).toHaveLength(2);
+    // far from the settle, which takes some 45 s
+    expect(Math.max(...lagsMs)).toBeLessThan(5_000);
   });
 });
 
