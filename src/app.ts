@@ -183,6 +183,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
+      await tellReadiness();
       if (ingest === undefined) return;
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));

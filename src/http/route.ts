@@ -55,7 +55,8 @@ export function route<Params extends z.ZodObject, Query extends z.ZodObject, Bod
     ...schemas,
     async run(request, signal) {
       const params = schemas.params.safeParse(request.params);
-      if (!params.success) throw new RequestError('request.not-found', `${path} is not complete; see /openapi.json`);
+      if (!params.success)
+        throw new RequestError('request.not-found', `${path} needs a name for each of its parameters; see /openapi.json`);
       const query = schemas.query.safeParse(request.query);
       const body = schemas.body.safeParse(request.body ?? undefined);
       if (query.success && body.success) return verb({ params: params.data, query: query.data, body: body.data }, signal);

@@ -273,7 +273,7 @@ describe('tally reindex and jobs', () => {
 
 describe('tally config', () => {
   const env = {
-    TALLY_INDEX_URL: 'https://tally:pa,ss@index-1:9200,https://token@index-2:9200',
+    TALLY_INDEX_URL: 'https://tally:pa%2Css@index-1:9200,https://token@index-2:9200',
     TALLY_HTTP_ADDRESS: '[::1]:9090',
     TALLY_ROLES: 'ingest,http',
   };

@@ -24,8 +24,8 @@ function keys(prefix: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}/${index}`);
 }
 
-describe.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach', () => {
-  test.concurrent('under load, it waits with a bounded number of messages, spends no receives, and goes on by itself', async () => {
+describe.concurrent.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach', () => {
+  test('under load, it waits with a bounded number of messages, spends no receives, and goes on by itself', async () => {
     await using flow = await openFlow('opensearch', { maxReceiveCount: 10 });
     const { world, index } = flow;
     const heldMax = 100;
@@ -69,7 +69,7 @@ describe.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach'
     ['answers 401', { kind: 'answer', status: 401, body: '{}' }],
     ['does not answer', { kind: 'hang' }],
   ];
-  test.concurrent.each(faults)(
+  test.each(faults)(
     'because it %s, nothing is lost, deferred or dead-lettered',
     async (_, interference) => {
       await using flow = await openFlow('opensearch');
@@ -94,7 +94,7 @@ describe.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach'
     90_000,
   );
 
-  test.concurrent('at the start, it says so once, is not ready, and begins when it can', async () => {
+  test('at the start, it says so once, is not ready, and begins when it can', async () => {
     await using flow = await openFlow('opensearch');
     const { world, index } = flow;
     await index.refuse();
@@ -110,8 +110,8 @@ describe.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach'
   }, 60_000);
 });
 
-describe.each(indexKinds)('with a %s index', (kind) => {
-  test.concurrent.each<readonly [string, Interference]>([
+describe.concurrent.each(indexKinds)('with a %s index', (kind) => {
+  test.each<readonly [string, Interference]>([
     ['answers 503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
     ['cuts connections', { kind: 'cut' }],
   ])(
@@ -145,7 +145,7 @@ describe.each(indexKinds)('with a %s index', (kind) => {
     90_000,
   );
 
-  test.concurrent('while SQS is out of reach, it says so once, backs off, and goes on by itself', async () => {
+  test('while SQS is out of reach, it says so once, backs off, and goes on by itself', async () => {
     await using flow = await openFlow(kind);
     const { world } = flow;
     const daemon = await flow.start();
@@ -169,7 +169,7 @@ describe.each(indexKinds)('with a %s index', (kind) => {
     expect(world.deadLetters()).toEqual([]);
   }, 90_000);
 
-  test.concurrent('deletes that SQS does not take are repeated, or the messages come back and are deleted then', async () => {
+  test('deletes that SQS does not take are repeated, or the messages come back and are deleted then', async () => {
     await using flow = await openFlow(kind);
     const { world } = flow;
     const daemon = await flow.start();

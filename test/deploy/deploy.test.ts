@@ -1,0 +1,317 @@
+/** The image, compose.yaml and the systemd unit, each run for real. One file: all of them stand on one built image. */
+import { readFileSync } from 'node:fs';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import PQueue from 'p-queue';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import packageJson from '../../package.json' with { type: 'json' };
+import { compose, docker, eventually, freePort, LABEL, refusal, removeAll, RUN, tryDocker } from './docker.ts';
+
+const IMAGE = `${RUN}-image`;
+const SYSTEMD_IMAGE = `${RUN}-systemd`;
+/** An image is built from nothing, and three servers start on a busy machine of two cores. */
+const SETUP_TIMEOUT_MS = 600_000;
+const TEST_TIMEOUT_MS = 300_000;
+
+const refused = await refusal();
+if (refused !== undefined && process.env['CI'] === 'true') throw new Error(`CI=true, and ${refused}`);
+
+describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS }, () => {
+  beforeAll(async () => {
+    await docker(['build', '--tag', IMAGE, '.']);
+  }, SETUP_TIMEOUT_MS);
+
+  afterAll(async () => {
+    await removeAll([SYSTEMD_IMAGE, IMAGE]);
+  }, SETUP_TIMEOUT_MS);
+
+  describe('the image', () => {
+    const container = `${RUN}-embedded`;
+    const volume = `${RUN}-data`;
+    const hardened = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
+
+    test('carries the production dependencies and little else: under 40 MB on its base image', async () => {
+      const sizeBytes = async (image: string): Promise<number> =>
+        Number(await docker(['image', 'inspect', '--format', '{{.Size}}', image]));
+      expect((await sizeBytes(IMAGE)) - (await sizeBytes('node:24-slim'))).toBeLessThan(40_000_000);
+      const installed = await docker(['run', '--rm', '--entrypoint', 'ls', IMAGE, 'node_modules']);
+      expect(installed.split('\n')).toEqual(
+        expect.arrayContaining(Object.keys(packageJson.dependencies).map((name) => name.split('/')[0])),
+      );
+      for (const absent of ['node', 'typescript', 'vitest']) expect(installed.split('\n')).not.toContain(absent);
+    });
+
+    test("says in its labels what it is, with the package's version", async () => {
+      const labels: unknown = JSON.parse(await docker(['image', 'inspect', '--format', '{{json .Config.Labels}}', IMAGE]));
+      expect(labels).toMatchObject({
+        'org.opencontainers.image.title': packageJson.name,
+        'org.opencontainers.image.version': packageJson.version,
+        'org.opencontainers.image.licenses': packageJson.license,
+      });
+    });
+
+    test('passes on the exit code: 78 for settings that are missing', async () => {
+      const { code, stderr } = await tryDocker(['run', '--rm', ...hardened, IMAGE]);
+      expect(stderr).toContain('TALLY_QUEUE_URL: must be set');
+      expect(code).toBe(78);
+    });
+
+    test('runs under any user id', async () => {
+      expect(await docker(['run', '--rm', ...hardened, '--user', '123456:0', IMAGE, '--version'])).toBe(packageJson.version);
+    });
+
+    test('becomes healthy without root, capabilities and a writable root file system, and keeps its data in a volume', async () => {
+      const [health, publish] = [
+        ['--health-interval', '1s', '--health-retries', '1'],
+        ['--publish', '127.0.0.1::4566'],
+      ];
+      const names = ['--name', container, '--label', `${LABEL}=${RUN}`, '--volume', `${volume}:/data`];
+      await docker(['run', '--detach', ...names, ...hardened, ...health, ...publish, IMAGE, 'serve', '--embedded']);
+      await becomes('healthy');
+
+      expect(await docker(['exec', container, 'id', '-u'])).toBe('1000');
+      expect((await docker(['exec', container, 'cat', '/proc/1/cmdline'])).split('\0')).toEqual(expect.arrayContaining(['node', 'serve']));
+      expect((await tryDocker(['exec', container, 'touch', '/app/new'])).code).not.toBe(0);
+
+      const address = (await docker(['port', container, '4566/tcp'])).split('\n')[0];
+      const answer = await fetch(`http://${address}/demo/docs/hello.txt`, { method: 'PUT', body: 'hello' });
+      expect(answer.status).toBe(200);
+      expect(await eventually('the object is found', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
+
+      // SIGTERM alone ends it: SIGKILL would leave 137
+      await docker(['stop', container]);
+      expect(await stateOf(container, 'ExitCode')).toBe('0');
+      await docker(['start', container]);
+      expect(await eventually('the object is found again', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
+    });
+
+    test('becomes unhealthy when its process hangs, and healthy again when it goes on', async () => {
+      await becomes('healthy');
+      await docker(['kill', '--signal', 'STOP', container]);
+      await becomes('unhealthy');
+      await docker(['kill', '--signal', 'CONT', container]);
+      await becomes('healthy');
+      await docker(['rm', '--force', container]);
+    });
+
+    async function becomes(status: string): Promise<void> {
+      await eventually(`the container is ${status}`, async () => (await stateOf(container, 'Health.Status')) === status);
+    }
+  });
+
+  describe('compose.yaml', () => {
+    const ports = { AWS_PORT: '', OPENSEARCH_PORT: '', HEALTH_PORT: '' };
+    const OBJECTS = 200;
+
+    beforeAll(async () => {
+      for (const name of ['AWS_PORT', 'OPENSEARCH_PORT', 'HEALTH_PORT'] as const) ports[name] = String(await freePort());
+      await composed('up', '--detach', '--no-build');
+      await eventually('tally is healthy', async () => (await stateOf(await tallyContainer(), 'Health.Status')) === 'healthy');
+    }, SETUP_TIMEOUT_MS);
+
+    afterAll(async () => {
+      await composed('down', '--volumes');
+    }, SETUP_TIMEOUT_MS);
+
+    test('what it tells to try works: an object is put, found, deleted, and gone', async () => {
+      const commands = [...readFileSync('compose.yaml', 'utf8').matchAll(/^# {3}docker compose exec (.+)$/gm)].map(([, words = '']) =>
+        words.split(' '),
+      );
+      const [put = [], search = [], remove = []] = commands;
+      expect([put[0], search[0], remove[0]]).toEqual(['localstack', 'tally', 'localstack']);
+
+      await composed('exec', '-T', ...put);
+      await eventually('the object is found', async () => (await composed('exec', '-T', ...search)).includes('docs/hello.txt'));
+      await composed('exec', '-T', ...remove);
+      await eventually('the object is gone', async () => !(await composed('exec', '-T', ...search)).includes('docs/hello.txt'));
+    });
+
+    test('is ready, with metrics for who looks from this machine', async () => {
+      const health = `http://127.0.0.1:${ports.HEALTH_PORT}`;
+      await eventually('ready', async () => (await fetch(`${health}/readyz`)).ok);
+      expect(await (await fetch(`${health}/metrics`)).text()).toMatch(/^tally_records_total\{.*outcome="provisional".*\} [1-9]/m);
+    });
+
+    test('killed under load, it loses nothing', async () => {
+      await putWhile('killed/', async () => {
+        await composed('kill', 'tally');
+        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe('137');
+      });
+    });
+
+    test('stopped under load, it ends with 0 and loses nothing', async () => {
+      await putWhile('stopped/', async () => {
+        await composed('stop', 'tally');
+        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe('0');
+      });
+    });
+
+    test('down leaves nothing behind', async () => {
+      await composed('down', '--volumes');
+      const ofProject = ['--filter', `label=com.docker.compose.project=${RUN}`];
+      expect(await docker(['ps', '--all', '--quiet', ...ofProject])).toBe('');
+      expect(await docker(['volume', 'ls', '--quiet', ...ofProject])).toBe('');
+      expect(await docker(['network', 'ls', '--quiet', ...ofProject])).toBe('');
+    });
+
+    function composed(...args: string[]): Promise<string> {
+      return compose(args, { ...ports, TEST_IMAGE: IMAGE, TEST_RUN: RUN });
+    }
+
+    function tallyContainer(): Promise<string> {
+      return docker(['ps', '--all', '--quiet', '--filter', `label=${LABEL}=${RUN}`, '--filter', 'label=com.docker.compose.service=tally']);
+    }
+
+    /** Puts objects all the while that Tally is interrupted amid them and started again, and waits until all of them are found. */
+    async function putWhile(prefix: string, interrupt: () => Promise<void>): Promise<void> {
+      const s3 = new S3Client({
+        endpoint: `http://127.0.0.1:${ports.AWS_PORT}`,
+        region: 'us-east-1',
+        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+        forcePathStyle: true,
+      });
+      const keys = Array.from({ length: OBJECTS }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
+      const queue = new PQueue({ concurrency: 8 });
+      const put = (key: string) => queue.add(() => s3.send(new PutObjectCommand({ Bucket: 'demo', Key: key, Body: key })));
+      const half = OBJECTS / 2;
+      await Promise.all(keys.slice(0, half).map(put));
+      const rest = Promise.all(keys.slice(half).map(put));
+      await interrupt();
+      await rest;
+      await composed('start', 'tally');
+
+      const container = await tallyContainer();
+      const all = await eventually('all objects are found', async () => {
+        const present = await found(container, '--prefix', prefix);
+        return present?.length === OBJECTS ? present : undefined;
+      });
+      expect(all).toEqual(keys);
+      expect(JSON.parse(await docker(['exec', container, 'tally', 'dead-letters', 'list', '--json']))).toMatchObject({ items: [] });
+      s3.destroy();
+    }
+  });
+
+  describe('tally.service', () => {
+    const machine = `${RUN}-machine`;
+    const inside = (...command: string[]): Promise<string> => docker(['exec', machine, ...command]);
+    const show = (property: string): Promise<string> => inside('systemctl', 'show', '--property', property, '--value', 'tally');
+
+    beforeAll(async () => {
+      await docker([
+        'build',
+        '--build-arg',
+        `IMAGE=${IMAGE}`,
+        '--tag',
+        SYSTEMD_IMAGE,
+        '--file',
+        'test/deploy/systemd.Dockerfile',
+        'config/systemd',
+      ]);
+      // what systemd itself needs to set up control groups and what the unit hides; it is not --privileged
+      const powers = ['--cap-add', 'SYS_ADMIN', '--cap-add', 'SYS_PTRACE', '--cgroupns', 'private'];
+      const unconfined = ['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'];
+      const tmpfs = ['/run', '/run/lock', '/tmp'].flatMap((path) => ['--tmpfs', path]);
+      await docker(['run', '--detach', '--name', machine, '--label', `${LABEL}=${RUN}`, ...powers, ...unconfined, ...tmpfs, SYSTEMD_IMAGE]);
+      await eventually('systemd is up', async () =>
+        ['running', 'degraded'].includes((await tryDocker(['exec', machine, 'systemctl', 'is-system-running'])).stdout.trim()),
+      );
+    }, SETUP_TIMEOUT_MS);
+
+    test('systemd-analyze verify has nothing to say', async () => {
+      const { code, stdout, stderr } = await tryDocker(['exec', machine, 'systemd-analyze', 'verify', 'tally.service']);
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: '' });
+    });
+
+    test('systemd-analyze security finds an exposure of at most 1.2 of 10', async () => {
+      const { code, stdout } = await tryDocker([
+        'exec',
+        machine,
+        'systemd-analyze',
+        'security',
+        '--no-pager',
+        '--offline=true',
+        '--threshold=12',
+        '/etc/systemd/system/tally.service',
+      ]);
+      expect(code, stdout).toBe(0);
+    });
+
+    test('settings that cannot be are told in the journal and not tried again', async () => {
+      await write('/etc/tally/index-url', 'sqlite:/var/lib/tally/index.sqlite\n');
+      await write('/etc/tally/tally.env', 'TALLY_QUEUE_URL=bucket-events\n');
+      await tryDocker(['exec', machine, 'systemctl', 'start', 'tally']);
+      await eventually('the unit failed', async () => (await show('ActiveState')) === 'failed');
+      expect(await show('ExecMainStatus')).toBe('78');
+      expect(await show('NRestarts')).toBe('0');
+      expect(await inside('journalctl', '--unit', 'tally', '--output', 'cat', '--no-pager')).toContain(
+        'TALLY_QUEUE_URL: must be the URL of an SQS queue',
+      );
+    });
+
+    test('runs as a user of its own without capabilities, its index URL from a credential', async () => {
+      await write('/etc/tally/tally.env', 'TALLY_EMBEDDED=true\nTALLY_EMBEDDED_DATA=/var/lib/tally\nTALLY_HEALTH_ADDRESS=0.0.0.0:8081\n');
+      await inside('systemctl', 'start', 'tally');
+      await ready();
+      const status = await inside('cat', `/proc/${await show('MainPID')}/status`);
+      expect(status).toMatch(/^CapBnd:\t0{16}$/m);
+      expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+      expect(status).toMatch(/^Seccomp:\t2$/m);
+      expect(status).not.toMatch(/^Uid:\t0/m);
+      expect(await inside('ls', '/var/lib/tally')).toContain('index.sqlite');
+      expect(await show('Environment')).not.toContain('sqlite');
+    });
+
+    test('is restarted after SIGKILL and by hand, and has kept what it knew', async () => {
+      await inside('node', '-e', "fetch('http://127.0.0.1:4566/demo/docs/hello.txt', { method: 'PUT', body: 'hello' })");
+      await eventually('the object is found', () => objects());
+      await inside('systemctl', 'kill', '--signal', 'SIGKILL', 'tally');
+      await eventually('systemd restarted it', async () => (await show('NRestarts')) === '1');
+      await ready();
+      expect(await eventually('the object is found after the kill', () => objects())).toEqual(['docs/hello.txt']);
+      await inside('systemctl', 'restart', 'tally');
+      await ready();
+      expect(await eventually('the object is found after the restart', () => objects())).toEqual(['docs/hello.txt']);
+    });
+
+    test('stops with success', async () => {
+      await inside('systemctl', 'stop', 'tally');
+      expect(await show('Result')).toBe('success');
+      expect(await show('ExecMainStatus')).toBe('0');
+      expect(await show('ActiveState')).toBe('inactive');
+    });
+
+    async function write(path: string, text: string): Promise<void> {
+      await docker(['exec', '--interactive', machine, 'tee', path], { stdin: text });
+    }
+
+    async function ready(): Promise<void> {
+      await eventually('ready', async () => (await fetchInside('http://127.0.0.1:8081/readyz')).includes('"ready":true'));
+    }
+
+    async function objects(): Promise<readonly string[] | undefined> {
+      return keysOf(await fetchInside('http://127.0.0.1:8080/v1/objects?q=hello'));
+    }
+
+    function fetchInside(url: string): Promise<string> {
+      return inside('node', '-e', `fetch('${url}').then((answer) => answer.text()).then((text) => process.stdout.write(text))`);
+    }
+  });
+});
+
+/** One field of a container's state. */
+function stateOf(container: string, field: string): Promise<string> {
+  return docker(['inspect', '--format', `{{.State.${field}}}`, container]);
+}
+
+const foundSchema = z.object({ items: z.array(z.object({ key: z.string() })) });
+
+/** The keys in a list of documents; undefined when there are none. */
+function keysOf(json: string): readonly string[] | undefined {
+  const keys = foundSchema.parse(JSON.parse(json)).items.map(({ key }) => key);
+  return keys.length === 0 ? undefined : keys;
+}
+
+/** The keys that `tally search` in the container finds; undefined when it finds none. */
+async function found(container: string, ...query: string[]): Promise<readonly string[] | undefined> {
+  return keysOf(await docker(['exec', container, 'tally', 'search', '--json', '--limit', '1000', ...query]));
+}
