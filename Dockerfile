@@ -9,7 +9,7 @@
 #   docker run --name tally --read-only --tmpfs /tmp -v tally-data:/data -p 127.0.0.1:4566:4566 tally serve --embedded
 #
 # `docker stop` kills after 10 s, Tally stops within TALLY_SHUTDOWN_TIMEOUT_MS (25 s; an idle one at once): say
-# `docker stop --time 30` (or --stop-timeout 30 with `docker run`). What a killed one held comes back to the queue.
+# `docker stop -t 30`, or `docker run --stop-timeout 30`. What a killed one held comes back to the queue.
 
 FROM node:24-slim AS dependencies
 WORKDIR /app

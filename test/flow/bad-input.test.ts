@@ -104,133 +104,155 @@ async function sendBadBodies(flow: Flow): Promise<{ readonly daemon: Daemon; rea
   return { daemon, bad };
 }
 
-describe.concurrent.each(indexKinds)('bad input, with a %s index', (kind) => {
+describe('bad input', () => {
   // first, because it waits for a settle
-  test('that is only strange is handled', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start();
-    const keys = [
-      '__proto__',
-      'constructor',
-      'toString',
-      '..',
-      '../x',
-      './a',
-      'a//b',
-      '\u0001',
-      '\n',
-      '\u001b[31m',
-      '\u202etxt.exe',
-      '😀',
-      '\uffff',
-      'k'.repeat(1_024),
-      '%',
-      'a+b c',
-    ];
-    world.send(...keys.map((key) => world.put(key)));
-    // an event from the future says only that something changed
-    const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
-    world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
-    const polluting = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},`;
-    world.send(
-      world
-        .put('polluting')
-        .replace('{', polluting)
-        .replace(String.raw`{\"eventVersion`, String.raw`{\"__proto__\":{\"key\":\"x\"},\"eventVersion`),
-    );
-    world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
-    world.send(
-      bodyOf(
-        { ...recordOf(world.bucket, 'acl'), eventName: 'ObjectAcl:Put' },
-        { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
-      ),
-    );
-    await flow.converged(daemon, 90_000);
-    // the one of 2099 did not shut its key
-    world.send(world.remove('future'));
-    await flow.converged(daemon);
-    expect(world.deadLetters()).toEqual([]);
-  }, 150_000);
-
-  test('is dead-lettered untouched, with its fault, and its neighbours are indexed', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const { daemon, bad } = await sendBadBodies(flow);
-    const letters = world.deadLetters();
-    expect(letters).toHaveLength(bad.length);
-    for (const [fault, body] of bad) {
-      const letter = letters.find((each) => each.body === body);
-      const start = body.slice(0, 100);
-      expect({ start, isThere: letter !== undefined }).toEqual({ start, isThere: true });
-      // a body of 1 MiB leaves no room for attributes
-      expect({ start, fault: attributeOf(letter, 'tally-fault') }).toEqual({ start, fault: body.length === MIB ? undefined : fault });
-      expect(attributeOf(letter, 'tally-reason') ?? '').toMatch(/^[\x20-\x7e]*$/);
-    }
-    // the log escapes what it repeats of them
-    for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
-    expect(daemon.logged('request failed')).toEqual([]);
-    expect(daemon.isRunning).toBe(true);
-    expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-  }, 90_000);
-
-  test('can be listed, shown, replayed and discarded', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const { daemon, bad } = await sendBadBodies(flow);
-    const letters = await listLetters(daemon);
-    const countsOf = (faults: readonly (string | undefined)[]) =>
-      Object.fromEntries(
-        Map.groupBy(faults, String)
-          .entries()
-          .map(([fault, all]) => [fault, all.length]),
+  test.concurrent.each(indexKinds)(
+    'that is only strange is handled, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start();
+      const keys = [
+        '__proto__',
+        'constructor',
+        'toString',
+        '..',
+        '../x',
+        './a',
+        'a//b',
+        '\u0001',
+        '\n',
+        '\u001b[31m',
+        '\u202etxt.exe',
+        '😀',
+        '\uffff',
+        'k'.repeat(1_024),
+        '%',
+        'a+b c',
+      ];
+      world.send(...keys.map((key) => world.put(key)));
+      // an event from the future says only that something changed
+      const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
+      world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
+      const polluting = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},`;
+      world.send(
+        world
+          .put('polluting')
+          .replace('{', polluting)
+          .replace(String.raw`{\"eventVersion`, String.raw`{\"__proto__\":{\"key\":\"x\"},\"eventVersion`),
       );
-    expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(([fault]) => fault)));
-    const invalid = letters.find(({ fault }) => fault === 'record.version-unknown');
-    const whole = letters.find(({ fault }) => fault === 'message.too-deep');
-    expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
-    const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
-    expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);
+      world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
+      world.send(
+        bodyOf(
+          { ...recordOf(world.bucket, 'acl'), eventName: 'ObjectAcl:Put' },
+          { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
+        ),
+      );
+      await flow.converged(daemon, 90_000);
+      // the one of 2099 did not shut its key
+      world.send(world.remove('future'));
+      await flow.converged(daemon);
+      expect(world.deadLetters()).toEqual([]);
+    },
+    150_000,
+  );
 
-    // replayed, it is given up again, as a letter of its own
-    expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({ status: 200, body: { replayed: 1 } });
-    await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
-    expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
+  test.concurrent.each(indexKinds)(
+    'is dead-lettered untouched, with its fault, and its neighbours are indexed, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const { daemon, bad } = await sendBadBodies(flow);
+      const letters = world.deadLetters();
+      expect(letters).toHaveLength(bad.length);
+      for (const [fault, body] of bad) {
+        const letter = letters.find((each) => each.body === body);
+        const start = body.slice(0, 100);
+        expect({ start, isThere: letter !== undefined }).toEqual({ start, isThere: true });
+        // a body of 1 MiB leaves no room for attributes
+        expect({ start, fault: attributeOf(letter, 'tally-fault') }).toEqual({ start, fault: body.length === MIB ? undefined : fault });
+        expect(attributeOf(letter, 'tally-reason') ?? '').toMatch(/^[\x20-\x7e]*$/);
+      }
+      // the log escapes what it repeats of them
+      for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
+      expect(daemon.logged('request failed')).toEqual([]);
+      expect(daemon.isRunning).toBe(true);
+      expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+    },
+    90_000,
+  );
 
-    // an event that SQS gave up can be handled after all
-    const good = world.put('buried');
-    world.bury(good);
-    const buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
-    const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
-    expect((JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items).toHaveLength(bad.length + 1);
-    expect(await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env)).toMatchObject({ code: 0, stderr: '' });
-    await flow.converged(daemon);
+  test.concurrent.each(indexKinds)(
+    'can be listed, shown, replayed and discarded, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const { daemon, bad } = await sendBadBodies(flow);
+      const letters = await listLetters(daemon);
+      const countsOf = (faults: readonly (string | undefined)[]) =>
+        Object.fromEntries(
+          Map.groupBy(faults, String)
+            .entries()
+            .map(([fault, all]) => [fault, all.length]),
+        );
+      expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(([fault]) => fault)));
+      const invalid = letters.find(({ fault }) => fault === 'record.version-unknown');
+      const whole = letters.find(({ fault }) => fault === 'message.too-deep');
+      expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
+      const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
+      expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);
 
-    expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({ status: 200, body: { discarded: 1 } });
-    expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
-    expect(await daemon.request('POST', '/v1/dead-letters/discard', { all: true })).toEqual({
-      status: 200,
-      body: { discarded: bad.length - 1 },
-    });
-    expect(world.deadLetters()).toEqual([]);
-  }, 90_000);
+      // replayed, it is given up again, as a letter of its own
+      expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({
+        status: 200,
+        body: { replayed: 1 },
+      });
+      await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
+      expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
 
-  test('beside good records in one message is named by its place', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start();
-    const good = (key: string): unknown =>
-      (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
-    const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);
-    world.send(body);
-    await flow.converged(daemon);
-    const [letter, ...others] = world.deadLetters();
-    expect(others).toEqual([]);
-    expect(letter?.body).toBe(body);
-    expect(attributeOf(letter, 'tally-fault')).toBe('record.version-unknown');
-    expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
-    // its bucket is known, so it may now lack something
-    const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
-    expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
-  }, 60_000);
+      // an event that SQS gave up can be handled after all
+      const good = world.put('buried');
+      world.bury(good);
+      const buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
+      const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
+      expect((JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items).toHaveLength(bad.length + 1);
+      expect(await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env)).toMatchObject({ code: 0, stderr: '' });
+      await flow.converged(daemon);
+
+      expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({
+        status: 200,
+        body: { discarded: 1 },
+      });
+      expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
+      expect(await daemon.request('POST', '/v1/dead-letters/discard', { all: true })).toEqual({
+        status: 200,
+        body: { discarded: bad.length - 1 },
+      });
+      expect(world.deadLetters()).toEqual([]);
+    },
+    90_000,
+  );
+
+  test.concurrent.each(indexKinds)(
+    'beside good records in one message is named by its place, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start();
+      const good = (key: string): unknown =>
+        (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
+      const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);
+      world.send(body);
+      await flow.converged(daemon);
+      const [letter, ...others] = world.deadLetters();
+      expect(others).toEqual([]);
+      expect(letter?.body).toBe(body);
+      expect(attributeOf(letter, 'tally-fault')).toBe('record.version-unknown');
+      expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
+      // its bucket is known, so it may now lack something
+      const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
+      expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
+    },
+    60_000,
+  );
 });

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/aws.ts';
@@ -7,8 +8,23 @@ import { indexKinds, openFlow } from '../support/flow.ts';
 import type { QueueWorld } from '../support/queue-world.ts';
 import { opensearchUrl } from '../support/servers.ts';
 
+const indexFaults: readonly (readonly [string, Interference])[] = [
+  ['cuts connections', { kind: 'cut' }],
+  ['answers 503', { kind: 'answer', status: 503, body: '{}' }],
+  ['answers 429', { kind: 'answer', status: 429, body: '{"error":{"type":"rejected_execution_exception"},"status":429}' }],
+  ['answers 401', { kind: 'answer', status: 401, body: '{}' }],
+  ['does not answer', { kind: 'hang' }],
+];
+
+const storageFaults: readonly (readonly [string, Interference])[] = [
+  ['answers 503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
+  ['cuts connections', { kind: 'cut' }],
+];
+
+const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
+
 /** Longer than the gate's first probe, so that it is seen to fail. */
-const OUTAGE_MS = 8_000;
+const OUTAGE_MS = 6_000;
 
 /** The most often that a message in the queue was received. */
 function receivesMax(world: QueueWorld): number {
@@ -24,53 +40,50 @@ function keys(prefix: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}/${index}`);
 }
 
-describe.concurrent.skipIf(opensearchUrl() === undefined)('when OpenSearch is out of reach', () => {
-  test('under load, it waits with a bounded number of messages, spends no receives, and goes on by itself', async () => {
-    await using flow = await openFlow('opensearch', { maxReceiveCount: 10 });
-    const { world, index } = flow;
-    const heldMax = 100;
-    const daemon = await flow.start({ TALLY_INGEST_HELD_MAX: String(heldMax) });
-    world.send(world.put('before'));
-    await flow.converged(daemon);
+describe('an outage', () => {
+  onOpenSearch(
+    'of OpenSearch under load, it waits with a bounded number of messages, spends no receives, and goes on by itself',
+    async () => {
+      await using flow = await openFlow('opensearch', { maxReceiveCount: 10 });
+      const { world, index } = flow;
+      const heldMax = 100;
+      const daemon = await flow.start({ TALLY_INGEST_HELD_MAX: String(heldMax) });
+      world.send(world.put('before'));
+      await flow.converged(daemon);
 
-    await index.refuse();
-    for (const key of keys('during', 1_500)) world.send(world.put(key));
-    await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
-    await until('not ready', async () => (await statusOf(daemon)) === 503);
-    const rssBytes = await daemon.metric('process_resident_memory_bytes');
-    let receives = 0;
-    for (let round = 0; round < 20; round += 1) {
-      for (const key of keys(`round-${round}`, 25)) world.send(world.put(key));
-      await delay(1_000);
-      receives = Math.max(receives, receivesMax(world));
-      // what four pollers had received when the set became full comes on top
-      expect(await daemon.metric('tally_held_messages')).toBeLessThanOrEqual(heldMax + 40);
-    }
-    expect(receives).toBeLessThanOrEqual(2);
-    expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(rssBytes + 100_000_000);
-    expect(await statusOf(daemon)).toBe(503);
+      await index.refuse();
+      for (const key of keys('during', 1_500)) world.send(world.put(key));
+      await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
+      await until('not ready', async () => (await statusOf(daemon)) === 503);
+      const rssBytes = await daemon.metric('process_resident_memory_bytes');
+      let receives = 0;
+      for (let round = 0; round < 20; round += 1) {
+        for (const key of keys(`round-${round}`, 25)) world.send(world.put(key));
+        await delay(1_000);
+        receives = Math.max(receives, receivesMax(world));
+        // what four pollers had received when the set became full comes on top
+        expect(await daemon.metric('tally_held_messages')).toBeLessThanOrEqual(heldMax + 40);
+      }
+      expect(receives).toBeLessThanOrEqual(2);
+      expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(rssBytes + 100_000_000);
+      expect(await statusOf(daemon)).toBe(503);
 
-    await index.accept();
-    await flow.converged(daemon);
-    await until('ready again', async () => (await statusOf(daemon)) === 200);
-    expect(world.objects().size).toBe(2_001);
-    expect(world.deadLetters()).toEqual([]);
-    expect(daemon.logged('receiving paused')).toHaveLength(1);
-    expect(daemon.logged('receiving resumed')).toHaveLength(1);
-    expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
-    expect(await daemon.metric('tally_messages_total', { settlement: 'give-back' })).toBe(0);
-    expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-  }, 120_000);
+      await index.accept();
+      await flow.converged(daemon);
+      await until('ready again', async () => (await statusOf(daemon)) === 200);
+      expect(world.objects().size).toBe(2_001);
+      expect(world.deadLetters()).toEqual([]);
+      expect(daemon.logged('receiving paused')).toHaveLength(1);
+      expect(daemon.logged('receiving resumed')).toHaveLength(1);
+      expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
+      expect(await daemon.metric('tally_messages_total', { settlement: 'give-back' })).toBe(0);
+      expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+    },
+    120_000,
+  );
 
-  const faults: readonly (readonly [string, Interference])[] = [
-    ['cuts connections', { kind: 'cut' }],
-    ['answers 503', { kind: 'answer', status: 503, body: '{}' }],
-    ['answers 429', { kind: 'answer', status: 429, body: '{"error":{"type":"rejected_execution_exception"},"status":429}' }],
-    ['answers 401', { kind: 'answer', status: 401, body: '{}' }],
-    ['does not answer', { kind: 'hang' }],
-  ];
-  test.each(faults)(
-    'because it %s, nothing is lost, deferred or dead-lettered',
+  onOpenSearch.each(indexFaults)(
+    'of OpenSearch, because it %s: nothing is lost, deferred or dead-lettered',
     async (_, interference) => {
       await using flow = await openFlow('opensearch');
       const { world, index } = flow;
@@ -94,29 +107,71 @@ describe.concurrent.skipIf(opensearchUrl() === undefined)('when OpenSearch is ou
     90_000,
   );
 
-  test('at the start, it says so once, is not ready, and begins when it can', async () => {
-    await using flow = await openFlow('opensearch');
-    const { world, index } = flow;
-    await index.refuse();
-    for (const key of keys('early', 50)) world.send(world.put(key));
-    const daemon = await flow.start({}, { awaitReady: false });
-    await until('not ready', async () => (await statusOf(daemon)) === 503);
-    await delay(OUTAGE_MS);
-    expect(receivesMax(world)).toBe(0);
-    await index.accept();
-    await daemon.ready();
-    await flow.converged(daemon);
-    expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
-  }, 60_000);
-});
+  onOpenSearch(
+    'of OpenSearch at the start, it says so once, is not ready, and begins when it can',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      await index.refuse();
+      for (const key of keys('early', 50)) world.send(world.put(key));
+      const daemon = await flow.start({}, { awaitReady: false });
+      await until('not ready', async () => (await statusOf(daemon)) === 503);
+      await delay(OUTAGE_MS);
+      expect(receivesMax(world)).toBe(0);
+      await index.accept();
+      await daemon.ready();
+      await flow.converged(daemon);
+      expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
+    },
+    60_000,
+  );
 
-describe.concurrent.each(indexKinds)('with a %s index', (kind) => {
-  test.each<readonly [string, Interference]>([
-    ['answers 503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
-    ['cuts connections', { kind: 'cut' }],
-  ])(
-    'while S3 %s, objects to look at wait, and nothing is lost',
-    async (_, interference) => {
+  onOpenSearch(
+    'of OpenSearch for longer than messages are held: they are given back once, and wait in the queue',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start({ TALLY_INGEST_HOLD_MAX_MS: '2000' });
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+
+      await index.refuse();
+      for (const key of keys('during', 300)) world.send(world.put(key));
+      await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
+      await until('all is given back', () => world.messages().visible.length === 300);
+      await delay(OUTAGE_MS);
+      expect(world.messages().inFlight).toEqual([]);
+      expect(receivesMax(world)).toBe(1);
+      await index.accept();
+      await flow.converged(daemon);
+      expect(world.deadLetters()).toEqual([]);
+    },
+    90_000,
+  );
+
+  test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
+    await using flow = await openFlow('sqlite');
+    const { world } = flow;
+    const daemon = await flow.start();
+    world.send(world.put('before'));
+    await flow.converged(daemon);
+
+    const other = new DatabaseSync(String(flow.env['TALLY_INDEX_URL']).replace('sqlite:', ''));
+    other.exec('BEGIN IMMEDIATE');
+    for (const key of keys('during', 200)) world.send(world.put(key));
+    await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
+    expect(receivesMax(world)).toBeLessThanOrEqual(2);
+    other.exec('ROLLBACK');
+    other.close();
+    await flow.converged(daemon);
+    expect(daemon.logged('receiving resumed')).toHaveLength(1);
+    expect(world.deadLetters()).toEqual([]);
+    expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
+  }, 90_000);
+
+  test.concurrent.each(indexKinds.flatMap((kind) => storageFaults.map(([name, interference]) => ({ name, interference, kind }))))(
+    'of S3, because it $name: what is to be looked at waits, and nothing is lost, with a $kind index',
+    async ({ interference, kind }) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
       const daemon = await flow.start();
@@ -145,40 +200,48 @@ describe.concurrent.each(indexKinds)('with a %s index', (kind) => {
     90_000,
   );
 
-  test('while SQS is out of reach, it says so once, backs off, and goes on by itself', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start();
-    world.send(world.put('before'));
-    await flow.converged(daemon);
+  test.concurrent.each(indexKinds)(
+    'of SQS is told once and backed off from, and it goes on by itself, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start();
+      world.send(world.put('before'));
+      await flow.converged(daemon);
 
-    const outage = world.sqs.interfere({ kind: 'cut' });
-    await outage.hit;
-    const before = world.sqs.connections;
-    for (const key of keys('during', 100)) world.send(world.put(key));
-    await until('not ready', async () => (await statusOf(daemon)) === 503);
-    await delay(OUTAGE_MS);
-    // each of four pollers after 0.5 s at least, then 1 s, 2 s, 4 s; and the queue watch's three attempts, at two queues
-    expect(world.sqs.connections - before).toBeLessThanOrEqual(4 * 5 + 6);
-    outage.remove();
+      const outage = world.sqs.interfere({ kind: 'cut' });
+      await outage.hit;
+      const before = world.sqs.connections;
+      for (const key of keys('during', 100)) world.send(world.put(key));
+      await until('not ready', async () => (await statusOf(daemon)) === 503);
+      await delay(OUTAGE_MS);
+      // each of four pollers after 0.5 s at least, then 1 s, 2 s, 4 s; and the queue watch's three attempts, at two queues
+      expect(world.sqs.connections - before).toBeLessThanOrEqual(4 * 5 + 6);
+      outage.remove();
 
-    await flow.converged(daemon);
-    await until('ready again', async () => (await statusOf(daemon)) === 200);
-    const told = daemon.logged('request failed').filter(({ operation }) => operation === 'receive messages');
-    expect(told).toHaveLength(1);
-    expect(world.deadLetters()).toEqual([]);
-  }, 90_000);
+      await flow.converged(daemon);
+      await until('ready again', async () => (await statusOf(daemon)) === 200);
+      const told = daemon.logged('request failed').filter(({ operation }) => operation === 'receive messages');
+      expect(told).toHaveLength(1);
+      expect(world.deadLetters()).toEqual([]);
+    },
+    90_000,
+  );
 
-  test('deletes that SQS does not take are repeated, or the messages come back and are deleted then', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start();
-    const outage = world.sqs.interfere({ kind: 'cut' }, ({ operation }) => operation === 'DeleteMessageBatch');
-    for (const key of keys('during', 30)) world.send(world.put(key));
-    await outage.hit;
-    await delay(OUTAGE_MS);
-    outage.remove();
-    await flow.converged(daemon);
-    expect(world.deadLetters()).toEqual([]);
-  }, 90_000);
+  test.concurrent.each(indexKinds)(
+    'of SQS for deletes only: they are repeated, or the messages come back and are deleted then, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start();
+      const outage = world.sqs.interfere({ kind: 'cut' }, ({ operation }) => operation === 'DeleteMessageBatch');
+      for (const key of keys('during', 30)) world.send(world.put(key));
+      await outage.hit;
+      await delay(OUTAGE_MS);
+      outage.remove();
+      await flow.converged(daemon);
+      expect(world.deadLetters()).toEqual([]);
+    },
+    90_000,
+  );
 });

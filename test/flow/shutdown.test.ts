@@ -4,33 +4,39 @@ import { runTally } from '../support/daemon.ts';
 import { indexKinds, openFlow } from '../support/flow.ts';
 import { opensearchUrl } from '../support/servers.ts';
 
+const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
+
 const STOPPED = { code: 0, signal: null };
 /** What a message that is not given back would stay hidden for: longer than any test. */
 const LONG = { TALLY_INGEST_VISIBILITY_S: '600' };
 
-describe.concurrent.each(indexKinds)('asked to stop, with a %s index', (kind) => {
+describe('asked to stop', () => {
   // first, because it takes longest
-  test('while a provisional write waits for its settle, the next daemon settles it', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start(LONG);
-    world.send(world.put('upload', 'ObjectCreated:CompleteMultipartUpload'));
-    await until('the provisional write', async () => (await daemon.metric('tally_messages_total', { settlement: 'wait' })) === 1);
-    expect(await daemon.stop()).toEqual(STOPPED);
-    const successor = await flow.start();
-    await flow.converged(successor, 90_000);
-  }, 120_000);
+  test.concurrent.each(indexKinds)(
+    'while a provisional write waits for its settle, the next daemon settles it, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start(LONG);
+      world.send(world.put('upload', 'ObjectCreated:CompleteMultipartUpload'));
+      await until('the provisional write', async () => (await daemon.metric('tally_messages_total', { settlement: 'wait' })) === 1);
+      expect(await daemon.stop()).toEqual(STOPPED);
+      const successor = await flow.start();
+      await flow.converged(successor, 90_000);
+    },
+    120_000,
+  );
 
-  test('an idle daemon ends with 0', async () => {
+  test.concurrent.each(indexKinds)('an idle daemon ends with 0, with a %s index', async (kind) => {
     await using flow = await openFlow(kind);
     const daemon = await flow.start({ TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
     expect(await daemon.stop()).toEqual(STOPPED);
     expect(flow.world.messages()).toEqual({ visible: [], inFlight: [] });
   });
 
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'by %s under load, it finishes what it holds, and another goes on',
-    async (signal) => {
+  test.concurrent.each(indexKinds.flatMap((kind) => (['SIGTERM', 'SIGINT'] as const).map((signal) => [signal, kind] as const)))(
+    'by %s under load, it finishes what it holds, and another goes on, with %s',
+    async (signal, kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
       const daemon = await flow.start(LONG);
@@ -50,65 +56,79 @@ describe.concurrent.each(indexKinds)('asked to stop, with a %s index', (kind) =>
     90_000,
   );
 
-  test('while S3 does not answer, it gives back at once what it cannot finish', async () => {
-    await using flow = await openFlow(kind);
-    const { world } = flow;
-    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
-    for (let each = 0; each < 50; each += 1) world.send(world.put(`key/${each}`));
-    await flow.converged(daemon);
-    const outage = world.s3.interfere({ kind: 'hang' });
-    for (let each = 0; each < 50; each += 1) world.send(world.remove(`key/${each}`));
-    await until('all are held', () => world.messages().inFlight.length === 50);
-    expect(await daemon.stop()).toEqual(STOPPED);
-    expect(world.messages().inFlight).toEqual([]);
-    expect(world.messages().visible).toHaveLength(50);
-    outage.remove();
-    await flow.converged(await flow.start());
-  }, 90_000);
-});
+  test.concurrent.each(indexKinds)(
+    'while S3 does not answer, it gives back at once what it cannot finish, with a %s index',
+    async (kind) => {
+      await using flow = await openFlow(kind);
+      const { world } = flow;
+      const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
+      for (let each = 0; each < 50; each += 1) world.send(world.put(`key/${each}`));
+      await flow.converged(daemon);
+      const outage = world.s3.interfere({ kind: 'hang' });
+      for (let each = 0; each < 50; each += 1) world.send(world.remove(`key/${each}`));
+      await until('all are held', () => world.messages().inFlight.length === 50);
+      expect(await daemon.stop()).toEqual(STOPPED);
+      expect(world.messages().inFlight).toEqual([]);
+      expect(world.messages().visible).toHaveLength(50);
+      outage.remove();
+      await flow.converged(await flow.start());
+    },
+    90_000,
+  );
 
-describe.concurrent.skipIf(opensearchUrl() === undefined)('asked to stop while OpenSearch is out of reach', () => {
-  test('it gives back at once what it holds', async () => {
-    await using flow = await openFlow('opensearch');
-    const { world, index } = flow;
-    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
-    world.send(world.put('before'));
-    await flow.converged(daemon);
-    await index.refuse();
-    for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
-    await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
-    expect(await daemon.stop()).toEqual(STOPPED);
-    expect(world.messages().inFlight).toEqual([]);
-    expect(world.messages().visible).toHaveLength(300);
-    await index.accept();
-    await flow.converged(await flow.start());
-  }, 90_000);
+  onOpenSearch(
+    'while OpenSearch is out of reach, it gives back at once what it holds',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+      await index.refuse();
+      for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
+      await until('receiving paused', () => daemon.logged('receiving paused').length > 0);
+      expect(await daemon.stop()).toEqual(STOPPED);
+      expect(world.messages().inFlight).toEqual([]);
+      expect(world.messages().visible).toHaveLength(300);
+      await index.accept();
+      await flow.converged(await flow.start());
+    },
+    90_000,
+  );
 
-  test('it gives back by the deadline what hangs in a bulk request', async () => {
-    await using flow = await openFlow('opensearch');
-    const { world, index } = flow;
-    const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
-    world.send(world.put('before'));
-    await flow.converged(daemon);
-    const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
-    for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
-    await outage.hit;
-    expect(await daemon.stop()).toEqual(STOPPED);
-    expect(world.messages().inFlight).toEqual([]);
-    expect(world.messages().visible).toHaveLength(300);
-    outage.remove();
-    await flow.converged(await flow.start());
-  }, 90_000);
+  onOpenSearch(
+    'while OpenSearch is out of reach, it gives back by the deadline what hangs in a bulk request',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+      const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
+      for (let each = 0; each < 300; each += 1) world.send(world.put(`key/${each}`));
+      await outage.hit;
+      expect(await daemon.stop()).toEqual(STOPPED);
+      expect(world.messages().inFlight).toEqual([]);
+      expect(world.messages().visible).toHaveLength(300);
+      outage.remove();
+      await flow.converged(await flow.start());
+    },
+    90_000,
+  );
 
-  test('before it could start at all, it ends with 0', async () => {
-    await using flow = await openFlow('opensearch');
-    await flow.index.refuse();
-    const daemon = await flow.start({}, { awaitReady: false });
-    await until('not ready', async () => (await daemon.readyz())?.status === 503);
-    expect(await daemon.stop()).toEqual(STOPPED);
-  }, 60_000);
+  onOpenSearch(
+    'while OpenSearch is out of reach, before it could start at all, it ends with 0',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      await flow.index.refuse();
+      const daemon = await flow.start({}, { awaitReady: false });
+      await until('not ready', async () => (await daemon.readyz())?.status === 503);
+      expect(await daemon.stop()).toEqual(STOPPED);
+    },
+    60_000,
+  );
 
-  test.each([
+  onOpenSearch.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],
   ] as const)(
@@ -133,8 +153,8 @@ describe.concurrent.skipIf(opensearchUrl() === undefined)('asked to stop while O
   );
 });
 
-describe.concurrent('a second daemon on one SQLite file', () => {
-  test('ends with 78 and says why, while commands can share the file', async () => {
+describe('a second daemon on one SQLite file', () => {
+  test.concurrent('ends with 78 and says why, while commands can share the file', async () => {
     await using flow = await openFlow('sqlite');
     const { world, env } = flow;
     const daemon = await flow.start();
@@ -161,7 +181,7 @@ describe.concurrent('a second daemon on one SQLite file', () => {
     await flow.converged(third);
   }, 60_000);
 
-  test('may begin after the first was killed', async () => {
+  test.concurrent('may begin after the first was killed', async () => {
     await using flow = await openFlow('sqlite');
     const first = await flow.start();
     await first.kill();

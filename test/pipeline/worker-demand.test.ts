@@ -33,6 +33,11 @@ describe('workers wanted', () => {
     expect(await wanted([busy, busy, { backlog: 12_001, settled: 1_500 }])).toEqual([1, 5, 3]);
   });
 
+  it('are one for a worker that keeps up with what arrives, and none once nothing arrives', async () => {
+    const keepsUp = { backlog: 0, settled: 600 };
+    expect(await wanted([keepsUp, keepsUp, { backlog: 0, settled: 0 }])).toEqual([1, 1, 0]);
+  });
+
   it('are at least one for the smallest backlog', async () => {
     expect(await wanted([busy, busy, { backlog: 1, settled: 1_500 }])).toEqual([1, 5, 1]);
   });

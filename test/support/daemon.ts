@@ -1,7 +1,6 @@
 /** The daemon as a process: started with an environment of its own, watched by its log, health and metrics, ended by signals. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -52,8 +51,7 @@ export interface Daemon {
   kill(): Promise<Exit>;
 }
 
-const REAL = process.env['TALLY_FLOW_MAIN'] ?? new URL('../../src/main.ts', import.meta.url).pathname;
-const MAIN = existsSync(REAL) ? REAL : '/tmp/flow-main.mjs'; // INTERIM
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 /** A first start loads the AWS SDK from a cold disk on a busy machine. */
 const READY_TIMEOUT_MS = 60_000;
 /** What the process under test may see of this one. */
