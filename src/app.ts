@@ -288,7 +288,7 @@ function checks({ core, gate, ingest, prepared }: CheckParts): readonly CheckSou
     {
       name: 'dead-letter-queue',
       neededBy: [],
-      check: () => (core.queueWatch.deadLetterQueueUrl === undefined ? NO_DEAD_LETTER_QUEUE : OK),
+      check: () => deadLetterCheck(core.queueWatch),
     },
   ];
 }
@@ -299,6 +299,13 @@ const NO_BUCKET: ReadinessCheck = {
   detail: 'no bucket is connected, so nothing is received',
   advice: 'Connect one with `tally bucket add NAME`, or set TALLY_AUTO_CONNECT=true; check TALLY_INDEX_PREFIX if buckets were connected.',
 };
+/** Never more than a warning: what cannot be dead-lettered stays in its queue. */
+function deadLetterCheck(queueWatch: Core['queueWatch']): ReadinessCheck {
+  if (queueWatch.deadLetterQueueUrl === undefined) return NO_DEAD_LETTER_QUEUE;
+  const check = checkOfFault(queueWatch.deadLetterFault());
+  return check.status === 'ok' ? OK : { ...check, status: 'warning', advice: 'Check TALLY_DEAD_LETTER_QUEUE_URL and its permissions.' };
+}
+
 const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
   status: 'warning',
   code: 'queue.no-dead-letter',

@@ -35,7 +35,7 @@ export const metricTable = {
   tally_records_total: {
     type: 'counter',
     unit: 'records',
-    labels: { dialect: dialects, outcome: outcomeKinds },
+    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds },
     help: 'Records ended, by dialect and outcome; a deferred or provisional record ends again at its next receive.',
     alert: 'rate of outcome="rejected" > 0 for 10 min',
   },

@@ -21,7 +21,7 @@ export interface TelemetryAdapter {
 }
 
 /** The same failure is logged at most this often; it is counted each time. */
-const SAME_FAILURE_MS = 60_000;
+const SAME_FAILURE_MS = 600_000;
 const UNKNOWN_EVENT_MS = 3_600_000;
 /** How long the oldest message of a batch stands for the age of the queue. */
 const OLDEST_AGE_MS = 15_000;

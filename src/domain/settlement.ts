@@ -34,20 +34,20 @@ export function isLastReceive(receives: Receives): boolean {
 }
 
 /**
- * Any deferred → defer for the longest of their delays, or at the last permitted receive a dead letter with the last fault; else any provisional → wait
- * until the latest is due; else any rejected → one dead letter; else delete.
+ * Any deferred → defer for the longest of their delays; else any provisional → wait until the latest is due; else any
+ * rejected → one dead letter; else delete. At the last permitted receive nothing is deferred: what is provisional is
+ * waited for first, since nobody would settle it after, then what still fails goes into one dead letter with the last fault.
  */
 export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
   const fault = deferred.at(-1)?.fault;
-  if (fault !== undefined) {
-    if (isLastReceive(receives)) return deadLetter(outcomes, fault);
+  if (fault !== undefined && !isLastReceive(receives)) {
     return { kind: 'defer', delayS: Math.max(...deferred.map((each) => delayOf(each.fault, receives))), fault };
   }
   const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
   if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };
-  const rejected = outcomes.find((outcome) => outcome.kind === 'rejected');
-  return rejected === undefined ? { kind: 'delete' } : deadLetter(outcomes, rejected.fault);
+  const failure = fault ?? outcomes.find((outcome) => outcome.kind === 'rejected')?.fault;
+  return failure === undefined ? { kind: 'delete' } : deadLetter(outcomes, failure);
 }
 
 /** A shared fault is nobody's own: its message is given back at once, and received when it is over. */

@@ -7,12 +7,15 @@
  *
  * Every caller is answered when a write that holds its item is durable, so nothing is ever buffered unacknowledged.
  */
+import PQueue from 'p-queue';
 import type { Clock } from './ports.ts';
 
 /** One write a second of each record: at a hundred workers still far below what a store takes. */
 const INTERVAL_MS = 1_000;
-/** When so many records were written by this process, those idle for their second are forgotten. */
+/** When so many records were written by this process, those idle for their second are forgotten; looked for once a second. */
 const LANES_SWEEP_AT = 1_000;
+/** Records written at once: one message may name thousands of buckets. */
+const WRITES_MAX = 16;
 
 interface CoalescingDependencies<Item> {
   readonly clock: Clock;
@@ -36,6 +39,8 @@ interface Lane<Item> {
 /** Creates the writer: resolves when the item is stored, alone or merged with others; rejects with that write's error, or with the signal's reason. */
 export function createCoalescingWriter<Item>({ clock, merge, write }: CoalescingDependencies<Item>) {
   const lanes = new Map<string, Lane<Item>>();
+  const writes = new PQueue({ concurrency: WRITES_MAX });
+  let sweepAtMs = 0;
 
   return async function writeCoalesced(id: string, item: Item, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
@@ -49,13 +54,15 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
   function laneOf(id: string): Lane<Item> {
     const known = lanes.get(id);
     if (known !== undefined) return known;
-    if (lanes.size >= LANES_SWEEP_AT) forgetIdle();
+    if (lanes.size >= LANES_SWEEP_AT && clock.monotonicMs() >= sweepAtMs) forgetIdle();
     const lane = { next: undefined, isRunning: false, nextWriteAtMs: 0 };
     lanes.set(id, lane);
     return lane;
   }
 
   function forgetIdle(): void {
+    // not at each of thousands of new records, none of which is idle yet
+    sweepAtMs = clock.monotonicMs() + INTERVAL_MS;
     for (const [id, lane] of lanes) {
       if (!lane.isRunning && lane.nextWriteAtMs <= clock.monotonicMs()) lanes.delete(id);
     }
@@ -74,12 +81,17 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
     while (lane.next !== undefined) {
       const waitMs = lane.nextWriteAtMs - clock.monotonicMs();
       if (waitMs > 0) await clock.sleep(waitMs);
-      const { item, written } = lane.next;
-      lane.next = undefined;
-      lane.nextWriteAtMs = clock.monotonicMs() + INTERVAL_MS;
-      await write(id, item).then(written.resolve, written.reject);
+      await writes.add(() => writeNext(id, lane));
     }
     lane.isRunning = false;
+  }
+
+  async function writeNext(id: string, lane: Lane<Item>): Promise<void> {
+    const batch = lane.next;
+    if (batch === undefined) return;
+    lane.next = undefined;
+    lane.nextWriteAtMs = clock.monotonicMs() + INTERVAL_MS;
+    await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
   }
 }
 

@@ -241,7 +241,8 @@ export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give
 /** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
 export interface Telemetry {
   recordEnded(fact: {
-    readonly dialect: Dialect;
+    /** `unknown`: the record could not even be told apart. */
+    readonly dialect: Dialect | 'unknown';
     readonly outcome: OutcomeKind;
     readonly eventName: string;
     readonly fault?: FaultCode;

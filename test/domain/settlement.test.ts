@@ -40,6 +40,12 @@ describe('the settlement of a message', () => {
       last,
       { kind: 'dead-letter', fault: denied, records: [0, 2, 3], buckets: ['b', 'c', 'a'] },
     ],
+    [
+      'provisional beside deferred at the last receive: waited for before the dead letter',
+      [deferred, provisional(7)],
+      last,
+      { kind: 'wait', delayS: 7 },
+    ],
     ['provisional at the last receive: still waited for', [provisional(3)], last, { kind: 'wait', delayS: 3 }],
     [
       'rejected without a bucket',

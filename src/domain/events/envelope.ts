@@ -11,6 +11,7 @@ import { parseEventBridge } from './record-eventbridge.ts';
 import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './record-fields.ts';
 import type { JsonObject } from './record-fields.ts';
 import { isNative, parseNative } from './record-native.ts';
+import type { Dialect } from './record.ts';
 import type { RecordResult } from './record-result.ts';
 import { isSynthetic, parseSynthetic } from './record-synthetic.ts';
 import { parseTrail } from './record-trail.ts';
@@ -30,6 +31,9 @@ export type Unwrapped =
 
 /** Envelopes around the records: one is the rule, two are a topic relayed through another. */
 const ENVELOPES_MAX = 2;
+
+/** A body has at most 1 MiB, and no record that names an event, a bucket and a key fits 52 bytes of it. */
+const RECORDS_MAX = 20_000;
 
 const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$/;
 /** SNS's tokens have some 250 characters. */
@@ -65,23 +69,30 @@ function parseJson(text: string): { readonly value: unknown } | undefined {
 function unwrapRecords(records: unknown): Unwrapped {
   if (!Array.isArray(records)) return rejected('message.unknown-wrapper', `Records is ${kindOf(records)}, not an array`);
   if (records.length === 0) return rejected('message.unknown-wrapper', 'Records is empty');
+  if (records.length > RECORDS_MAX)
+    return rejected('message.unknown-wrapper', `Records has ${records.length} entries, too many to be events`);
   return { kind: 'records', records: records.map(parseRecord) };
 }
 
 function parseRecord(value: unknown): RecordResult {
   if (!isJsonObject(value)) return rejectedRecord('record.invalid', `the record is ${kindOf(value)}, not an object`);
-  if (isNative(value)) return parseNative(value);
-  if (isSynthetic(value)) return parseSynthetic(value);
+  if (isNative(value)) return told(parseNative(value), 'native');
+  if (isSynthetic(value)) return told(parseSynthetic(value), 'synthetic');
   return rejectedRecord('record.invalid', `eventSource is ${quoted(value.eventSource)}, not S3`, valueAt(value, 's3', 'bucket', 'name'));
+}
+
+/** A record that cannot be read still counts under its dialect. */
+function told(result: RecordResult, dialect: Dialect): RecordResult {
+  return result.ok ? result : { ...result, dialect };
 }
 
 function unwrapEvent(event: JsonObject, detailType: string): Unwrapped {
   if (/^AWS .* via CloudTrail$/.test(detailType)) {
     const eventSource = valueAt(event, 'detail', 'eventSource');
-    if (eventSource === 's3.amazonaws.com') return { kind: 'records', records: parseTrail(event) };
+    if (eventSource === 's3.amazonaws.com') return { kind: 'records', records: parseTrail(event).map((result) => told(result, 'trail')) };
     return rejected('message.unknown-wrapper', `the audit-trail event's eventSource is ${quoted(eventSource)}, not s3.amazonaws.com`);
   }
-  if (event.source === 'aws.s3') return { kind: 'records', records: [parseEventBridge(event, detailType)] };
+  if (event.source === 'aws.s3') return { kind: 'records', records: [told(parseEventBridge(event, detailType), 'eventbridge')] };
   return rejected('message.unknown-wrapper', `the EventBridge event's source is ${quoted(event.source)}, not aws.s3`);
 }
 

@@ -2,6 +2,7 @@
  * The bucket records that the data path decides by: cached, at most C = 10 s behind the store, asked by id before any
  * event of an unknown name is dropped.
  */
+import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -14,6 +15,8 @@ const ABSENT_AGE_MAX_MS = 5_000;
 const REFRESH_AGE_MS = BUCKET_RECORD_AGE_MAX_MS / 2;
 /** Names that are not connected may be anything that is sent to the queue, so the memory for them is bounded. */
 const ENTRIES_MAX = 10_000;
+/** Records read at once: one message may name thousands of buckets. */
+const READS_MAX = 32;
 
 export interface BucketRegistry {
   /** The record if it is connected and fresh enough to decide by, without waiting. */
@@ -34,11 +37,13 @@ interface CacheEntry {
 export function createBucketRegistry({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRegistry {
   const cache = new Map<string, CacheEntry>();
   const reading = new Map<string, Promise<CacheEntry>>();
+  const reads = new PQueue({ concurrency: READS_MAX });
 
   function read(bucket: string): Promise<CacheEntry> {
     const running = reading.get(bucket);
     if (running !== undefined) return running;
-    const promise = readFresh(bucket)
+    const promise = reads
+      .add(() => readFresh(bucket))
       .then((entry) => {
         // forgotten meanwhile: what was read may be from before the change
         if (reading.get(bucket) === promise) remember(bucket, entry);

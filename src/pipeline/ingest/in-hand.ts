@@ -5,6 +5,9 @@ import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
 /** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
 const LAST_HOLD_MAX_MS = 11 * 3_600_000;
 
+/** Records in hand weigh some ten times their body; 32 Mi characters keep them in a few hundred MB, and a usual message has 2,000. */
+const BODIES_LENGTH_MAX = 33_554_432;
+
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
@@ -12,6 +15,8 @@ export interface InHand {
   readonly signal: AbortSignal;
   /** Moves the message to the held set: the poller that received it goes on. */
   turnSlow(): void;
+  /** Given back, SQS would move it away. */
+  readonly isLastReceive: boolean;
   /** How much longer it may be held for a fault before it is given back. At its last permitted receive much longer: given back, SQS would move it away. */
   holdLeftMs(): number;
 }
@@ -35,19 +40,24 @@ interface HeldSetDependencies {
   readonly stopping: AbortSignal;
 }
 
-/** Creates an empty held set. It may pass `heldMax` by what the pollers had received when it became full. */
+/** Creates an empty held set, full at `heldMax` messages or 32 Mi characters of bodies. It may pass either by what the pollers had received when it became full. */
 export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceiveCount, stopping }: HeldSetDependencies): HeldSet {
   const running = new Set<Promise<void>>();
   let slow = 0;
+  let slowLength = 0;
 
-  function changeSlow(by: 1 | -1): void {
+  function changeSlow(by: 1 | -1, { body }: QueueMessage): void {
     slow += by;
+    slowLength += by * body.length;
     telemetry.held(slow);
   }
 
+  function isLast(message: QueueMessage): boolean {
+    return isLastReceive({ receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) });
+  }
+
   function holdMaxOf(message: QueueMessage): number {
-    const receives = { receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) };
-    return isLastReceive(receives) ? LAST_HOLD_MAX_MS : holdMaxMs;
+    return isLast(message) ? LAST_HOLD_MAX_MS : holdMaxMs;
   }
 
   return {
@@ -60,21 +70,22 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceive
           turnSlow() {
             if (isSlow) return;
             isSlow = true;
-            changeSlow(1);
+            changeSlow(1, message);
             resolve();
           },
+          isLastReceive: isLast(message),
           holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
         };
         const ended = work(hand).finally(() => {
           running.delete(ended);
-          if (isSlow) changeSlow(-1);
+          if (isSlow) changeSlow(-1, message);
           resolve();
         });
         running.add(ended);
       });
     },
     get isFull() {
-      return slow >= heldMax;
+      return slow >= heldMax || slowLength >= BODIES_LENGTH_MAX;
     },
     get size() {
       return slow;

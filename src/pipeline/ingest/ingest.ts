@@ -79,7 +79,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   }
 
   async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {
-    if (!result.ok) return { kind: 'rejected', fault: result.fault, ...(result.bucket !== undefined && { bucket: result.bucket }) };
+    if (!result.ok) return unreadable(result);
     const { record } = result;
     const outcome = await finishRecord(record, hand);
     const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
@@ -92,6 +92,11 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   /** Whether a change can be found from now on. Later receives settle what was found already, or repeat it. */
   function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
     return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
+  }
+
+  function unreadable({ fault, bucket, dialect }: Extract<RecordResult, { ok: false }>): Outcome {
+    telemetry.recordEnded({ dialect: dialect ?? 'unknown', outcome: 'rejected', eventName: '', fault: fault.code });
+    return { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
   }
 
   function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {
@@ -129,8 +134,10 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
     hand.turnSlow();
     try {
+      // never before the event by SQS's clock, should this machine's be slow: a reconcile begun in between would close the gap
+      const seenAtMs = Math.max(clock.nowMs(), hand.message.sentAtMs);
       for (const bucket of letter.buckets) {
-        await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs: clock.nowMs() });
+        await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs });
       }
       await sendDeadLetter(hand.message, letter.fault, letter.records);
     } catch (error) {

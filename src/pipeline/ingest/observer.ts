@@ -81,12 +81,12 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
     tellHeads();
     const first = members[0]?.request;
     if (first === undefined) return;
+    // its life is counted from before it was asked for: how long an answer lay unread in a process that stood still, nobody knows
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const seen = await ask(first);
     if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault });
     // the write goes on without holding a place among the HEADs
-    void writeSeen(members, seen, clock.monotonicMs() + ANSWER_LIFE_MS).catch((error: unknown) =>
-      tell(members, { kind: 'fault', fault: faultOf(error) }),
-    );
+    void writeSeen(members, seen, expiresAtMs).catch((error: unknown) => tell(members, { kind: 'fault', fault: faultOf(error) }));
   }
 
   async function ask({ bucket, key }: LookRequest): Promise<Observation | { readonly fault: Fault }> {

@@ -59,7 +59,9 @@ export function createParking({ clock, telemetry, parkedMax }: ParkingDependenci
     },
     async park(bucket, fault, hand) {
       const untilMs = closeUntil(bucket, fault);
-      if (parked >= parkedMax || hand.holdLeftMs() <= 0) return 'no-room';
+      // at its last receive a deferred record would be a dead letter: for those half as many places more
+      const roomFor = hand.isLastReceive ? parkedMax * 1.5 : parkedMax;
+      if (parked >= roomFor || hand.holdLeftMs() <= 0) return 'no-room';
       parked += 1;
       try {
         await clock.sleep(untilMs - clock.monotonicMs(), hand.signal);

@@ -18,6 +18,8 @@ export interface QueueWatch {
   readonly visible: number;
   maxReceiveCount(queueUrl: string): number;
   readonly deadLetterQueueUrl: string | undefined;
+  /** Why the dead-letter queue could not be read at the last try. */
+  deadLetterFault(): Fault | undefined;
   /** Letters waiting in the dead-letter queue, as last read; 0 when none is known. */
   readonly deadLettersVisible: number;
   /** Why the bucket queues could not be read at the last try. */
@@ -39,6 +41,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   const { queues, clock, telemetry, bucketQueueUrls, workQueueUrl } = dependencies;
   const attributes = new Map<string, QueueAttributes>();
   let lastFault: Fault | undefined;
+  let lastDeadLetterFault: Fault | undefined;
 
   function deadLetterQueueUrl(): string | undefined {
     return (
@@ -52,14 +55,15 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
     lastFault = fault;
     tell('bucket', bucketQueueUrls);
-    for (const [queue, url] of [
-      ['work', workQueueUrl],
-      ['dead-letter', deadLetterQueueUrl()],
-    ] as const) {
-      if (url === undefined) continue;
-      await read(url, signal);
-      tell(queue, [url]);
-    }
+    await readOther('work', workQueueUrl, signal);
+    lastDeadLetterFault = await readOther('dead-letter', deadLetterQueueUrl(), signal);
+  }
+
+  async function readOther(queue: 'work' | 'dead-letter', url: string | undefined, signal: AbortSignal): Promise<Fault | undefined> {
+    if (url === undefined) return undefined;
+    const fault = await read(url, signal);
+    tell(queue, [url]);
+    return fault;
   }
 
   async function read(queueUrl: string, signal: AbortSignal): Promise<Fault | undefined> {
@@ -98,6 +102,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     get deadLettersVisible() {
       return attributes.get(deadLetterQueueUrl() ?? '')?.visible ?? 0;
     },
+    deadLetterFault: () => lastDeadLetterFault,
     fault: () => lastFault,
   };
 }

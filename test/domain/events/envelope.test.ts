@@ -131,6 +131,7 @@ describe('a body that is none of them', () => {
     ['Records that are none', { Records: {} }],
     ['Records that are null', { Records: null }],
     ['empty Records', { Records: [] }],
+    ['more Records than a body of events can hold', { Records: Array.from({ length: 20_001 }, () => 0) }],
     ['an SNS type that is none', { Type: 'Alarm', Message: '{}' }],
     ['an envelope without a message', { Type: 'Notification' }],
     ['an envelope whose message is no text', { Type: 'Notification', Message: nativeBody() }],

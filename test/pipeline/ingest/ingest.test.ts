@@ -297,7 +297,7 @@ describe('many records in one message', () => {
     const world = await createIngestWorld();
     await world.send(world.put('exact'), routedPut(world, 'inexact'), nativeRecord('x', { eventName: 'ObjectAcl:Put' }), badRecord);
     await world.run(200);
-    expect(world.outcomes().toSorted()).toEqual(['ignored', 'provisional', 'written']);
+    expect(world.outcomes().toSorted()).toEqual(['ignored', 'provisional', 'rejected', 'written']);
     expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
     expect(world.letters()).toEqual([]);
     await world.run(MINUTE_MS);

@@ -189,6 +189,18 @@ describe('what was seen', () => {
     expect(world.answers).toEqual([{ kind: 'written', verdict: { final: true }, objectExpires: false }]);
   });
 
+  it('lay unread for so long that it is not sent any more, as in a process that was stopped', async () => {
+    const world = await setUp();
+    world.storage.put('b', 'k');
+    const release = world.holdAnswers();
+    void world.look('k', observe(world, -90_000));
+    await world.run(30_000);
+    release();
+    await world.run();
+    expect(world.answers).toEqual([{ kind: 'expired' }]);
+    expect(world.store.requests).toEqual([]);
+  });
+
   it('that the store refuses is stale, with the same verdict', async () => {
     const world = await setUp();
     void world.look('k', resolve(world, 5_000));

@@ -120,6 +120,17 @@ describe('the watch', () => {
     expect(world.watch.fault()).toBeDefined();
   });
 
+  it('shows that the dead-letter queue cannot be read, until it can', async () => {
+    const world = setUp({ deadLetterQueueUrl: DEAD });
+    world.answers.set(DEAD, gone);
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.deadLetterFault()).toEqual({ code: 'queue.unreachable', reason: 'gone' });
+    expect(world.watch.fault()).toBeUndefined();
+    world.answers.delete(DEAD);
+    await world.run(15_000);
+    expect(world.watch.deadLetterFault()).toBeUndefined();
+  });
+
   it('does not call the bucket queues unreadable when another queue is', async () => {
     const world = setUp({ workQueueUrl: WORK });
     world.answers.set(WORK, gone);
