@@ -1,5 +1,7 @@
 /** The settings: one schema, each with a description, a default and its reason. Only main.ts reads the environment. */
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl } from './config-urls.ts';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
 
@@ -24,6 +26,8 @@ const flag = (fallback: boolean) =>
     .default(fallback ? 'true' : 'false')
     .transform((text) => text === 'true');
 
+const path = z.string().trim().min(1, 'must be a path').optional();
+
 /** host:port; IPv6 in brackets. Port 0 lets the system choose. */
 const address = (fallback: string) =>
   z
@@ -36,53 +40,6 @@ const address = (fallback: string) =>
       return { host: text.slice(0, colon).replaceAll(/[[\]]/g, ''), port: Number(text.slice(colon + 1)) };
     })
     .refine(({ port }) => port <= 65_535, 'must have a port of at most 65535');
-
-const queueUrl = z
-  .string()
-  .trim()
-  .refine(isHttpUrl, 'must be the URL of an SQS queue')
-  .refine((text) => !hasCredentials(text), 'must name no user or password: AWS credentials come from the AWS SDK’s own variables');
-
-/** https://user:pass@host:9200, several nodes comma-separated, or sqlite:PATH. What it says of a mistake repeats nothing of the value. */
-const indexUrl = z
-  .string()
-  .trim()
-  .superRefine((text, context) => {
-    if (/^sqlite:./.test(text)) return;
-    for (const part of text.split(',')) {
-      const mistake = nodeMistake(part.trim());
-      if (mistake !== undefined) context.addIssue(mistake);
-    }
-  });
-
-function nodeMistake(text: string): string | undefined {
-  if (!isHttpUrl(text)) {
-    return 'must be an OpenSearch URL (https://user:pass@host:9200; several comma-separated) or sqlite:PATH; in user and password , / ? # % must be percent-encoded';
-  }
-  const { username, password, pathname } = new URL(text);
-  if (!isPercentEncoded(username) || !isPercentEncoded(password)) return 'must have % percent-encoded (%25) in user and password';
-  if (pathname === '/' && !/[?#]/.test(text)) return undefined;
-  return 'must end with the host or its port: no path, and / ? # percent-encoded in user and password';
-}
-
-function isHttpUrl(text: string): boolean {
-  return /^https?:\/\/\S+$/i.test(text) && URL.canParse(text);
-}
-
-function hasCredentials(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { username, password } = new URL(text);
-  return username !== '' || password !== '';
-}
-
-function isPercentEncoded(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
 
@@ -100,6 +57,16 @@ export const settingsSchema = z.object({
   TALLY_INDEX_URL: indexUrl
     .optional()
     .describe('The index store: https://user:pass@host:9200 (OpenSearch; several nodes comma-separated) or sqlite:PATH. Secret.'),
+  TALLY_INDEX_URL_FILE: path.describe('A file that holds TALLY_INDEX_URL, instead of it: a systemd credential, a mounted secret.'),
+  TALLY_INDEX_AUTH: z
+    .enum(['none', 'basic', 'sigv4'], { error: 'must be none, basic or sigv4' })
+    .optional()
+    .describe(
+      'How requests to OpenSearch are authenticated: none, basic (user and password of the URL) or sigv4 (Amazon OpenSearch Service; credentials by the AWS SDK’s own chain, region by the host, else AWS_REGION). Default: basic if the URL has a user, else none.',
+    ),
+  TALLY_INDEX_CA_FILE: path.describe(
+    'The certificates (PEM) of the authorities that OpenSearch’s own is checked against. Default: Node.js’s.',
+  ),
   TALLY_INDEX_PREFIX: z
     .string()
     .trim()
@@ -214,16 +181,31 @@ export type SettingsResult =
 /** Variables that Kubernetes sets for a service named `tally`; they are no settings of ours. */
 const SERVICE_LINK = /^TALLY_(.*_)?(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
-/** Parses the environment. All mistakes are reported together, unknown TALLY_ names (a mistyped one) among them; secret values are never repeated. */
-export function parseSettings(environment: Readonly<Record<string, string | undefined>>): SettingsResult {
+/** A file that a setting names. */
+interface SettingFile {
+  readonly text: string;
+  /** Its permission bits. */
+  readonly mode: number;
+}
+
+/** Reads a file; throws an error with a `code` (ENOENT, EACCES, …) where it cannot. */
+export type ReadFile = (filePath: string) => SettingFile;
+
+/**
+ * Parses the environment, and reads the files that it names through `readFile`. All mistakes are reported together,
+ * unknown TALLY_ names (a mistyped one) among them; secret values and the content of files are never repeated.
+ */
+export function parseSettings(environment: Readonly<Record<string, string | undefined>>, readFile: ReadFile): SettingsResult {
   const values = given(environment);
-  const parsed = settingsSchema.safeParse(values);
   const unknown = Object.keys(values)
     .filter((name) => !(name in settingsSchema.shape))
     .map((name) => `${name}: no such setting`);
-  const mistaken = (parsed.error?.issues ?? []).map(({ path, message }) => `${String(path[0])}: ${message}`);
+  const secrets = readSecrets(values, readFile);
+  const parsed = settingsSchema.safeParse({ ...values, ...secrets.values });
+  const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${secrets.sourceOf(String(name))}: ${message}`);
+  const contradictory = parsed.success ? [...indexMistakes(parsed.data, secrets.sourceOf), ...caMistakes(parsed.data, readFile)] : [];
   // several parts of a list may have the same one
-  const mistakes = [...new Set([...unknown, ...mistaken])];
+  const mistakes = [...new Set([...unknown, ...secrets.mistakes, ...mistaken, ...contradictory])];
   return parsed.success && mistakes.length === 0 ? { ok: true, settings: parsed.data } : { ok: false, mistakes };
 }
 
@@ -234,4 +216,67 @@ function given(environment: Readonly<Record<string, string | undefined>>): Recor
       entry[0].startsWith('TALLY_') && entry[1] !== undefined && entry[1] !== '' && !SERVICE_LINK.test(entry[0]),
   );
   return Object.fromEntries(entries);
+}
+
+/** Settings that may stand in a file instead, which a setting of the same name and `_FILE` names. */
+const SECRETS = ['TALLY_INDEX_URL'] as const;
+
+function readSecrets(set: Readonly<Record<string, string>>, readFile: ReadFile) {
+  const values: Record<string, string> = {};
+  const mistakes: string[] = [];
+  for (const name of SECRETS) {
+    const filePath = set[`${name}_FILE`];
+    if (filePath === undefined) continue;
+    const read = name in set ? { mistake: `must not be set beside ${name}` } : textOf(filePath, readFile);
+    if ('mistake' in read) mistakes.push(`${name}_FILE: ${read.mistake}`);
+    else values[name] = read.text;
+  }
+  const sourceOf = (name: string): string => (name in values ? `${name}_FILE` : name);
+  return { values, mistakes, sourceOf };
+}
+
+/**
+ * The text of a file without its last newline, or why it is no good. Neither says the path: somebody may have put the
+ * secret itself there. Files that everyone may read are fine: Kubernetes and Docker mount secrets so.
+ */
+function textOf(filePath: string, readFile: ReadFile): { readonly text: string } | { readonly mistake: string } {
+  try {
+    const { text, mode } = readFile(filePath.trim());
+    if ((mode & 0o002) !== 0) return { mistake: 'must name a file that not everyone may write to (chmod o-w)' };
+    const value = text.replace(/\r?\n$/, '');
+    return value === '' ? { mistake: 'must name a file that is not empty' } : { text: value };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    return { mistake: `must name a file that can be read (${code})` };
+  }
+}
+
+/** Where the URL, its authentication and its certificates contradict each other. */
+function indexMistakes({ TALLY_INDEX_URL: url, ...settings }: Settings, sourceOf: (name: string) => string): readonly string[] {
+  const nodes = indexNodes(url);
+  const isBasic = (settings.TALLY_INDEX_AUTH ?? 'basic') === 'basic';
+  const isPartly = nodes.some(hasCredentials) && !nodes.every(hasCredentials);
+  const rules: readonly (readonly [isBroken: boolean, rule: string])[] = [
+    [isBasic && isPartly, 'must have user and password in every URL'],
+    [settings.TALLY_INDEX_AUTH === 'basic' && !nodes.some(hasCredentials), 'must have user and password where TALLY_INDEX_AUTH is basic'],
+    [!isBasic && nodes.some(hasCredentials), `must have no user and password where TALLY_INDEX_AUTH is ${settings.TALLY_INDEX_AUTH}`],
+    [settings.TALLY_INDEX_CA_FILE !== undefined && !nodes.every(isHttps), 'must have https URLs only where TALLY_INDEX_CA_FILE is set'],
+    [nodes.some(isServerless), 'must not be OpenSearch Serverless, which has no refresh=wait_for'],
+  ];
+  return rules.flatMap(([isBroken, rule]) => (isBroken && nodes.length > 0 ? [`${sourceOf('TALLY_INDEX_URL')}: ${rule}`] : []));
+}
+
+function caMistakes({ TALLY_INDEX_CA_FILE: filePath }: Settings, readFile: ReadFile): readonly string[] {
+  if (filePath === undefined) return [];
+  const read = textOf(filePath, readFile);
+  if ('mistake' in read) return [`TALLY_INDEX_CA_FILE: ${read.mistake}`];
+  return isCertificate(read.text) ? [] : ['TALLY_INDEX_CA_FILE: must name a file of certificates (PEM)'];
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).raw.length > 0;
+  } catch {
+    return false;
+  }
 }

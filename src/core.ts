@@ -11,6 +11,7 @@ import { createSqliteStore } from './adapters/sqlite/sqlite-store.ts';
 import { createSqsClient } from './adapters/aws/sqs-client.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry } from './adapters/telemetry.ts';
+import { indexNodes } from './config-urls.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import { FaultError } from './domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from './pipeline/control/connect-bucket.ts';
@@ -89,7 +90,7 @@ export function createCore(
   { queues: queueUrls, telemetry }: { readonly queues: Queues; readonly telemetry: Telemetry },
 ): Core {
   const clock = systemClock;
-  const store = createStore(settings);
+  const store = createStore(settings, addresses.region);
   const aws = createAwsClients({
     ...addresses,
     s3: {
@@ -142,13 +143,13 @@ export function createTopics(core: Core): ReturnType<typeof createSnsTopics> {
   return createSnsTopics({ clientFor: core.aws.snsFor });
 }
 
-function createStore(settings: Settings): Store {
+function createStore(settings: Settings, region: string): Store {
   const path = sqlitePath(settings);
   if (path !== undefined) return createSqliteStore({ path });
   return createOpenSearchStore({
-    urls: indexUrl(settings)
-      .split(',')
-      .map((url) => url.trim()),
+    urls: indexNodes(indexUrl(settings)),
+    caFile: settings.TALLY_INDEX_CA_FILE,
+    signing: settings.TALLY_INDEX_AUTH === 'sigv4' ? { region } : undefined,
     prefix: settings.TALLY_INDEX_PREFIX,
     shards: settings.TALLY_INDEX_SHARDS,
     replicas: settings.TALLY_INDEX_REPLICAS,

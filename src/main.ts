@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded. */
+import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CliDependencies } from './cli/cli.ts';
@@ -44,6 +45,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const exitCode = await runCli(process.argv.slice(2), {
   version: packageJson.version,
   env: process.env,
+  readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
   stderr: process.stderr,
   nowMs: Date.now,

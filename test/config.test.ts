@@ -1,14 +1,19 @@
+import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { awsEnvironment, parseSettings, serveMistakes, settingsSchema, type Settings } from '../src/config.ts';
+import { awsEnvironment, parseSettings, serveMistakes, settingsSchema, type ReadFile, type Settings } from '../src/config.ts';
 
-function settingsOf(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const parsed = parseSettings(environment);
+const noFiles: ReadFile = () => {
+  throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
+};
+
+function settingsOf(environment: Readonly<Record<string, string | undefined>>, readFile = noFiles): Settings {
+  const parsed = parseSettings(environment, readFile);
   if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
   return parsed.settings;
 }
 
-function mistakesOf(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
-  const parsed = parseSettings(environment);
+function mistakesOf(environment: Readonly<Record<string, string | undefined>>, readFile = noFiles): readonly string[] {
+  const parsed = parseSettings(environment, readFile);
   return parsed.ok ? [] : parsed.mistakes;
 }
 
@@ -151,6 +156,112 @@ describe('settings', () => {
     'TALLY_HEALTH_PORT_8081_TCP',
   ])('leave %s alone, which Kubernetes sets for a service of that name', (name) => {
     expect(mistakesOf({ [name]: 'tcp://10.0.0.1:8080' })).toEqual([]);
+  });
+});
+
+describe('a secret in a file', () => {
+  const secret = 'https://tally:secret@index:9200';
+  const holding =
+    (text: string, mode = 0o100600): ReadFile =>
+    () => ({ text, mode });
+
+  it.each([secret, `${secret}\n`, `${secret}\r\n`])('is its setting, without the last newline: %j', (text) => {
+    const paths: string[] = [];
+    const settings = settingsOf({ TALLY_INDEX_URL_FILE: ' /run/credentials/index-url ' }, (path) => {
+      paths.push(path);
+      return { text, mode: 0o100400 };
+    });
+    expect(settings).toMatchObject({ TALLY_INDEX_URL: secret, TALLY_INDEX_URL_FILE: '/run/credentials/index-url' });
+    expect(paths).toEqual(['/run/credentials/index-url']);
+  });
+
+  it('may be readable by everyone, as Kubernetes and Docker mount it', () => {
+    expect(settingsOf({ TALLY_INDEX_URL_FILE: 'f' }, holding(secret, 0o100444)).TALLY_INDEX_URL).toBe(secret);
+  });
+
+  it.each<[what: string, readFile: ReadFile, mistake: RegExp]>([
+    ['not there', noFiles, /can be read \(ENOENT\)$/],
+    ['empty', holding(''), /not empty$/],
+    ['empty but for a newline', holding('\n'), /not empty$/],
+    ['writable by everyone', holding(secret, 0o100602), /not everyone may write to/],
+    ['of two lines', holding(`${secret}\n${secret}`), /must be an OpenSearch URL/],
+    ['no index', holding('ftp://tally:secret@index'), /must be an OpenSearch URL/],
+  ])('that is %s is one mistake, which repeats neither content nor path', (_, readFile, mistake) => {
+    const mistakes = mistakesOf({ TALLY_INDEX_URL_FILE: '/secret-path' }, readFile);
+    expect(mistakes).toEqual([expect.stringMatching(mistake)]);
+    expect(mistakes.join()).toMatch(/^TALLY_INDEX_URL_FILE: /);
+    expect(mistakes.join()).not.toContain('secret');
+  });
+
+  it('excludes the setting itself, and is told among the other mistakes', () => {
+    const environment = { TALLY_INDEX_URL: secret, TALLY_INDEX_URL_FILE: 'f', TALLY_QUEUE_URL_FILE: 'f', TALLY_BULK_BYTES: '1' };
+    const mistakes = mistakesOf(environment, holding(secret));
+    expect(mistakes.map((mistake) => mistake.slice(0, mistake.indexOf(':'))).toSorted()).toEqual([
+      'TALLY_BULK_BYTES',
+      'TALLY_INDEX_URL_FILE',
+      'TALLY_QUEUE_URL_FILE',
+    ]);
+    expect(mistakesOf({ TALLY_INDEX_URL: '', TALLY_INDEX_URL_FILE: 'f' }, holding(secret))).toEqual([]);
+  });
+});
+
+describe('authentication at the index', () => {
+  it.each([
+    [undefined, 'https://index'],
+    [undefined, 'https://tally:secret@a,https://tally:secret@b'],
+    ['none', 'https://a,https://b'],
+    ['basic', 'https://tally:secret@a'],
+    ['sigv4', 'https://search-x.eu-west-1.es.amazonaws.com'],
+    ['sigv4', 'sqlite:index.sqlite'],
+  ])('%s goes with %s', (auth, url) => {
+    expect(mistakesOf({ TALLY_INDEX_URL: url, TALLY_INDEX_AUTH: auth })).toEqual([]);
+  });
+
+  it.each([
+    [undefined, 'https://tally:secret@a,https://b', 'must have user and password in every URL'],
+    ['none', 'https://a,https://tally:secret@b', 'must have no user and password'],
+    ['sigv4', 'https://tally:secret@a', 'must have no user and password'],
+    ['basic', 'https://a', 'must have user and password'],
+    ['sigv4', 'https://1a2b3c.eu-west-1.aoss.amazonaws.com', 'Serverless'],
+    ['sigv4', 'https://1a2b3c.aoss.eu-west-1.on.aws:443', 'Serverless'],
+  ])('%s does not go with %s', (auth, url, reason) => {
+    for (const [environment, name] of [
+      [{ TALLY_INDEX_URL: url }, 'TALLY_INDEX_URL'],
+      [{ TALLY_INDEX_URL_FILE: 'f' }, 'TALLY_INDEX_URL_FILE'],
+    ] as const) {
+      const mistakes = mistakesOf({ ...environment, TALLY_INDEX_AUTH: auth }, () => ({ text: url, mode: 0o600 }));
+      expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: .*${reason}`))]);
+      expect(mistakes.join()).not.toContain('secret');
+    }
+  });
+
+  it('is none, basic or sigv4', () => {
+    expect(mistakesOf({ TALLY_INDEX_AUTH: 'kerberos' })).toEqual(['TALLY_INDEX_AUTH: must be none, basic or sigv4']);
+  });
+});
+
+describe('a CA file', () => {
+  const environment = { TALLY_INDEX_URL: 'https://index', TALLY_INDEX_CA_FILE: 'ca.pem' };
+
+  it('holds certificates', () => {
+    const text = rootCertificates.slice(0, 2).join('\n');
+    expect(mistakesOf(environment, () => ({ text, mode: 0o644 }))).toEqual([]);
+  });
+
+  it.each<[what: string, readFile: ReadFile]>([
+    ['not there', noFiles],
+    ['something else', () => ({ text: 'https://tally:secret@index', mode: 0o644 })],
+    ['writable by everyone', () => ({ text: rootCertificates.join('\n'), mode: 0o666 })],
+  ])('that is %s is a mistake', (_, readFile) => {
+    expect(mistakesOf(environment, readFile)).toEqual([expect.stringMatching(/^TALLY_INDEX_CA_FILE: must name/)]);
+  });
+
+  it('needs TLS at every node', () => {
+    const mistakes = mistakesOf({ ...environment, TALLY_INDEX_URL: 'https://a,http://b' }, () => ({
+      text: rootCertificates.join('\n'),
+      mode: 0o644,
+    }));
+    expect(mistakes).toEqual(['TALLY_INDEX_URL: must have https URLs only where TALLY_INDEX_CA_FILE is set']);
   });
 });
 

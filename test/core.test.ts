@@ -44,7 +44,7 @@ describe('a command’s control plane', () => {
     env: Readonly<Record<string, string>>,
     work: (opened: OpenedControl) => Promise<Answer>,
   ): Promise<Answer> {
-    const parsed = parseSettings(env);
+    const parsed = parseSettings(env, () => expect.fail('no setting names a file'));
     if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
     const opened = await openControl(parsed.settings, awsEnvironment(env));
     try {

@@ -1,5 +1,5 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
-import { awsEnvironment, parseSettings, type AwsEnvironment, type Settings } from '../config.ts';
+import { awsEnvironment, parseSettings, type AwsEnvironment, type ReadFile, type Settings } from '../config.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { jsonText } from './output.ts';
@@ -12,6 +12,8 @@ export interface Output {
 export interface CliDependencies {
   readonly version: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Reads the files that settings name. */
+  readonly readFile: ReadFile;
   readonly stdout: Output;
   readonly stderr: Output;
   /** Wall clock, ms since the epoch: for ages. */
@@ -49,11 +51,11 @@ export interface Cli {
 }
 
 /** Joins the dependencies with what commands need. Nothing is opened before a command asks. */
-export function createCli({ env, stdout, stderr, nowMs, confirm, openControl, serve }: CliDependencies): Cli {
+export function createCli({ env, readFile, stdout, stderr, nowMs, confirm, openControl, serve }: CliDependencies): Cli {
   let exitCode = 0;
 
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
-    const parsed = parseSettings({ ...env, ...overrides });
+    const parsed = parseSettings({ ...env, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
     return parsed.settings;
   }

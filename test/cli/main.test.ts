@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 
@@ -24,6 +27,25 @@ describe('the program', () => {
     const { code, stdout, stderr } = await run(['serve'], { TALLY_BULK_BYTES: 'many', TALLY_LOG_LEVEL: 'loud' });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('reads a secret from the file that a setting names, and shows it to nobody', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const file = join(folder, 'index-url');
+    const env = { TALLY_INDEX_URL_FILE: file };
+    try {
+      await writeFile(file, 'https://tally:s3cret@index:9200\n', { mode: 0o400 });
+      const shown = await run(['config'], env);
+      expect(shown).toMatchObject({ code: 0, stderr: '' });
+      expect(shown.stdout).toContain('\nTALLY_INDEX_URL=https://tally:***@index:9200\n');
+      expect(shown.stdout).not.toContain('s3cret');
+      await chmod(file, 0o602);
+      expect(await run(['config'], env)).toEqual({ code: 78, stdout: '', stderr: expect.stringContaining('TALLY_INDEX_URL_FILE: ') });
+      await rm(file);
+      expect(await run(['config'], env)).toEqual({ code: 78, stdout: '', stderr: expect.stringContaining('ENOENT') });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('opens the index that the settings name, and leaves nothing behind where there is none', async () => {

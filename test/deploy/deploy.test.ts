@@ -194,7 +194,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
   describe('tally.service', () => {
     const machine = `${RUN}-machine`;
-    const index = { file: 'from-credential.sqlite' };
     const inside = (...command: string[]): Promise<string> => docker(['exec', machine, ...command]);
     const show = (property: string): Promise<string> => inside('systemctl', 'show', '--property', property, '--value', 'tally');
 
@@ -218,16 +217,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
         ['running', 'degraded'].includes((await tryDocker(['exec', machine, 'systemctl', 'is-system-running'])).stdout.trim()),
       );
     }, SETUP_TIMEOUT_MS);
-
-    // INTERIM: until settings are read from …_FILE too, the unit is tried without its credential
-    beforeAll(async () => {
-      const { stderr } = await tryDocker(['run', '--rm', '--env', 'TALLY_INDEX_URL_FILE=/dev/null', IMAGE, 'config']);
-      if (!stderr.includes('TALLY_INDEX_URL_FILE: no such setting')) return;
-      index.file = 'index.sqlite';
-      await inside('mkdir', '/etc/systemd/system/tally.service.d');
-      await write('/etc/systemd/system/tally.service.d/interim.conf', '[Service]\nEnvironment=TALLY_INDEX_URL_FILE=\n');
-      await inside('systemctl', 'daemon-reload');
-    });
 
     test('systemd-analyze verify has nothing to say', async () => {
       const { code, stdout, stderr } = await tryDocker(['exec', machine, 'systemd-analyze', 'verify', 'tally.service']);
@@ -269,7 +258,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect(status).toMatch(/^NoNewPrivs:\t1$/m);
       expect(status).toMatch(/^Seccomp:\t2$/m);
       expect(status).not.toMatch(/^Uid:\t0/m);
-      expect(await inside('ls', '/var/lib/tally')).toContain(index.file);
+      expect(await inside('ls', '/var/lib/tally')).toContain('from-credential.sqlite');
       expect(await show('Environment')).not.toContain('from-credential');
     });
 

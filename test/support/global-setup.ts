@@ -3,7 +3,9 @@
  * TALLY_TEST_AWS_ENDPOINT), else as containers where Docker answers (TALLY_TEST_NO_DOCKER=1 turns that off), else not at
  * all, which is told at the end of the run. With CI=true a missing server fails the run: there nothing may be skipped.
  */
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 
 interface Server {
@@ -11,12 +13,15 @@ interface Server {
   readonly image: string;
   /** The environment variable that gives an address instead. */
   readonly variable: string;
-  readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint';
+  readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint' | 'securedOpensearchUrl';
+  /** Started only for test files that hold these words. */
+  readonly words: string;
   readonly start: (image: string) => Promise<StartedServer>;
 }
 
 interface StartedServer {
   readonly url: string;
+  readonly caFile?: string;
   readonly stop: () => Promise<unknown>;
 }
 
@@ -30,6 +35,7 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_URL',
     context: 'opensearchUrl',
+    words: '/support/',
     start: (image) => startOpenSearch(image, {}),
   },
   {
@@ -37,6 +43,7 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_LIMITED_URL',
     context: 'limitedOpensearchUrl',
+    words: '/support/',
     start: (image) =>
       startOpenSearch(image, {
         'http.max_content_length': '1mb',
@@ -46,10 +53,20 @@ const servers: readonly Server[] = [
       }),
   },
   {
+    name: 'an OpenSearch with TLS and users',
+    image: 'opensearchproject/opensearch:3',
+    // with TALLY_TEST_OPENSEARCH_SECURED_CA_FILE
+    variable: 'TALLY_TEST_OPENSEARCH_SECURED_URL',
+    context: 'securedOpensearchUrl',
+    words: 'securedOpensearch',
+    start: startSecuredOpenSearch,
+  },
+  {
     name: 'LocalStack',
     image: 'localstack/localstack:4',
     variable: 'TALLY_TEST_AWS_ENDPOINT',
     context: 'awsEndpoint',
+    words: '/support/',
     async start(image) {
       const { LocalstackContainer } = await import('@testcontainers/localstack');
       const container = await new LocalstackContainer(image).withStartupTimeout(STARTUP_TIMEOUT_MS).start();
@@ -68,16 +85,39 @@ async function startOpenSearch(image: string, settings: Readonly<Record<string, 
   return { url: container.getHttpUrl(), stop: () => container.stop() };
 }
 
+/** With the image's demo certificates: its CA is copied out of the container. */
+async function startSecuredOpenSearch(image: string): Promise<StartedServer> {
+  const { OpenSearchContainer } = await import('@testcontainers/opensearch');
+  const container = await new OpenSearchContainer(image)
+    .withSecurityEnabled(true)
+    // an audit log would be a write for every request
+    .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m', 'plugins.security.audit.type': 'noop' })
+    .withStartupTimeout(STARTUP_TIMEOUT_MS)
+    .start();
+  const folder = await mkdtemp(join(tmpdir(), 'tally-ca-'));
+  const caFile = join(folder, 'root-ca.pem');
+  const { output } = await container.exec(['cat', '/usr/share/opensearch/config/root-ca.pem']);
+  await writeFile(caFile, output);
+  const url = new URL(container.getHttpUrl());
+  url.username = container.getUsername();
+  url.password = encodeURIComponent(container.getPassword());
+  return { url: url.href, caFile, stop: () => Promise.all([container.stop(), rm(folder, { recursive: true })]) };
+}
+
 const missing: string[] = [];
 const running: { readonly stop: () => Promise<unknown> }[] = [];
 
 export async function setup(project: TestProject): Promise<void> {
-  const wanted = await needsServers(project);
-  const dockerRefusal = wanted && servers.some((server) => addressOf(server) === undefined) ? await dockerRefusalReason() : undefined;
+  const texts = await selectedTests(project);
+  // a run of pure tests alone must not wait for containers
+  const wanted = new Set(servers.filter((server) => addressOf(server) === undefined && texts.some((text) => text.includes(server.words))));
+  const dockerRefusal = wanted.size > 0 ? await dockerRefusalReason() : undefined;
+  project.provide('securedOpensearchCaFile', process.env['TALLY_TEST_OPENSEARCH_SECURED_CA_FILE']);
   await Promise.all(
     servers.map(async (server) => {
-      const url = addressOf(server) ?? (wanted ? await startContainer(server, dockerRefusal) : undefined);
-      project.provide(server.context, url);
+      const started = wanted.has(server) ? await startContainer(server, dockerRefusal) : undefined;
+      project.provide(server.context, started?.url ?? addressOf(server));
+      if (started?.caFile !== undefined) project.provide('securedOpensearchCaFile', started.caFile);
     }),
   );
   if (missing.length === 0 || process.env['CI'] !== 'true') return;
@@ -97,13 +137,12 @@ function addressOf(server: Server): string | undefined {
   return address === undefined || address === '' ? undefined : address;
 }
 
-/** Whether a selected file may use a server: a run of pure tests alone must not wait for containers. */
-async function needsServers(project: TestProject): Promise<boolean> {
+/** The texts of the test files that this run selects. */
+async function selectedTests(project: TestProject): Promise<readonly string[]> {
   // not in vitest's types; without it every file counts, so nothing is missed
   const selection: unknown = Reflect.get(project.vitest, 'filenamePattern');
   const { testFiles } = await project.globTestFiles(Array.isArray(selection) ? selection.map(String) : []);
-  const texts = await Promise.all(testFiles.map((file) => readFile(file, 'utf8')));
-  return texts.some((text) => text.includes('/support/'));
+  return Promise.all(testFiles.map((file) => readFile(file, 'utf8')));
 }
 
 /** Why containers cannot be started; undefined when Docker answers. */
@@ -120,7 +159,7 @@ async function dockerRefusalReason(): Promise<string | undefined> {
   return Promise.race([answer, timeout]);
 }
 
-async function startContainer(server: Server, dockerRefusal: string | undefined): Promise<string | undefined> {
+async function startContainer(server: Server, dockerRefusal: string | undefined): Promise<StartedServer | undefined> {
   if (dockerRefusal !== undefined) {
     missing.push(`${server.name} (${dockerRefusal})`);
     return undefined;
@@ -128,7 +167,7 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
   try {
     const started = await server.start(server.image);
     running.push(started);
-    return started.url;
+    return started;
   } catch (error) {
     missing.push(`${server.name} (${server.image} did not start: ${messageOf(error)})`);
     return undefined;

@@ -25,10 +25,14 @@ export interface TestStore {
   dispose(): Promise<void>;
 }
 
-/** A store on a fresh prefix; nothing is prepared yet. `dispose` removes all of the prefix. */
-export function openTestStore(options: Partial<OpenSearchOptions> = {}): TestStore {
+/** Asks the server itself, with every right. */
+export type Ask = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: Readonly<Record<string, unknown>>) => Promise<RawAnswer>;
+
+/** A store on a fresh prefix; nothing is prepared yet. `dispose` removes all of the prefix, through `ask`. */
+export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: Ask): TestStore {
   const prefix = `test${randomBytes(6).toString('hex')}`;
   const url = options.urls?.[0] ?? serverUrl();
+  const admin: Ask = ask ?? ((method, path, body) => raw(method, path, body, url));
   const opened: Store[] = [];
   const another = (more: Partial<OpenSearchOptions> = {}): Store => {
     const store = createOpenSearchStore({
@@ -48,14 +52,14 @@ export function openTestStore(options: Partial<OpenSearchOptions> = {}): TestSto
     store: another(),
     another,
     refresh: async () => {
-      await raw('POST', `/${prefix}-*/_refresh`, undefined, url);
+      await admin('POST', `/${prefix}-*/_refresh`);
     },
     dispose: async () => {
       await Promise.all(opened.map((store) => store.close()));
       // a read-only index cannot be deleted
-      await raw('PUT', `/${prefix}-*/_settings?expand_wildcards=all`, { 'index.blocks.read_only': null }, url);
-      await raw('DELETE', `/${prefix}-*?expand_wildcards=all`, undefined, url);
-      await raw('DELETE', `/_index_template/${prefix}-*`, undefined, url);
+      await admin('PUT', `/${prefix}-*/_settings?expand_wildcards=all`, { 'index.blocks.read_only': null });
+      await admin('DELETE', `/${prefix}-*?expand_wildcards=all`);
+      await admin('DELETE', `/_index_template/${prefix}-*`);
     },
   };
 }

@@ -6,6 +6,8 @@ declare module 'vitest' {
     opensearchUrl: string | undefined;
     limitedOpensearchUrl: string | undefined;
     awsEndpoint: string | undefined;
+    securedOpensearchUrl: string | undefined;
+    securedOpensearchCaFile: string | undefined;
   }
 }
 
@@ -22,4 +24,11 @@ export function awsEndpoint(): string | undefined {
 /** URL of an OpenSearch that nobody else uses, with small limits (see global-setup.ts); undefined when this run has none. */
 export function limitedOpensearchUrl(): string | undefined {
   return inject('limitedOpensearchUrl');
+}
+
+/** An OpenSearch with TLS and users; undefined when this run has none. */
+export function securedOpensearch(): { readonly adminUrl: string; readonly caFile: string } | undefined {
+  const adminUrl = inject('securedOpensearchUrl');
+  const caFile = inject('securedOpensearchCaFile');
+  return adminUrl === undefined || caFile === undefined ? undefined : { adminUrl, caFile };
 }

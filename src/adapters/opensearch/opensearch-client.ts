@@ -1,6 +1,8 @@
 /** One door to OpenSearch: sends a request, answers whatever HTTP answered, and keeps credentials out of every message. */
+import { readFileSync } from 'node:fs';
 import { Client, errors } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
+import { signedConnections, signingRegion } from './opensearch-signing.ts';
 
 export interface OpenSearchRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -19,8 +21,9 @@ export interface OpenSearchAnswer {
 
 export interface OpenSearchClient {
   /**
-   * Sends once, without retries (the pipeline decides them), and resolves with any HTTP answer, errors included. Throws
-   * `index.unreachable` when none came in time; rejects with the signal's reason when it is aborted.
+   * Sends once, without retries (the pipeline decides them), and resolves with any HTTP answer, errors included; only a
+   * node that takes no connection is passed over for the next. Throws `index.unreachable` when no answer came in time,
+   * `index.denied` when there are no credentials to sign with; rejects with the signal's reason when it is aborted.
    */
   send(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer>;
   /** Closes all connections; running requests fail. */
@@ -31,11 +34,20 @@ interface ClientOptions {
   /** With or without `user:pass@`; several nodes of one cluster. */
   readonly urls: readonly string[];
   readonly requestTimeoutMs: number;
+  readonly caFile?: string | undefined;
+  readonly signing?: { readonly region: string } | undefined;
 }
 
-export function createOpenSearchClient({ urls, requestTimeoutMs }: ClientOptions): OpenSearchClient {
+/** The client's own time-out goes first: it is by that one that the client learns to leave a silent node alone. */
+const DEADLINE_GRACE_MS = 500;
+
+export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing }: ClientOptions): OpenSearchClient {
+  const nodes = [...new Set(urls)].map(nodeOf);
+  const hosts = nodes.map(({ url }) => url.hostname);
   const client = new Client({
-    nodes: [...new Set(urls)].map(nodeOf),
+    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region))),
+    ...(caFile !== undefined && { ssl: { ca: readFileSync(caFile) } }),
+    nodes,
     maxRetries: 0,
     requestTimeout: requestTimeoutMs,
     // a user's metadata may be named __proto__: a document that holds it must stay readable; every answer passes a schema
@@ -53,28 +65,42 @@ export function createOpenSearchClient({ urls, requestTimeoutMs }: ClientOptions
     await client.close();
   }
 
+  /** Rejects with the client's own error when there was no answer. */
+  async function attempt(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer> {
+    signal?.throwIfAborted();
+    const pending = client.transport.request(transportParams(request));
+    const abort = (): void => {
+      pending.abort();
+    };
+    // the client's own time-out ends with the first byte of the answer: a stalled body would be waited for for ever
+    const deadline = setTimeout(abort, requestTimeoutMs + DEADLINE_GRACE_MS);
+    signal?.addEventListener('abort', abort, { once: true });
+    running.set(abort, pending);
+    try {
+      const { statusCode, body } = await pending;
+      return { status: statusCode ?? 0, body };
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof errors.ResponseError) return { status: error.statusCode, body: error.body };
+      throw error;
+    } finally {
+      clearTimeout(deadline);
+      signal?.removeEventListener('abort', abort);
+      running.delete(abort);
+    }
+  }
+
   return {
     async send(request, signal) {
-      signal?.throwIfAborted();
-      const pending = client.transport.request(transportParams(request));
-      const abort = (): void => {
-        pending.abort();
-      };
-      // the client's own time-out ends with the first byte of the answer: a stalled body would be waited for for ever
-      const deadline = setTimeout(abort, requestTimeoutMs);
-      signal?.addEventListener('abort', abort, { once: true });
-      running.set(abort, pending);
-      try {
-        const { statusCode, body } = await pending;
-        return { status: statusCode ?? 0, body };
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (error instanceof errors.ResponseError) return { status: error.statusCode, body: error.body };
-        throw new FaultError('index.unreachable', `${request.method} ${request.path}: ${reasonOf(error, requestTimeoutMs)}`);
-      } finally {
-        clearTimeout(deadline);
-        signal?.removeEventListener('abort', abort);
-        running.delete(abort);
+      for (let others = nodes.length - 1; ; others -= 1) {
+        try {
+          return await attempt(request, signal);
+        } catch (error) {
+          signal?.throwIfAborted();
+          if (error instanceof FaultError) throw error;
+          if (others > 0 && !wasConnected(error)) continue;
+          throw new FaultError('index.unreachable', `${request.method} ${request.path}: ${reasonOf(error, requestTimeoutMs)}`);
+        }
       }
     },
     close: () => (closed ??= close()),
@@ -99,6 +125,12 @@ function nodeOf(text: string): { url: URL; headers: Record<string, string> } {
   url.username = '';
   url.password = '';
   return { url, headers: credentials === ':' ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } };
+}
+
+/** Whether the request may have reached a node: asking another one then could do it twice. */
+function wasConnected(error: unknown): boolean {
+  // without a text: no address of a name with several took the connection
+  return !(error instanceof errors.ConnectionError && /^(connect |getaddrinfo |$)/.test(error.message));
 }
 
 /** Never the error itself: what the client attaches to it holds the request's headers. */

@@ -56,7 +56,7 @@ export function createIndexSetup({ state, clock, ...place }: SetupDependencies):
 }
 
 async function createStateIndex({ client, names, definitions }: Place, signal?: AbortSignal): Promise<void> {
-  const found = await client.send({ method: 'GET', path: `/_alias/${names.state}` }, signal);
+  const found = await client.send({ method: 'GET', path: `/${names.state}-*/_alias/${names.state}` }, signal);
   if (found.status === 200) return;
   if (found.status !== 404) throw requestFault(found);
   const body = { ...definitions.state, aliases: { [names.state]: {} } };

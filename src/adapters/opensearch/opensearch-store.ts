@@ -11,18 +11,25 @@ import { createStateStore } from './opensearch-state.ts';
 export interface OpenSearchOptions {
   /** Nodes of one cluster, `user:pass@` allowed; never logged. */
   readonly urls: readonly string[];
+  /** Certificates (PEM) of the authorities that the nodes' own are checked against, instead of Node's; read once. */
+  readonly caFile?: string | undefined;
+  /** Signs requests with AWS's credentials of this process, for the region of the host, else for this one. */
+  readonly signing?: { readonly region: string } | undefined;
   /** First word of every index name. */
   readonly prefix: string;
   readonly shards: number;
   readonly replicas: number;
   readonly clock: Clock;
-  /** Of one request, its answer included. Default 30 s: longer than a bulk request takes on a busy cluster. */
+  /** Of one request, its answer included. Default 15 s: with C and P below Q, so that no write lands after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
 }
 
-/** The store on OpenSearch 3 (written so that 2.19 should work). Connects when it is first used. */
-export function createOpenSearchStore({ urls, prefix, shards, replicas, clock, requestTimeoutMs = 30_000 }: OpenSearchOptions): Store {
-  const client = createOpenSearchClient({ urls, requestTimeoutMs });
+/**
+ * The store on OpenSearch 3 (written so that 2.19 should work). Connects when it is first used. With the security plugin
+ * it needs the permissions in config/opensearch/role.json (there for the prefix `tally`), each of them and no more.
+ */
+export function createOpenSearchStore({ prefix, shards, replicas, clock, ...connection }: OpenSearchOptions): Store {
+  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...connection });
   const names = indexNames(prefix);
   const definitions = {
     objects: definition('objects', {
