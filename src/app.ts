@@ -21,10 +21,11 @@ import { createCatchUp } from './pipeline/embedded-catch-up.ts';
 import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
 import { createLetterBrowser } from './pipeline/letter-browser.ts';
 import { createMovedLetters } from './pipeline/moved-letters.ts';
-import { createIngestRole, type IngestParts, type IngestRole } from './pipeline/ingest/ingest-role.ts';
+import { createIngestRole, type IngestParts } from './pipeline/ingest/ingest-role.ts';
 import type { Telemetry } from './pipeline/ports.ts';
-import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from './pipeline/readiness.ts';
+import { createReadiness } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
+import { servingChecks } from './pipeline/serving-checks.ts';
 import { listAllRecords } from './pipeline/state-records.ts';
 import { watchState } from './pipeline/state-watch.ts';
 import { createWorkerDemand } from './pipeline/worker-demand.ts';
@@ -132,7 +133,10 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const ingests = settings.TALLY_ROLES.includes('ingest');
   const ingest = ingests ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry }), stopping) : undefined;
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
-  const readiness = createReadiness(settings.TALLY_ROLES, checks({ core, gate, ingest, prepared: () => prepared }));
+  const readiness = createReadiness(
+    settings.TALLY_ROLES,
+    servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared }),
+  );
   const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
@@ -264,54 +268,6 @@ function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: In
     },
   };
 }
-
-interface CheckParts {
-  readonly core: Core;
-  readonly gate: FaultGate;
-  readonly ingest: IngestRole | undefined;
-  readonly prepared: () => Fault | 'prepared';
-}
-
-/** What readiness looks at. S3 out of reach stops ingest only: searches and stored records go on. */
-function checks({ core, gate, ingest, prepared }: CheckParts): readonly CheckSource[] {
-  const indexFault = (): Fault | undefined => {
-    const preparing = prepared();
-    return preparing === 'prepared' ? gate.closedBy().get('index') : preparing;
-  };
-  const all: CheckSource[] = [{ name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) }];
-  if (ingest === undefined) return all;
-  return [
-    ...all,
-    { name: 'storage', neededBy: ['ingest'], check: () => checkOfFault(gate.closedBy().get('s3')) },
-    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.receiveFault() ?? core.queueWatch.fault()) },
-    { name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) },
-    {
-      name: 'dead-letter-queue',
-      neededBy: [],
-      check: () => deadLetterCheck(core.queueWatch),
-    },
-  ];
-}
-
-const NO_BUCKET: ReadinessCheck = {
-  status: 'failed',
-  code: 'no-bucket',
-  detail: 'no bucket is connected, so nothing is received',
-  advice: 'Connect one with `tally bucket add NAME`, or set TALLY_AUTO_CONNECT=true; check TALLY_INDEX_PREFIX if buckets were connected.',
-};
-/** Never more than a warning: what cannot be dead-lettered stays in its queue. */
-function deadLetterCheck(queueWatch: Core['queueWatch']): ReadinessCheck {
-  if (queueWatch.deadLetterQueueUrl === undefined) return NO_DEAD_LETTER_QUEUE;
-  const check = checkOfFault(queueWatch.deadLetterFault());
-  return check.status === 'ok' ? OK : { ...check, status: 'warning', advice: 'Check TALLY_DEAD_LETTER_QUEUE_URL and its permissions.' };
-}
-
-const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
-  status: 'warning',
-  code: 'queue.no-dead-letter',
-  detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or its target may not be asked',
-  advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 20.',
-};
 
 /** Connects the demo bucket and announces what changed while nobody listened. */
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
