@@ -38,6 +38,8 @@ const INDEX_WATCH_MS = 5_000;
 const READINESS_MS = 15_000;
 /** Letters that SQS moved are looked for this often: a gap should be known within a minute or so. */
 const MOVED_LETTERS_MS = 30_000;
+/** Seldom enough to be no load on the state, often enough for a person who asks whether events arrive. */
+const LAST_EVENTS_MS = 60_000;
 /** What is kept of the shutdown time for closing after the messages in hand had theirs. */
 const CLOSING_MS = 1_500;
 
@@ -189,6 +191,8 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
       await tellReadiness();
       if (ingest === undefined) return;
+      const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
       ingest.start();

@@ -12,5 +12,6 @@ COPY tally.env /etc/tally/
 HEALTHCHECK NONE
 STOPSIGNAL SIGRTMIN+3
 ENV container=docker
-# a container sees its control groups read-only, unless it says otherwise
-ENTRYPOINT ["sh", "-c", "mount -o remount,rw /sys/fs/cgroup; exec /lib/systemd/systemd"]
+# a container sees its control groups read-only, and its mounts are private, unless it says otherwise; systemd mounts a
+# unit's credentials in a namespace of its own and needs that mount to be seen outside, as it is on a real host
+ENTRYPOINT ["sh", "-c", "mount -o remount,rw /sys/fs/cgroup; mount --make-rshared /; exec /lib/systemd/systemd"]

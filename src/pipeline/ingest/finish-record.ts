@@ -18,6 +18,7 @@ import type { BucketAccess } from './bucket-access.ts';
 import type { BulkWriter } from './bulk-writer.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { InHand } from './in-hand.ts';
+import type { LastEvents } from './last-events.ts';
 import type { LookAnswer, Observe } from './observer.ts';
 import type { BucketPart, Parking } from './parking.ts';
 import type { Clock } from '../ports.ts';
@@ -31,6 +32,7 @@ interface FinishDependencies {
   readonly observe: Observe;
   readonly gaps: GapReports;
   readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
+  readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
   readonly clock: Clock;
 }
@@ -48,7 +50,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, gaps, parking, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -79,6 +81,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     try {
       const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
       if (bucket === undefined) return endUnconnected(record.bucket);
+      lastEvents.seen(record.bucket);
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':

@@ -14,6 +14,7 @@ import { createFinishRecord } from './finish-record.ts';
 import { createUnconnectedReports, type GapReports } from '../gap-records.ts';
 import { createHeldSet } from './in-hand.ts';
 import { createIngest } from './ingest.ts';
+import { createLastEvents } from './last-events.ts';
 import { createObserver } from './observer.ts';
 import type { Clock, ObjectStorage, QueueClient, QueueReceiver, Store, Telemetry, TopicClient } from '../ports.ts';
 import { createParking } from './parking.ts';
@@ -63,6 +64,8 @@ export interface IngestRole {
   readonly admission: Pick<Admission, 'state'>;
   /** Messages settled for good since the start. */
   readonly settledTotal: number;
+  /** Stores when each bucket's last event arrived. Throws the store's fault. */
+  storeLastEvents(): Promise<void>;
   /** Why the last receive failed; undefined when it did not. */
   receiveFault(): Fault | undefined;
 }
@@ -82,7 +85,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const probes = { index: probeIndex, storage: probeStorage };
   const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
   const waitOut = createWaitOut({ gate, clock, probes, parking });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, parking, waitOut, clock });
+  const lastEvents = createLastEvents({ state: store.state, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({
@@ -146,6 +150,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
       settler.close();
     },
     admission,
+    storeLastEvents: () => lastEvents.store(),
     get settledTotal() {
       return settler.removedTotal;
     },
