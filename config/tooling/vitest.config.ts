@@ -9,5 +9,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // two cores: one file of real servers beside one of pure code
     maxWorkers: 2,
+    // real servers, containers and kills on a shared machine: what fails twice is broken, and a retry is shown
+    retry: process.env['CI'] === 'true' ? 1 : 0,
   },
 });
