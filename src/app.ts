@@ -29,6 +29,7 @@ import { servingChecks } from './pipeline/serving-checks.ts';
 import { listAllRecords } from './pipeline/state-records.ts';
 import { watchState } from './pipeline/state-watch.ts';
 import { createWorkerDemand } from './pipeline/worker-demand.ts';
+import { welcome } from './welcome.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
@@ -75,7 +76,7 @@ export function createApp(settings: Settings, environment: AwsEnvironment, print
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const serving = createServing({ settings, environment, telemetryAdapter, embedded });
         await serving.start(stops);
-        if (embedded !== undefined) print(welcome(settings, embedded));
+        if (embedded !== undefined) print(welcome(settings, { endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
         await stop();
         throw error;
@@ -279,23 +280,4 @@ async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
   const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
   const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));
-}
-
-function welcome(settings: Settings, embedded: Embedded): string {
-  const url = `http://${settings.TALLY_HTTP_ADDRESS.host}:${settings.TALLY_HTTP_ADDRESS.port}`;
-  return `
-Tally is running, with SQS, SNS and S3 of its own (data in ${settings.TALLY_EMBEDDED_DATA}).
-
-  S3, SQS, SNS   ${embedded.endpoint}   (path-style, any credentials; bucket ${EMBEDDED_BUCKET} is connected)
-  Control plane  ${url}
-  Health         http://${settings.TALLY_HEALTH_ADDRESS.host}:${settings.TALLY_HEALTH_ADDRESS.port}/readyz
-
-Try it from another terminal in this folder:
-
-  curl -T README.md ${embedded.endpoint}/${EMBEDDED_BUCKET}/docs/README.md
-  curl '${url}/v1/objects?q=readme'
-  curl -X DELETE ${embedded.endpoint}/${EMBEDDED_BUCKET}/docs/README.md
-
-Stop it with Ctrl-C.
-`;
 }
