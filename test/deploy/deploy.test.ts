@@ -5,7 +5,7 @@ import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { compose, docker, eventually, freePort, LABEL, refusal, removeAll, RUN, tryDocker } from './docker.ts';
+import { compose, docker, eventually, freePort, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
 const SYSTEMD_IMAGE = `${RUN}-systemd`;
@@ -66,8 +66,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
         ['--health-interval', '1s', '--health-retries', '1'],
         ['--publish', '127.0.0.1::4566'],
       ];
-      const names = ['--name', container, '--label', `${LABEL}=${RUN}`, '--volume', `${volume}:/data`];
-      await docker(['run', '--detach', ...names, ...hardened, ...health, ...publish, IMAGE, 'serve', '--embedded']);
+      await runDetached(container, ['--volume', `${volume}:/data`, ...hardened, ...health, ...publish, IMAGE, 'serve', '--embedded']);
       await becomes('healthy');
 
       expect(await docker(['exec', container, 'id', '-u'])).toBe('1000');
@@ -82,7 +81,8 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       // SIGTERM alone ends it: SIGKILL would leave 137
       await docker(['stop', container]);
       expect(await stateOf(container, 'ExitCode')).toBe('0');
-      await docker(['start', container]);
+      // its new port can be taken meanwhile, as in runDetached
+      await eventually('it starts again', () => docker(['start', container]));
       expect(await eventually('the object is found again', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
     });
 
@@ -105,8 +105,12 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     const OBJECTS = 200;
 
     beforeAll(async () => {
-      for (const name of ['AWS_PORT', 'OPENSEARCH_PORT', 'HEALTH_PORT'] as const) ports[name] = String(await freePort());
-      await composed('up', '--detach', '--no-build');
+      // a port that is free now can be taken when it is bound: then with others
+      await eventually('all containers are started', async () => {
+        for (const name of ['AWS_PORT', 'OPENSEARCH_PORT', 'HEALTH_PORT'] as const) ports[name] = String(await freePort());
+        await composed('up', '--detach', '--no-build');
+        return true;
+      });
       await eventually('tally is healthy', async () => (await stateOf(await tallyContainer(), 'Health.Status')) === 'healthy');
     }, SETUP_TIMEOUT_MS);
 
@@ -212,7 +216,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       const powers = ['--cap-add', 'SYS_ADMIN', '--cap-add', 'SYS_PTRACE', '--cgroupns', 'private'];
       const unconfined = ['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'];
       const tmpfs = ['/run', '/run/lock', '/tmp'].flatMap((path) => ['--tmpfs', path]);
-      await docker(['run', '--detach', '--name', machine, '--label', `${LABEL}=${RUN}`, ...powers, ...unconfined, ...tmpfs, SYSTEMD_IMAGE]);
+      await runDetached(machine, [...powers, ...unconfined, ...tmpfs, SYSTEMD_IMAGE]);
       await eventually('systemd is up', async () =>
         ['running', 'degraded'].includes((await tryDocker(['exec', machine, 'systemctl', 'is-system-running'])).stdout.trim()),
       );

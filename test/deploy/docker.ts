@@ -10,6 +10,9 @@ export const RUN = `tally-test-${randomBytes(4).toString('hex')}`;
 /** The label of every container of these tests, whatever the run: a killed run's are found by it. */
 export const LABEL = 'tally-test';
 
+/** Each meets another port; that five are taken in a row is not chance. */
+const PORT_ATTEMPTS = 5;
+
 const ROOT = new URL('../..', import.meta.url).pathname;
 
 export interface Ended {
@@ -65,6 +68,22 @@ export function tryDocker(args: readonly string[], options?: RunOptions): Promis
 /** `docker …`; its output without the last line's end. Throws when it fails. */
 export async function docker(args: readonly string[], options?: RunOptions): Promise<string> {
   return outputOf(`docker ${args.join(' ')}`, await tryDocker(args, options));
+}
+
+/**
+ * `docker run --detach` with a name and a label of this run. Docker takes the host's port for `--publish 127.0.0.1::PORT`
+ * from a range that every process of the machine takes its own from, so that another can be faster: then once more.
+ */
+export async function runDetached(name: string, args: readonly string[]): Promise<void> {
+  const words = ['run', '--detach', '--name', name, '--label', `${LABEL}=${RUN}`, ...args];
+  for (let attemptsLeft = PORT_ATTEMPTS; ; attemptsLeft--) {
+    // of an earlier attempt, or of an earlier try of the test
+    await tryDocker(['rm', '--force', name]);
+    const ended = await tryDocker(words);
+    if (ended.code === 0) return;
+    if (attemptsLeft === 1 || !/address already in use|port is already allocated/.test(ended.stderr))
+      outputOf(`docker ${words.join(' ')}`, ended);
+  }
 }
 
 function outputOf(command: string, { code, stdout, stderr }: Ended): string {

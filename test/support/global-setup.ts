@@ -3,9 +3,12 @@
  * TALLY_TEST_AWS_ENDPOINT), else as containers where Docker answers (TALLY_TEST_NO_DOCKER=1 turns that off), else not at
  * all, which is told at the end of the run. With CI=true a missing server fails the run: there nothing may be skipped.
  */
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import type { TestProject } from 'vitest/node';
 
 interface Server {
@@ -85,7 +88,10 @@ async function startOpenSearch(image: string, settings: Readonly<Record<string, 
   return { url: container.getHttpUrl(), stop: () => container.stop() };
 }
 
-/** With the image's demo certificates: its CA is copied out of the container. */
+/**
+ * With the image's demo certificates: its CA is copied out of the container. They name only 127.0.0.1 and localhost, which
+ * is not where a container is reached when Docker is elsewhere or the tests run in a container themselves: a forwarder is.
+ */
 async function startSecuredOpenSearch(image: string): Promise<StartedServer> {
   const { OpenSearchContainer } = await import('@testcontainers/opensearch');
   const container = await new OpenSearchContainer(image)
@@ -98,10 +104,30 @@ async function startSecuredOpenSearch(image: string): Promise<StartedServer> {
   const caFile = join(folder, 'root-ca.pem');
   const { output } = await container.exec(['cat', '/usr/share/opensearch/config/root-ca.pem']);
   await writeFile(caFile, output);
-  const url = new URL(container.getHttpUrl());
+  const forwarder = await forwardTo(container.getHost(), Number(new URL(container.getHttpUrl()).port));
+  const url = new URL(`https://127.0.0.1:${forwarder.port}`);
   url.username = container.getUsername();
   url.password = encodeURIComponent(container.getPassword());
-  return { url: url.href, caFile, stop: () => Promise.all([container.stop(), rm(folder, { recursive: true })]) };
+  const stop = async (): Promise<void> => {
+    forwarder.close();
+    await Promise.all([container.stop(), rm(folder, { recursive: true })]);
+  };
+  return { url: url.href, caFile, stop };
+}
+
+/** Listens on 127.0.0.1 and passes the bytes of every connection on to that address and back. */
+async function forwardTo(host: string, port: number): Promise<{ readonly port: number; readonly close: () => void }> {
+  const server = createServer((near) => {
+    const far = connect(port, host);
+    // one side's end is the other's: whoever is connected sees what it would see directly
+    pipeline(near, far, near, () => undefined);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  server.unref();
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the forwarder has no port');
+  return { port: address.port, close: () => server.close() };
 }
 
 const missing: string[] = [];
@@ -165,7 +191,8 @@ async function startContainer(server: Server, dockerRefusal: string | undefined)
     return undefined;
   }
   try {
-    const started = await server.start(server.image);
+    // once more, since the port that Docker chose can be taken by another process of the machine before it is bound
+    const started = await server.start(server.image).catch(() => server.start(server.image));
     running.push(started);
     return started;
   } catch (error) {
