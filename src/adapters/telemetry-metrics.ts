@@ -4,7 +4,7 @@ import { faults } from '../domain/fault.ts';
 import { gapKinds } from '../domain/gap.ts';
 import { outcomeKinds } from '../domain/outcome.ts';
 import { dialects } from '../domain/events/record.ts';
-import { jobStates } from '../domain/reindex-job.ts';
+import { jobStates } from '../domain/reindex/job.ts';
 
 type LabelValues = Readonly<Record<string, readonly string[]>>;
 

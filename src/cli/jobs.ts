@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { printable } from '../domain/printable.ts';
-import { jobModes, type JobMode, type JobRecord } from '../domain/reindex-job.ts';
+import { jobModes, type JobMode, type JobRecord } from '../domain/reindex/job.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import { CALLER, type Cli, type JsonOption } from './cli.ts';
 import { ageText } from './human.ts';

@@ -76,6 +76,18 @@ export const faults = {
   /** Any other refusal of one object. */
   'object.failed': { scope: 'own', advice: 'See the reason; the message is tried again and then dead-lettered.' },
 
+  // ── listings ──
+  /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
+  'listing.disorder': {
+    scope: 'own',
+    advice: 'The S3 endpoint lists keys out of order; only S3’s own order can be compared. Nothing was deleted.',
+  },
+  /** A page that could not be read whole. */
+  'listing.incomplete': {
+    scope: 'own',
+    advice: 'The listing ended early or could not be read; nothing was deleted. The range is tried again.',
+  },
+
   // ── queues ──
   'queue.unreachable': {
     scope: 'shared',

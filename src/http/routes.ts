@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { bucketRecordSchema, bucketSources, enrichModes, unconnectedSchema } from '../domain/bucket.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobModes, jobSchema } from '../domain/reindex-job.ts';
+import { jobModes, jobSchema } from '../domain/reindex/job.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { limitSchema } from '../pipeline/control/pages.ts';
 import { route, type Route } from './route.ts';

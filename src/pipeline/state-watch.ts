@@ -3,7 +3,7 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf } from '../domain/fault.ts';
 import type { GapRecord } from '../domain/gap.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobSchema, jobStates } from '../domain/reindex-job.ts';
+import { jobSchema, jobStates } from '../domain/reindex/job.ts';
 import type { ConnectBucket } from './control/connect-bucket.ts';
 import type { Clock, StateStore, Telemetry } from './ports.ts';
 import { repeat } from './repeat.ts';

@@ -2,7 +2,7 @@
 import type { BucketRecord } from '../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../src/domain/document.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
-import type { JobRecord } from '../../src/domain/reindex-job.ts';
+import type { JobRecord } from '../../src/domain/reindex/job.ts';
 import type { Control, DeadLetter, Explanation } from '../../src/pipeline/control/control.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);

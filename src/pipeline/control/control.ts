@@ -3,7 +3,7 @@ import type { BucketRecord, BucketSource, EnrichMode, UnconnectedRecord } from '
 import type { ObjectDocument, ObjectState } from '../../domain/document.ts';
 import type { Fault } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gap.ts';
-import type { JobMode, JobRecord } from '../../domain/reindex-job.ts';
+import type { JobMode, JobRecord } from '../../domain/reindex/job.ts';
 
 /** One page of a list; `next` is absent on the last page. */
 export interface Page<Item> {

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { isCancellable, jobModes, jobSchema, occupiesBucket, type JobRecord } from '../../domain/reindex-job.ts';
+import { isCancellable, jobModes, jobSchema, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Control } from './control.ts';
 import { requireBucket } from './list-buckets.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
-import type { JobRecord } from '../../../src/domain/reindex-job.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { StateStore } from '../../../src/pipeline/ports.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/state-records.ts';

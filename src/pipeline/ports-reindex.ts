@@ -1,0 +1,105 @@
+/** The ports of re-index, repair and calendar work: what they ask of the world beyond ports.ts. The same conventions hold. */
+import type { PresentState } from '../domain/document.ts';
+import type { ObjectDocument } from '../domain/document.ts';
+
+/** A bucket and where it is. */
+export interface BucketPlace {
+  readonly bucket: string;
+  readonly region: string;
+}
+
+// ── S3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface ListedObject {
+  readonly key: string;
+  /** etag, sizeBytes, lastModifiedMs and storageClass, where the listing says them. */
+  readonly state: PresentState;
+}
+
+export interface ListingPage {
+  /** In UTF-8 byte order of their keys, all after `after`, all with the prefix. */
+  readonly objects: readonly ListedObject[];
+  /** D: the Date header minus the measured duration of the request. */
+  readonly observedAtMs: number;
+  /** Whether more follows. */
+  readonly isTruncated: boolean;
+}
+
+export interface BucketListing {
+  /**
+   * One page of ListObjectsV2 from StartAfter on; `limit` is 1 to 1,000. Throws `listing.disorder` for a page that is out
+   * of UTF-8 order, repeats a key, or leaves the prefix; `listing.incomplete` for one that cannot be read whole;
+   * `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   */
+  page(
+    place: BucketPlace,
+    range: { readonly prefix: string; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListingPage>;
+}
+
+/** One lifecycle rule that can expire present objects, as far as it matters here. */
+export interface LifecycleRule {
+  readonly id: string;
+  readonly isEnabled: boolean;
+  readonly prefix: string;
+  /** Whether it needs tags, which documents do not always know. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly sizeAbove?: number;
+  readonly sizeBelow?: number;
+  /** Days after creation, or a date: when the present object expires. Rules with neither do not change the present state. */
+  readonly expiresAfterDays?: number;
+  readonly expiresAtMs?: number;
+}
+
+export interface BucketLifecycle {
+  /** The rules of GetBucketLifecycleConfiguration; empty when there is none. Throws as BucketListing.page does. */
+  rulesOf(place: BucketPlace, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
+}
+
+// ── the object index ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What a reconcile compares of a document. */
+export type ScannedDocument = Pick<
+  ObjectDocument,
+  'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled'
+>;
+
+export interface ObjectScan {
+  /**
+   * Live documents of one bucket after `after` (exclusive), up to `upTo` (inclusive), under the prefix, in UTF-8 byte
+   * order of their keys, at most `limit` (1 to 10,000), at most one refresh behind. Fewer than `limit`: there are no more.
+   */
+  scan(
+    bucket: string,
+    range: { readonly prefix: string; readonly after: string; readonly upTo?: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ScannedDocument[]>;
+  /** After it, scans and searches see every write that was answered before. */
+  refresh(bucket: string, signal?: AbortSignal): Promise<void>;
+  /** Live documents under the prefix, at most one refresh behind. */
+  countLive(bucket: string, prefix: string, signal?: AbortSignal): Promise<number>;
+}
+
+export interface ObjectMaintenance {
+  /** Documents, tombstones included, with `settled: false` and a clock below; in key order after `after`, at most `limit`. */
+  unsettled(
+    bucket: string,
+    page: { readonly clockBelow: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
+  /** Live documents whose expires_at is before; in key order after `after`, at most `limit`. */
+  expiring(
+    bucket: string,
+    page: { readonly beforeMs: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
+  /** Tombstones with deleted_at before; in key order after `after`, at most `limit`. */
+  tombstones(
+    bucket: string,
+    page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
+  /** Deletes each only if it is still the very document of that clock (rule 1). Returns how many went. */
+  purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
+}
