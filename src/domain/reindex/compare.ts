@@ -170,12 +170,13 @@ function pairAt(sides: Sides, { listedAt, documentsAt }: Position): Pair | 'end'
   const document = within(scanned, sides.through);
   const order = orderOf(listed, document);
   if (order === undefined) return 'end';
-  return {
-    key: (order <= 0 ? listed?.key : document?.key) ?? '',
-    listed: order <= 0 ? listed : undefined,
-    document: order >= 0 ? document : undefined,
-    next: { listedAt: order <= 0 ? listedAt + 1 : listedAt, documentsAt: order >= 0 ? documentsAt + 1 : documentsAt },
-  };
+  const pair = { listed: order <= 0 ? listed : undefined, document: order >= 0 ? document : undefined };
+  const next = { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) };
+  return { ...pair, key: keyOf(pair), next };
+}
+
+function keyOf({ listed, document }: Pick<Pair, 'listed' | 'document'>): string {
+  return (listed ?? document)?.key ?? '';
 }
 
 /** Negative: the listing's key comes first; positive: the scan's; undefined: neither has one. */
