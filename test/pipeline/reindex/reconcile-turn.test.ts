@@ -225,7 +225,12 @@ describe('a phantom', () => {
     world.s3.onHead = (key) => {
       if (key === 'k150') throw new FaultError('s3.throttled', 'SlowDown');
     };
-    expect(await world.run()).toMatchObject({ done: false, cursor: 'k099', fault: { code: 's3.throttled' }, counts: { phantom: 100 } });
+    expect(await world.run({ upTo: 'z' })).toMatchObject({
+      done: false,
+      cursor: 'k099',
+      fault: { code: 's3.throttled' },
+      counts: { phantom: 100 },
+    });
     expect((await world.found())[0]).toBe('k100 e');
   });
 });
