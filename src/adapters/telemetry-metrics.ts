@@ -1,5 +1,6 @@
 /** Every metric: one table from which they are registered, and which the README shows. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { enrichResults, enrichSteps } from '../domain/enrichment.ts';
 import { faults } from '../domain/fault.ts';
 import { gapKinds } from '../domain/gap.ts';
 import { outcomeKinds } from '../domain/outcome.ts';
@@ -21,7 +22,8 @@ interface MetricDefinition {
 
 const faultCodes = Object.keys(faults);
 const results = ['ok', ...faultCodes.filter((code) => code.includes('index'))];
-const headResults = ['present', 'absent', ...faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code))];
+const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
+const headResults = ['present', 'absent', ...headFaults];
 /** Whatever a probe fails with keeps receiving stopped, the unforeseen included. */
 const pausingFaults = [...Object.entries(faults).flatMap(([code, { scope }]) => (scope === 'shared' ? [code] : [])), 'internal.unexpected'];
 const queueNames = ['bucket', 'work', 'dead-letter'];
@@ -129,8 +131,21 @@ export const metricTable = {
     help: 'Duration of looks at objects.',
     alert: '',
   },
-  tally_head_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks in flight.', alert: '' },
-  tally_head_queued_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks waiting for their turn.', alert: '' },
+  tally_enrich_total: {
+    type: 'counter',
+    unit: 'documents',
+    labels: { enrich: enrichSteps, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
+    help: 'Live documents of buckets that ask for enrichment, by what was to be read and how that went; all but ok are written without it.',
+    alert: 'rate of result=~"object.denied|index.rejected" > 0 for 10 min',
+  },
+  tally_head_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks and enrichments in flight.', alert: '' },
+  tally_head_queued_requests: {
+    type: 'gauge',
+    unit: 'requests',
+    labels: noLabels,
+    help: 'Looks and enrichments waiting for their turn.',
+    alert: '',
+  },
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',

@@ -68,6 +68,7 @@ type DataFacts = Pick<
   | 'bulkQueue'
   | 'headSent'
   | 'heads'
+  | 'enriched'
   | 'held'
   | 'oldestMessageAge'
   | 'unconnected'
@@ -78,6 +79,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   const isNewEvent = newsOf('unknown event', UNKNOWN_EVENT_MS);
   const isNewBucket = newsOf('unconnected bucket', SAME_FAILURE_MS);
   const isNewGap = newsOf('gap', SAME_FAILURE_MS);
+  const isNewRefusal = newsOf('enrichment', SAME_FAILURE_MS);
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', { dialect, outcome });
@@ -115,6 +117,13 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
     heads({ queued, inFlight }) {
       metrics.set('tally_head_queued_requests', queued);
       metrics.set('tally_head_in_flight_requests', inFlight);
+    },
+    enriched({ bucket, enrich, result, reason }) {
+      metrics.count('tally_enrich_total', { enrich, result });
+      // what was overwritten or deleted since is told by its own event
+      if (result === 'ok' || result === 'gone' || !isNewRefusal(`${bucket} ${enrich} ${result}`)) return;
+      const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
+      log.warn({ bucket, enrich, result, reason, ...advice }, 'documents are written without enrichment');
     },
     held: (messages) => metrics.set('tally_held_messages', messages),
     oldestMessageAge: (ageMs) => oldestAgeMs.told(ageMs),
@@ -176,6 +185,10 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
   };
+}
+
+function isFaultCode(result: string): result is FaultCode {
+  return result in faults;
 }
 
 /** The log is read by more people than the settings are. */

@@ -18,6 +18,11 @@ export interface PresentState {
   readonly storageClass?: string;
   /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
   readonly expiresAtMs?: number;
+  readonly contentType?: string;
+  /** Without `x-amz-meta-`. Empty: it has none. */
+  readonly userMetadata?: Readonly<Record<string, string>>;
+  /** Empty: it has none. */
+  readonly tags?: Readonly<Record<string, string>>;
 }
 
 export interface AbsentState {
@@ -115,6 +120,16 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
     }),
     ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
     ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
+    ...userFields(state),
+  };
+}
+
+/** What the bucket's users wrote beside the object. */
+function userFields({ contentType, userMetadata, tags }: PresentState): Partial<ObjectDocument> {
+  return {
+    ...(contentType !== undefined && { content_type: contentType }),
+    ...(userMetadata !== undefined && { user_metadata: userMetadata }),
+    ...(tags !== undefined && { tags }),
   };
 }
 

@@ -9,6 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +132,7 @@ export interface Observation {
   readonly observedAtMs: number;
 }
 
-export interface ObjectStorage {
+export interface ObjectStorage extends VersionDetails {
   /**
    * The present state of a key, by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 with an exact compare. 404 and
    * 404/405 with `x-amz-delete-marker` are absence **iff** the bucket itself answered HeadBucket 200 within the last
@@ -265,6 +266,8 @@ export interface Telemetry {
   bulkQueue(fact: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
   headSent(fact: { readonly durationMs: number; readonly result: 'present' | 'absent' | FaultCode }): void;
   heads(fact: { readonly queued: number; readonly inFlight: number }): void;
+  /** A live document was, or was not, enriched. */
+  enriched(fact: EnrichFact): void;
   held(messages: number): void;
   queueDepth(
     queue: 'bucket' | 'work' | 'dead-letter',

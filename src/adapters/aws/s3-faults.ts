@@ -80,6 +80,11 @@ function isRedirect(status: number): boolean {
 function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
   if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
   // RequestTimeout comes with 400, and is as passing as a 5xx
-  if (status >= 500 || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
+  if (isServerTrouble(status) || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
   return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
+}
+
+/** 501 is about what was asked: of the rest, S3 answers. */
+function isServerTrouble(status: number): boolean {
+  return status >= 500 && status !== 501;
 }

@@ -2,16 +2,16 @@
  * Looking at buckets: what S3 says of a key, and when it said so. The time of an answer, D, is its Date header minus the
  * measured duration of the attempt, so S3's own clock at or before the moment it looked; never this machine's.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { z } from 'zod';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
-import type { PresentState } from '../../domain/document.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
+import { createAsk, observedAt } from './s3-ask.ts';
+import { createS3Details } from './s3-details.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
+import { presentState, stateOfHead } from './s3-states.ts';
 
 interface S3StorageDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -21,10 +21,6 @@ interface S3StorageDependencies {
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
-type Reply<Output> =
-  | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
-  | ({ readonly ok: false } & S3Refusal);
-type SendOptions = { readonly abortSignal?: AbortSignal };
 
 /** How long a bucket that answered HeadBucket 200 is believed to exist (ordering rule 5). */
 const CONFIRMED_AGE_MAX_MS = 60_000;
@@ -96,6 +92,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   }
 
   return {
+    ...createS3Details(ask),
     observe: observeByHead,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
@@ -128,64 +125,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   };
 }
 
-/** Makes the function that sends one request and keeps the raw answer to its last attempt, whatever the SDK makes of it. */
-function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>) {
-  const asking = new AsyncLocalStorage<{ answer?: S3Answer | undefined }>();
-  const watched = new WeakSet<S3Client>();
-
-  function watchedClient(region: string): S3Client {
-    const client = clientFor(region);
-    if (watched.has(client)) return client;
-    watched.add(client);
-    client.middlewareStack.add(
-      (next) => async (args) => {
-        const slot = asking.getStore() ?? {};
-        slot.answer = undefined;
-        const sentMs = clock.monotonicMs();
-        const result = await next(args);
-        slot.answer = answerOf(result.response, clock.monotonicMs() - sentMs);
-        return result;
-      },
-      // innermost: inside of retries, and before an error answer is thrown
-      { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
-    );
-    return client;
-  }
-
-  return async function ask<Output>(
-    { region }: S3Question,
-    signal: AbortSignal | undefined,
-    send: (client: S3Client, options: SendOptions) => Promise<Output>,
-  ): Promise<Reply<Output>> {
-    const slot: { answer?: S3Answer | undefined } = {};
-    try {
-      const output = await asking.run(slot, () => send(watchedClient(region), signal === undefined ? {} : { abortSignal: signal }));
-      return { ok: true, output, answer: slot.answer };
-    } catch (error) {
-      signal?.throwIfAborted();
-      return { ok: false, error, answer: slot.answer };
-    }
-  };
-}
-
-const responseSchema = z.object({
-  statusCode: z.number(),
-  reason: z.string().default(''),
-  headers: z.record(z.string(), z.string()),
-});
-
-function answerOf(response: unknown, durationMs: number): S3Answer {
-  const { statusCode, reason, headers } = responseSchema.parse(response);
-  return { status: statusCode, reasonPhrase: reason, headers, durationMs };
-}
-
-/** D. Rounded down, as the Date header itself is (to whole seconds). */
-function observedAt(question: S3Question, answer: S3Answer | undefined): number {
-  const dateMs = Date.parse(answer?.headers['date'] ?? '');
-  if (answer === undefined || Number.isNaN(dateMs)) throw new FaultError('object.undated', `${questionText(question)}: no Date header`);
-  return Math.floor(dateMs - answer.durationMs);
-}
-
 function isAbsence(answer: S3Answer | undefined): boolean {
   if (answer?.status === 404) return true;
   return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
@@ -199,32 +138,6 @@ function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
 /** A HEAD's 404 has no body that would say NoSuchBucket. */
 function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: no such bucket`) : undefined;
-}
-
-function stateOfHead(head: HeadObjectCommandOutput): PresentState {
-  const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
-  return {
-    ...presentState({ ...head, sizeBytes: head.ContentLength }),
-    // `null` is what S3 itself calls the version of an object in a bucket whose versioning is suspended
-    ...(head.VersionId !== undefined && { versionId: head.VersionId }),
-    ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
-  };
-}
-
-/** What HEAD and LIST both say. */
-function presentState(facts: {
-  readonly ETag?: string | undefined;
-  readonly sizeBytes: number | undefined;
-  readonly LastModified?: Date | undefined;
-  readonly StorageClass?: string | undefined;
-}): PresentState {
-  return {
-    present: true,
-    ...(facts.ETag !== undefined && { etag: facts.ETag.replaceAll('"', '') }),
-    ...(facts.sizeBytes !== undefined && { sizeBytes: facts.sizeBytes }),
-    ...(facts.LastModified !== undefined && { lastModifiedMs: facts.LastModified.getTime() }),
-    ...(facts.StorageClass !== undefined && { storageClass: facts.StorageClass }),
-  };
 }
 
 /** Waits for a shared request no longer than the signal allows. */

@@ -10,6 +10,10 @@ import { createBucketRegistry } from './bucket-registry.ts';
 import { createBulkWriter, type BulkLimits } from './bulk-writer.ts';
 import type { ConnectBucket } from '../control/connect-bucket.ts';
 import type { SendDeadLetter } from '../dead-letters.ts';
+import { createEnrichBreaker } from '../enrich/enrich-breaker.ts';
+import { createEnricher } from '../enrich/enricher.ts';
+import { createHeadQueue } from '../enrich/head-queue.ts';
+import { withPlainFallback } from '../enrich/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createUnconnectedReports, type GapReports } from '../gap-records.ts';
 import { createHeldSet } from './in-hand.ts';
@@ -77,8 +81,10 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const held = createHeldSet({ ...limits, clock, telemetry, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const writer = createBulkWriter({ objects: store.objects, clock, telemetry, limits: limits.bulk });
-  const observe = createObserver({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped: aborting.signal });
+  const writer = withPlainFallback(createBulkWriter({ objects: store.objects, clock, telemetry, limits: limits.bulk }), telemetry);
+  const asking = { storage, heads: createHeadQueue({ concurrency: limits.headConcurrency, telemetry }), stopped: aborting.signal };
+  const enricher = createEnricher({ ...asking, breaker: createEnrichBreaker({ clock }), clock, telemetry });
+  const observe = createObserver({ ...asking, writer, enricher, clock, telemetry });
   const registry = createBucketRegistry({ state: store.state, clock });
   const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({ registry, state: store.state, clock, connect, unconnected, autoConnectMax: limits.autoConnectMax });
@@ -86,7 +92,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({
