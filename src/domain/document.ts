@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { wordsOf } from './words.ts';
+
+/** User metadata or tags, by name; z.record would leave out one that is called `__proto__`. */
+export const textsSchema = z.custom<Readonly<Record<string, string>>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
+);
+type Texts = z.infer<typeof textsSchema>;
 
 /** How a document came to say what it says. */
 export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
@@ -20,9 +27,9 @@ export interface PresentState {
   readonly expiresAtMs?: number;
   readonly contentType?: string;
   /** Without `x-amz-meta-`. Empty: it has none. */
-  readonly userMetadata?: Readonly<Record<string, string>>;
+  readonly userMetadata?: Texts;
   /** Empty: it has none. */
-  readonly tags?: Readonly<Record<string, string>>;
+  readonly tags?: Texts;
 }
 
 export interface AbsentState {
@@ -51,8 +58,8 @@ export interface ObjectDocument {
   readonly last_modified_exact?: boolean;
   readonly storage_class?: string;
   readonly content_type?: string;
-  readonly user_metadata?: Readonly<Record<string, string>>;
-  readonly tags?: Readonly<Record<string, string>>;
+  readonly user_metadata?: Texts;
+  readonly tags?: Texts;
   readonly expires_at?: string;
   readonly deleted: boolean;
   readonly deleted_at?: string;
