@@ -228,3 +228,29 @@ it.each([
   telemetry.bucketParked('photos', 'bucket.index-blocked', 'read-only');
   expect(text).toHaveLength(count);
 });
+
+it('counts how documents were enriched, and says once for each bucket why some are not', async () => {
+  const { telemetry, clock, lines, text, value } = createWorld();
+  const denied = { bucket: 'photos', enrich: 'tags', result: 'object.denied' } as const;
+  telemetry.enriched({ bucket: 'photos', enrich: 'head', result: 'ok' });
+  telemetry.enriched({ bucket: 'photos', enrich: 'head', result: 'gone' });
+  telemetry.enriched({ ...denied, reason: 'GetObjectTagging photos a: 403' });
+  telemetry.enriched({ ...denied, reason: 'GetObjectTagging photos b: 403' });
+  telemetry.enriched({ ...denied, bucket: 'other' });
+  telemetry.enriched({ bucket: 'photos', enrich: 'tags', result: 'paused' });
+  expect(await value('tally_enrich_total{enrich="head",result="ok"}')).toBe(1);
+  expect(await value('tally_enrich_total{enrich="head",result="gone"}')).toBe(1);
+  expect(await value('tally_enrich_total{enrich="tags",result="object.denied"}')).toBe(3);
+  expect(await value('tally_enrich_total{enrich="tags",result="paused"}')).toBe(1);
+  const { advice } = faults['object.denied'];
+  const msg = 'documents are written without enrichment';
+  expect(lines()).toMatchObject([
+    { level: 'warn', msg, bucket: 'photos', enrich: 'tags', result: 'object.denied', reason: 'GetObjectTagging photos a: 403', advice },
+    { level: 'warn', msg, bucket: 'other', result: 'object.denied', advice },
+    { level: 'warn', msg, bucket: 'photos', result: 'paused' },
+  ]);
+  text.length = 0;
+  await clock.advance(600_000);
+  telemetry.enriched(denied);
+  expect(lines()).toHaveLength(1);
+});
