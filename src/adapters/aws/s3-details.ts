@@ -14,7 +14,7 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       const question = { bucket, region, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
       const command = new HeadObjectCommand({ Bucket: bucket, Key: key, ...condition, ...versionInput(versionId) });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const state = stateOfHead(reply.output);
         // some that speak S3 know neither conditions nor versions, and answer of what is there
@@ -27,7 +27,7 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
     async readTags({ bucket, region }, { key, versionId }, signal) {
       const question = { bucket, region, operation: 'GetObjectTagging', key };
       const command = new GetObjectTaggingCommand({ Bucket: bucket, Key: key, ...versionInput(versionId) });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { TagSet, VersionId } = reply.output;
         if (TagSet === undefined) throw new FaultError('object.failed', `${questionText(question)}: the answer holds no tag set`);

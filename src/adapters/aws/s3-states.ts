@@ -1,6 +1,7 @@
 /** What S3's answers say of an object, in the domain's words. */
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { PresentState } from '../../domain/document.ts';
+import { presentState } from './s3-ask.ts';
 
 /** All that a HEAD says. */
 export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
@@ -12,22 +13,6 @@ export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
     ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
     ...(head.ContentType !== undefined && { contentType: head.ContentType }),
     userMetadata: userMetadataOf(head.Metadata ?? {}),
-  };
-}
-
-/** What HEAD and LIST both say. */
-export function presentState(facts: {
-  readonly ETag?: string | undefined;
-  readonly sizeBytes: number | undefined;
-  readonly LastModified?: Date | undefined;
-  readonly StorageClass?: string | undefined;
-}): PresentState {
-  return {
-    present: true,
-    ...(facts.ETag !== undefined && { etag: facts.ETag.replaceAll('"', '') }),
-    ...(facts.sizeBytes !== undefined && { sizeBytes: facts.sizeBytes }),
-    ...(facts.LastModified !== undefined && { lastModifiedMs: facts.LastModified.getTime() }),
-    ...(facts.StorageClass !== undefined && { storageClass: facts.StorageClass }),
   };
 }
 

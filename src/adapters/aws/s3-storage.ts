@@ -7,11 +7,11 @@ import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListO
 import { FaultError, scopeOf } from '../../domain/fault.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
-import { createAsk, observedAt } from './s3-ask.ts';
+import { createAsk, observedAt, presentState } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
-import { presentState, stateOfHead } from './s3-states.ts';
+import { stateOfHead } from './s3-states.ts';
 
 interface S3StorageDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -36,7 +36,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function observeByHead(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const question = { ...target, operation: 'HeadObject', key };
     const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (reply.ok) return { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
     if (isAbsence(reply.answer)) {
       const observedAtMs = observedAt(question, reply.answer);
@@ -52,7 +52,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     const question = { ...target, operation: 'ListObjectsV2', key };
     // without the encoding, a key with control characters would not survive XML
     const command = new ListObjectsV2Command({ Bucket: target.bucket, Prefix: key, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw s3Fault(question, reply);
     const observedAtMs = observedAt(question, reply.answer);
     const { Contents, EncodingType } = reply.output;
@@ -77,7 +77,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function headBucket(target: Target, id: string): Promise<void> {
     const question = { ...target, operation: 'HeadBucket' };
     const command = new HeadBucketCommand({ Bucket: target.bucket });
-    const reply = await ask(question, undefined, (client, options) => client.send(command, options));
+    const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? s3Fault(question, reply);
     if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
     confirmed.set(id, clock.monotonicMs());
@@ -87,7 +87,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function tryListing(target: Target, signal: AbortSignal | undefined): Promise<FaultError | undefined> {
     const question = { ...target, operation: 'ListObjectsV2' };
     const command = new ListObjectsV2Command({ Bucket: target.bucket, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     return reply.ok ? undefined : s3Fault(question, reply);
   }
 
@@ -97,7 +97,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       const named = reply.answer?.headers['x-amz-bucket-region'];
       // told even with a redirect or a 403
       if (named !== undefined) return named;
@@ -108,7 +108,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     async versioningOf(target, signal) {
       const question = { ...target, operation: 'GetBucketVersioning' };
       const command = new GetBucketVersioningCommand({ Bucket: target.bucket });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { Status } = reply.output;
         const status = Status === 'Enabled' ? 'enabled' : Status === 'Suspended' ? 'suspended' : 'never';
