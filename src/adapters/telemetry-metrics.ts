@@ -136,7 +136,7 @@ export const metricTable = {
     unit: 'documents',
     labels: { enrich: enrichSteps, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
     help: 'Live documents of buckets that ask for enrichment, by what was to be read and how that went; all but ok are written without it.',
-    alert: 'rate of result=~"object.denied|index.rejected" > 0 for 10 min',
+    alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
   },
   tally_head_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks and enrichments in flight.', alert: '' },
   tally_head_queued_requests: {
@@ -150,7 +150,7 @@ export const metricTable = {
     type: 'gauge',
     unit: 'messages',
     labels: noLabels,
-    help: 'Messages held for looks, settles and outages.',
+    help: 'Messages held for looks, enrichment, settles and outages.',
     alert: '',
   },
   tally_queue_messages: {

@@ -281,6 +281,25 @@ describe('an S3 that does not answer', () => {
     expect(await world.document('fourth')).toMatchObject(enrichedFields);
   });
 
+  it('is asked no more for what waits already: after five failures the rest is written plain, and waits for no place', async () => {
+    const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
+    await world.changeBucket(BUCKET, { enrich: 'head' });
+    world.storage.hooks.before = () => Promise.reject(new FaultError('s3.unavailable', '503'));
+    for (let count = 0; count < 20; count += 1) await world.send(put(world, `k${count}`));
+    await world.run(500);
+    expect(world.storage.asked).toHaveLength(5);
+    expect(results(world)).toEqual([
+      ...Array.from({ length: 5 }, () => 'head s3.unavailable'),
+      ...Array.from({ length: 15 }, () => 'head paused'),
+    ]);
+    world.storageHooks.afterLook = never;
+    await world.send(world.put('look', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
+    await world.run(200);
+    await world.send(put(world, 'later'));
+    await world.run(200);
+    expect(await world.document('later')).toBeDefined();
+  });
+
   it('does not keep a stop beyond its deadline', async () => {
     const world = await worldOf('head');
     world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
