@@ -131,6 +131,13 @@ export const metricTable = {
   },
   tally_head_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks in flight.', alert: '' },
   tally_head_queued_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks waiting for their turn.', alert: '' },
+  tally_spans_dropped_total: {
+    type: 'counter',
+    unit: 'spans',
+    labels: { reason: ['queue-full', 'export-failed'] },
+    help: 'Spans that the collector of traces did not get, by reason.',
+    alert: '',
+  },
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',

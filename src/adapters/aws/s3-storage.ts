@@ -10,6 +10,7 @@ import { FaultError, scopeOf } from '../../domain/fault.ts';
 import type { PresentState } from '../../domain/document.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 
@@ -18,6 +19,8 @@ interface S3StorageDependencies {
   /** Where a bucket's region is asked. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** Default: off. */
+  readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
@@ -32,8 +35,8 @@ const CONFIRMED_AGE_MAX_MS = 60_000;
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
-export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock);
+export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
+  const ask = createAsk(clientFor, { clock, tracing });
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
@@ -129,7 +132,10 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
 }
 
 /** Makes the function that sends one request and keeps the raw answer to its last attempt, whatever the SDK makes of it. */
-function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>) {
+function createAsk(
+  clientFor: (region: string) => S3Client,
+  { clock, tracing }: Required<Pick<S3StorageDependencies, 'clock' | 'tracing'>>,
+) {
   const asking = new AsyncLocalStorage<{ answer?: S3Answer | undefined }>();
   const watched = new WeakSet<S3Client>();
 
@@ -153,19 +159,30 @@ function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, '
   }
 
   return async function ask<Output>(
-    { region }: S3Question,
+    question: S3Question,
     signal: AbortSignal | undefined,
     send: (client: S3Client, options: SendOptions) => Promise<Output>,
   ): Promise<Reply<Output>> {
     const slot: { answer?: S3Answer | undefined } = {};
+    const trace = tracing.s3Request(question);
     try {
-      const output = await asking.run(slot, () => send(watchedClient(region), signal === undefined ? {} : { abortSignal: signal }));
+      const output = await asking.run(slot, () =>
+        send(watchedClient(question.region), signal === undefined ? {} : { abortSignal: signal }),
+      );
+      trace.ended(undefined, slot.answer);
       return { ok: true, output, answer: slot.answer };
     } catch (error) {
+      trace.ended(errorTypeOf(question, { error, answer: slot.answer }), slot.answer);
       signal?.throwIfAborted();
       return { ok: false, error, answer: slot.answer };
     }
   };
+}
+
+/** What a trace calls a refusal: its status, else the error's name. Absence is an answer. */
+function errorTypeOf({ operation }: S3Question, { error, answer }: S3Refusal): string | undefined {
+  if (operation === 'HeadObject' && isAbsence(answer)) return undefined;
+  return answer === undefined ? (error instanceof Error ? error.name : 'unknown') : String(answer.status);
 }
 
 const responseSchema = z.object({

@@ -22,6 +22,7 @@ import type { LastEvents } from './last-events.ts';
 import type { LookAnswer, Observe } from './observer.ts';
 import type { BucketPart, Parking } from './parking.ts';
 import type { Clock } from '../ports.ts';
+import type { Traces } from '../ports-tracing.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
@@ -35,6 +36,12 @@ interface FinishDependencies {
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
   readonly clock: Clock;
+}
+
+/** What is looked at, and for whom. */
+interface Place {
+  readonly bucket: BucketRecord;
+  readonly traces: Traces;
 }
 
 /** What one attempt came to: an outcome, or what must be decided anew. */
@@ -85,11 +92,11 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
-          return await writeExact(record, hint);
+          return await writeExact(record, hint, hand);
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          return await lookAndWrite(record, hint, bucket);
+          return await lookAndWrite(record, hint, { bucket, traces: hand.traces });
         case 'gap':
           await slowly(
             hand,
@@ -111,7 +118,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return { kind: 'ended', outcome: { kind: 'unconnected' } };
   }
 
-  async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {
+  async function writeExact(record: ChangeRecord, hint: ExactHint, { traces }: InHand): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index');
     if (parked !== undefined) return { kind: 'fault', fault: parked };
     const document = documentOf({
@@ -125,7 +132,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + ANSWER_LIFE_MS });
+    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + ANSWER_LIFE_MS, traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':
@@ -139,10 +146,10 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     }
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, traces }: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':

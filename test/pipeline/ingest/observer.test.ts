@@ -67,6 +67,7 @@ async function setUp(concurrency = 4) {
         hint,
         cause: { eventName },
         source: 'routed',
+        traces: [],
       }).then((answer) => {
         answers.push(answer);
         return answer;
