@@ -71,25 +71,25 @@ const attributes = pairs({ name: /^[^\s=]{1,255}$/, written: /^[^=]*$/, meant: /
 /** OpenTelemetry's variables, by their own names. */
 export const tracesSchema = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint.describe('Traces are on when it is set: the base URL of an OTLP collector, `/v1/traces` is added.'),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint.describe('The same for traces alone, taken as it stands.'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint.describe('The URL for traces alone, taken as it stands; counts before the other.'),
   OTEL_EXPORTER_OTLP_HEADERS: headers.describe('Headers of each export, NAME=VALUE, comma-separated. Secret.'),
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: headers.describe('More of them. Secret.'),
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: headers.describe('Headers for traces alone, besides the others. Secret.'),
   OTEL_EXPORTER_OTLP_PROTOCOL: protocol.describe('The only one that Tally speaks.'),
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol.describe('The same.'),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol.describe('The same for traces alone.'),
   OTEL_EXPORTER_OTLP_TIMEOUT: timeout.describe('Milliseconds that one export may take, retries included.'),
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: timeout.describe('The same.'),
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: timeout.describe('The same for traces alone.'),
   OTEL_EXPORTER_OTLP_COMPRESSION: compression.describe('Compression of exports: none or gzip.'),
-  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: compression.describe('The same.'),
+  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: compression.describe('The same for traces alone.'),
   OTEL_TRACES_EXPORTER: z
     .enum(['otlp', 'none'], { error: 'must be otlp or none' })
     .default('otlp')
-    .describe('With none traces are off, whatever else is set.'),
+    .describe('With none, traces are off, whatever else is set.'),
   OTEL_SDK_DISABLED: z
     .string()
     .toLowerCase()
     .pipe(z.enum(['true', 'false'], { error: 'must be true or false' }))
     .default('false')
-    .describe('With true traces are off, whatever else is set.'),
+    .describe('With true, traces are off, whatever else is set.'),
   OTEL_SERVICE_NAME: z.string().default('tally').describe('The service that spans name.'),
   OTEL_RESOURCE_ATTRIBUTES: attributes.describe('More about it, NAME=VALUE, comma-separated.'),
   OTEL_TRACES_SAMPLER: z

@@ -75,7 +75,7 @@ export function createCli({ env, readFile, stdout, stderr, nowMs, confirm, openC
     },
     async serve(effective) {
       const tracing = parseTraceSettings(env);
-      const mistakes = [...serveMistakes(effective), ...(tracing.ok ? [] : tracing.mistakes)];
+      const mistakes = [...(tracing.ok ? [] : tracing.mistakes), ...serveMistakes(effective)];
       if (!tracing.ok || mistakes.length > 0) throw new SettingsError(mistakes);
       exitCode = await serve(effective, { ...awsEnvironment(env), traces: tracing.traces });
     },

@@ -372,6 +372,8 @@ export function createBreakableStore(): BreakableStore {
 }
 
 interface StorageHooks {
+  /** Told of each look. */
+  beforeLook?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
   /** Awaited after a key was looked at, before that is answered. */
   afterLook?: ((key: string) => Promise<void>) | undefined;
 }
@@ -382,6 +384,7 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
     ...storage,
     hooks,
     observe: async (bucket, key, signal) => {
+      hooks.beforeLook?.(bucket);
       const observation = await storage.observe(bucket, key, signal);
       await hooks.afterLook?.(key);
       signal?.throwIfAborted();

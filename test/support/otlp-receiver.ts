@@ -106,6 +106,8 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     },
     async close() {
       server.closeAllConnections();
+      // once is enough
+      if (!server.listening) return;
       await new Promise((resolve) => {
         server.close(resolve);
       });
