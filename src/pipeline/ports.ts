@@ -10,6 +10,7 @@ import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
 import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
+import type { Traced, TracedBucket } from './ports-tracing.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -25,7 +26,7 @@ export interface Clock {
 // ── the object index ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One conditional write of a whole document at its clock. */
-export interface IndexWrite {
+export interface IndexWrite extends Traced {
   readonly document: ObjectDocument;
   /** What to do when the store holds the very same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses. */
   readonly equalClock: 'accept' | 'refuse';
@@ -139,7 +140,7 @@ export interface ObjectStorage extends VersionDetails {
    * 60 s (asked here when needed). Throws `object.denied`, `object.undated`, `object.failed`, `bucket.missing`,
    * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  observe(bucket: { readonly bucket: string; readonly region: string }, key: string, signal?: AbortSignal): Promise<Observation>;
+  observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
   /** The bucket's region, from HeadBucket. Throws `bucket.missing` when there is none. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** GetBucketVersioning with its D. `unknown` when it is denied. */
@@ -162,6 +163,8 @@ export interface QueueMessage {
   readonly receiveCount: number;
   /** The message attributes as received, to travel with a dead letter. */
   readonly attributes: Readonly<Record<string, MessageAttribute>>;
+  /** AWSTraceHeader, where the receiver asks for it and the sender was traced. */
+  readonly traceHeader?: string;
   /** When this process received it, monotonic. */
   readonly receivedAtMonotonicMs: number;
 }

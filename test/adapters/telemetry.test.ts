@@ -254,3 +254,23 @@ it('counts how documents were enriched, and says once for each bucket why some a
   telemetry.enriched(denied);
   expect(lines()).toHaveLength(1);
 });
+
+it('counts each span that is dropped, and tells it once a minute by reason', async () => {
+  const { tracingTelemetry, clock, lines, value } = createWorld();
+  for (let each = 0; each < 100; each += 1) tracingTelemetry.spansDropped('queue-full', 1);
+  tracingTelemetry.spansDropped('export-failed', 512, 'HTTP 503');
+  tracingTelemetry.spansDropped('export-failed', 512, 'ECONNREFUSED');
+  tracingTelemetry.tracingTroubled('one thing');
+  tracingTelemetry.tracingTroubled('another');
+  expect(await value('tally_spans_dropped_total{reason="queue-full"}')).toBe(100);
+  expect(await value('tally_spans_dropped_total{reason="export-failed"}')).toBe(1_024);
+  expect(lines().map(({ level, reason, error, text }) => [level, reason, error, text])).toEqual([
+    ['warn', 'queue-full', undefined, undefined],
+    ['warn', 'export-failed', 'HTTP 503', undefined],
+    ['warn', undefined, undefined, 'one thing'],
+  ]);
+  await clock.advance(60_000);
+  tracingTelemetry.spansDropped('export-failed', 1, 'ECONNREFUSED');
+  expect(lines().at(-1)).toMatchObject({ reason: 'export-failed', error: 'ECONNREFUSED' });
+  expect(lines()).toHaveLength(4);
+});

@@ -7,8 +7,9 @@ import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListO
 import { FaultError, scopeOf } from '../../domain/fault.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
-import { createAsk, observedAt, presentState } from './s3-ask.ts';
+import { createAsk, isAbsence, observedAt, presentState } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 import { stateOfHead } from './s3-states.ts';
@@ -18,6 +19,8 @@ interface S3StorageDependencies {
   /** Where a bucket's region is asked. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** Default: off. */
+  readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
@@ -28,8 +31,8 @@ const CONFIRMED_AGE_MAX_MS = 60_000;
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
-export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock);
+export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
+  const ask = createAsk(clientFor, clock, tracing);
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
@@ -123,11 +126,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
       if (fault !== undefined && scopeOf(fault.code) === 'shared') throw fault;
     },
   };
-}
-
-function isAbsence(answer: S3Answer | undefined): boolean {
-  if (answer?.status === 404) return true;
-  return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
 }
 
 /** 403: without list permission, S3 says so of missing keys too. 400: the object has a customer's key. */

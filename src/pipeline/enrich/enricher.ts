@@ -13,6 +13,7 @@ import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
 import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
 import { faultOf, scopeOf } from '../../domain/fault.ts';
 import type { Clock, ObjectStorage, Telemetry } from '../ports.ts';
+import type { Traced } from '../ports-tracing.ts';
 import type { EnrichBreaker } from './enrich-breaker.ts';
 import type { HeadQueue } from './head-queue.ts';
 
@@ -21,7 +22,7 @@ const WRITE_TIME_MS = 20_000;
 const LATE = new Error('enrichment took its whole time');
 
 export interface EnrichRequest<State extends ObjectState> {
-  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'>;
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'> & Traced;
   readonly key: string;
   readonly state: State;
   /** Monotonic: when the write of this decision or answer expires (rule 9). */

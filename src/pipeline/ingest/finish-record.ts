@@ -97,7 +97,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          return await lookAndWrite(record, hint, bucket);
+          return await lookAndWrite(record, hint, { bucket, hand });
         case 'gap':
           await slowly(
             hand,
@@ -136,7 +136,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs });
+    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':
@@ -154,13 +154,16 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   /** What waits for S3 goes on in the held set. A tombstone has nothing to add. */
   async function enriched(record: ChangeRecord, state: ObjectState, at: Place & { readonly expiresAtMs: number }): Promise<ObjectState> {
     if (!state.present) return state;
-    return slowly(at.hand, enricher.ofEvent({ bucket: at.bucket, key: record.key, state, expiresAtMs: at.expiresAtMs }));
+    return slowly(
+      at.hand,
+      enricher.ofEvent({ bucket: { ...at.bucket, traces: at.hand.traces }, key: record.key, state, expiresAtMs: at.expiresAtMs }),
+    );
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand: { traces } }: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':

@@ -21,10 +21,12 @@ import { createIngest } from './ingest.ts';
 import { createLastEvents } from './last-events.ts';
 import { createObserver } from './observer.ts';
 import type { Clock, ObjectStorage, QueueClient, QueueReceiver, Store, Telemetry, TopicClient } from '../ports.ts';
+import type { Tracing } from '../ports-tracing.ts';
 import { createParking } from './parking.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from './settler.ts';
+import { traceWrites } from './trace-writes.ts';
 import { createWaitOut, type FaultContext } from './wait-out.ts';
 import type { Fault } from '../../domain/fault.ts';
 
@@ -58,6 +60,7 @@ export interface IngestParts {
   readonly sendDeadLetter: SendDeadLetter;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
   readonly limits: IngestLimits;
 }
 
@@ -76,12 +79,15 @@ export interface IngestRole {
 
 /** Joins the parts; nothing runs before start(). `stopping` ends the waits of messages in hand; this role aborts it. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
-  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, limits } = parts;
+  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
-  const held = createHeldSet({ ...limits, clock, telemetry, maxReceiveCount, stopping: stopping.signal });
+  const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const writer = withPlainFallback(createBulkWriter({ objects: store.objects, clock, telemetry, limits: limits.bulk }), telemetry);
+  const writer = withPlainFallback(
+    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
+    telemetry,
+  );
   const asking = { storage, heads: createHeadQueue({ concurrency: limits.headConcurrency, telemetry }), stopped: aborting.signal };
   const enricher = createEnricher({ ...asking, breaker: createEnrichBreaker({ clock }), clock, telemetry });
   const observe = createObserver({ ...asking, writer, enricher, clock, telemetry });

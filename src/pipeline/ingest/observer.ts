@@ -16,6 +16,7 @@ import type { BulkWriter } from './bulk-writer.ts';
 import type { Enricher } from '../enrich/enricher.ts';
 import type { HeadQueue } from '../enrich/head-queue.ts';
 import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
+import type { Traces } from '../ports-tracing.ts';
 
 export interface LookRequest {
   readonly bucket: BucketRecord;
@@ -23,6 +24,7 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
+  readonly traces: Traces;
 }
 
 export type LookAnswer =
@@ -81,7 +83,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     if (first === undefined) return;
     // its life is counted from before it was asked for: how long an answer lay unread in a process that stood still, nobody knows
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const seen = await ask(first);
+    const seen = await ask(first, tracesOf(members));
     if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault });
     const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write goes on without holding a place among the HEADs
@@ -90,12 +92,12 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     );
   }
 
-  async function ask({ bucket, key }: LookRequest): Promise<Observation | { readonly fault: Fault }> {
+  async function ask({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
       telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
     try {
-      const observation = await storage.observe(bucket, key, stopped);
+      const observation = await storage.observe({ bucket, region, traces }, key, stopped);
       sent(observation.state.present ? 'present' : 'absent');
       return observation;
     } catch (error) {
@@ -115,7 +117,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
     const objectExpires = document.expires_at !== undefined;
-    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs });
+    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
     switch (answer.kind) {
       case 'written':
       case 'stale':
@@ -136,4 +138,8 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   return observe;
+}
+
+function tracesOf(members: readonly Member[]): Traces {
+  return members.flatMap(({ request }) => request.traces);
 }

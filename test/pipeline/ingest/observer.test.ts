@@ -73,6 +73,7 @@ async function setUp(concurrency = 4) {
         hint,
         cause: { eventName },
         source: 'routed',
+        traces: [],
       }).then((answer) => {
         answers.push(answer);
         return answer;
