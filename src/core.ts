@@ -21,6 +21,7 @@ import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
 import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
+import { createSendTask } from './pipeline/reindex/tasks.ts';
 
 /** Where AWS's services are for this process. */
 export interface AwsAddresses {
@@ -120,7 +121,8 @@ export function createCore(
     deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
     bucketQueueUrls: queueUrls.bucket,
   });
-  const control = createControl({ store, storage, clock, connectBucket, deadLetters });
+  const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  const control = createControl({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
   return {
     store,
     aws,

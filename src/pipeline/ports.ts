@@ -201,10 +201,10 @@ export interface QueueClient {
     entries: readonly { readonly receiptHandle: string; readonly timeoutS: number }[],
     signal?: AbortSignal,
   ): Promise<readonly BatchFailure[]>;
-  /** Sends one message; returns its MessageId. */
+  /** Sends one message, to be seen after `delayS` (at most 900); returns its MessageId. */
   send(
     queueUrl: string,
-    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>> },
+    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>>; readonly delayS?: number },
     signal?: AbortSignal,
   ): Promise<string>;
   /** Receives up to ten messages at once without waiting (dead-letter browsing). */
