@@ -1,5 +1,6 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { registryUrl } from '../config-urls.ts';
 
 export interface PageOptions {
   readonly limit?: number;
@@ -19,6 +20,23 @@ export function limitOption(): Option {
 /** `--cursor CURSOR`: where the page before ended. */
 export function cursorOption(): Option {
   return new Option('--cursor <cursor>', 'go on where the page before ended');
+}
+
+/** `--registry URL`: the same as TALLY_REGISTRY_URL. */
+export function registryOption(): Option {
+  return new Option('--registry <url>', 'ask a running registry, http://127.0.0.1:8080 for one').argParser((text) => {
+    const parsed = registryUrl.safeParse(text);
+    if (!parsed.success) throw new InvalidArgumentError('It must be http://HOST:PORT and nothing more.');
+    return parsed.data;
+  });
+}
+
+/** `--allow-deletes N`: what a re-index may delete whatever its brake says. */
+export function allowDeletesOption(): Option {
+  return new Option('--allow-deletes <n>', 'delete up to so many documents, whatever the brake says').argParser((text) => {
+    if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+    return Number(text);
+  });
 }
 
 /** Ends the help of a command. */

@@ -24,6 +24,9 @@ describe('help', () => {
     ['reindex'],
     ['jobs'],
     ['jobs', 'cancel'],
+    ['jobs', 'pause'],
+    ['jobs', 'resume'],
+    ['drift'],
   ];
 
   it.each(commands.map((command) => [command.join(' '), command]))('of `tally %s` goes to stdout within 80 columns', async (_, command) => {
