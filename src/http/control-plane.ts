@@ -42,7 +42,10 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     requireLocalCaller(request);
     requireJsonBody(request);
   });
-  app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process stops')));
+  app.addHook('preClose', async () => {
+    closing.abort(new RequestError('request.interrupted', 'the process stops'));
+    await jobEvents.drain();
+  });
   addHealthRoutes(app, { readiness, metrics });
   app.get('/config.json', (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }));
   app.get('/openapi.json', (_request, reply) => reply.send(openApi));

@@ -3,6 +3,7 @@
  * again at each change, until it has ended.
  */
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { hasEnded } from '../domain/reindex/job.ts';
@@ -21,6 +22,8 @@ const HEARTBEAT_MS = 15_000;
 const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
 /** How soon clients connect again when this process stops: another one may answer. */
 const RETRY_MS = 2_000;
+/** Whoever reads takes the end of a stream in no time; whoever does not is cut off. */
+const DRAIN_MS = 250;
 /** The event id of an end state. Whoever has it needs nothing more, and would connect again for ever. */
 const END_ID = 'end';
 
@@ -39,11 +42,13 @@ export interface JobEvents {
    * what the first look at the job threw.
    */
   answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
+  /** After `closing`: resolves when every stream has ended, or soon at the latest. */
+  drain(): Promise<void>;
 }
 
 /** Creates the route. A stream ends after the job's end state, when the caller has gone, and when the listener closes. */
 export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsParts): JobEvents {
-  let open = 0;
+  const open = new Set<Promise<void>>();
   const events = route(['GET', '/v1/jobs/:id/events'], 'One re-index job as server-sent events, until it has ended.', {
     params: z.object({ id: z.string().min(1) }),
     query: z.strictObject({}),
@@ -60,13 +65,15 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
   /** Takes a place until the response is closed, and returns the signal of that. */
   function takePlace(reply: FastifyReply): AbortSignal {
     if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller has gone');
-    if (open >= STREAMS_MAX) {
+    if (open.size >= STREAMS_MAX) {
       throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or ask GET /v1/jobs/ID now and then`);
     }
     const gone = new AbortController();
-    open += 1;
+    const closed = Promise.withResolvers<void>();
+    open.add(closed.promise);
     reply.raw.once('close', () => {
-      open -= 1;
+      open.delete(closed.promise);
+      closed.resolve();
       gone.abort(new RequestError('request.interrupted', 'the caller has gone'));
     });
     return gone.signal;
@@ -74,6 +81,9 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
 
   return {
     route: events,
+    async drain() {
+      await Promise.race([Promise.all(open), delay(DRAIN_MS)]);
+    },
     async answer(request, reply) {
       const id = await events.run(request, closing);
       const signal = AbortSignal.any([closing, takePlace(reply)]);

@@ -65,7 +65,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     /** The next verb answers this. */
     nextAnswers: (answer: unknown): void => fake.nextDoes(async () => answer),
     /** The next verb of which nothing was said yet does this. */
-    nextDoes: fake.nextDoes,
+    nextDoes: (action: () => Promise<unknown>): void => fake.nextDoes(action),
     /** Ctrl-C. */
     interrupt: (): void => void signals.emit('SIGINT'),
     /** Whether anything would hear a Ctrl-C. */
