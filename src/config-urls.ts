@@ -12,7 +12,7 @@ export const queueUrl = z
 export const registryUrl = z
   .string()
   .trim()
-  .refine((text) => isHttpUrl(text) && text.replace(/\/$/, '') === new URL(text).origin, 'must be http://HOST:PORT and nothing more')
+  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT and nothing more')
   .transform((text) => new URL(text).origin);
 
 /** https://user:pass@host:9200, several nodes comma-separated, or sqlite:PATH. What it says of a mistake repeats nothing of the value. */
@@ -46,6 +46,10 @@ export function hasCredentials(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { username, password } = new URL(text);
   return username !== '' || password !== '';
+}
+
+function isOrigin(text: string): boolean {
+  return !hasCredentials(text) && new URL(text).pathname === '/' && !/[?#]/.test(text);
 }
 
 function isPercentEncoded(text: string): boolean {

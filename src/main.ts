@@ -50,7 +50,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   clock: systemClock,
-  terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns } : undefined,
+  terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
   signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
   openControl: async (settings, aws) => {

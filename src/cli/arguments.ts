@@ -1,6 +1,7 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { registryUrl } from '../config-urls.ts';
+import { CommandError } from './errors.ts';
 
 export interface PageOptions {
   readonly limit?: number;
@@ -24,11 +25,15 @@ export function cursorOption(): Option {
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
-  return new Option('--registry <url>', 'ask a running registry, http://127.0.0.1:8080 for one').argParser((text) => {
-    const parsed = registryUrl.safeParse(text);
-    if (!parsed.success) throw new InvalidArgumentError('It must be http://HOST:PORT and nothing more.');
-    return parsed.data;
-  });
+  return new Option('--registry <url>', 'ask a running registry, http://127.0.0.1:8080 for one');
+}
+
+/** What was given with it. Throws {@link CommandError}; not by commander's argParser, which would repeat a password. */
+export function registryOf({ registry }: { readonly registry?: string }): string | undefined {
+  if (registry === undefined) return undefined;
+  const parsed = registryUrl.safeParse(registry);
+  if (!parsed.success) throw new CommandError('usage', `--registry: ${parsed.error.issues[0]?.message ?? ''}`);
+  return parsed.data;
 }
 
 /** `--allow-deletes N`: what a re-index may delete whatever its brake says. */

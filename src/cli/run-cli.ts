@@ -1,6 +1,6 @@
 /** The command line: reads arguments, runs one command, says what went wrong, answers the exit code. */
 import { Command, CommanderError } from 'commander';
-import { registryOption } from './arguments.ts';
+import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
@@ -57,7 +57,7 @@ function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): 
     .addOption(registry)
     .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: ({ parent }) => (parent === null ? [] : [registry]) })
     .hook('preAction', (self) => {
-      const { registry: url }: { readonly registry?: string } = self.opts();
+      const url = registryOf(self.opts());
       if (url !== undefined) cli.override({ TALLY_REGISTRY_URL: url });
     })
     .exitOverride()

@@ -40,8 +40,10 @@ function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): numbe
   return {
     show(job) {
       // the last column stays free: some terminals begin a new line there
-      const text = barText(job, { nowMs: nowMs(), columns: terminal.columns() - 1 });
-      write(`\r${text.padEnd(drawn)}`);
+      const columns = terminal.columns() - 1;
+      const text = barText(job, { nowMs: nowMs(), columns });
+      // it may have become narrower since
+      write(`\r${text.padEnd(Math.min(drawn, columns))}`);
       drawn = text.length;
     },
     say(text) {
