@@ -50,7 +50,10 @@ function reportText(job: JobView): string {
   const { bucket, prefix, counts = noCounts, costUsd } = job;
   const drift = driftOf(job);
   const place = printable(`s3://${bucket}/${prefix}`);
-  const heading = drift === 0 ? `${place} and its index agree.` : `${place} and its index differ in ${countText(drift)} keys.`;
+  const heading =
+    drift === 0
+      ? `${place} and its index agree.`
+      : `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
   const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(costUsd) });
   return [heading, countsText(counts), ...examplesOf(job), facts].join('\n\n');
 }
