@@ -42,10 +42,10 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
   };
 }
 
-/** Stores the range unless it is there already. Throws the store's fault. */
-export async function ensureRange(state: StateStore, range: RangeRecord): Promise<void> {
+/** Stores the range unless it is there already; resolves with whether it was stored. Throws the store's fault. */
+export async function ensureRange(state: StateStore, range: RangeRecord): Promise<boolean> {
   const { id, kind } = refs.range(range.jobId, range.number);
-  await state.put({ id, kind, record: range }, null);
+  return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
 }
 
 /** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
