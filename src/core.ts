@@ -21,7 +21,7 @@ import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
 import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
-import { createSendTask } from './pipeline/reindex/tasks.ts';
+import { createSendTask } from './pipeline/jobs/tasks.ts';
 
 /** Where AWS's services are for this process. */
 export interface AwsAddresses {

@@ -14,21 +14,19 @@ import { FaultError } from '../../domain/fault.ts';
 import { placeOf, tombstoneLimit } from '../../domain/reindex/job-steps.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { JobSlots } from '../control/job-slots.ts';
+import type { JobSlots } from './job-slots.ts';
 import type { BucketListing, ListingPage, ObjectScan } from '../ports-reindex.ts';
 import { readRecord, refs, updateRecord } from '../state-records.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
 import { cutKeys, probeIndex } from './key-probes.ts';
-import { boundsCut, ensureRange, freshRange, listRanges } from './range-records.ts';
+import { boundsCut, ensureRange, freshRange, listRanges, type RangeLimits } from './range-records.ts';
 import { REMOVE, type TaskEnd } from './task-end.ts';
 
 /** Beyond W, what rule 8 adds for the fractions that a whole second and two clocks hide. */
 const FLOOR_SLACK_MS = 3_000;
 /** The Date header has whole seconds: the moment may be so much later than it says. */
 const DATE_STEP_MS = 1_000;
-/** A range that one listing gets through in some seconds is not worth another. */
-const DOCUMENTS_PER_RANGE = 25_000;
 /** Two workers' listings by default, and as many again; what is longer than the others is split on the way. */
 const CUTS_MAX = 32;
 /** Kinds of gaps that are made of deletes: an allowance of deletes would never let them close. */
@@ -41,11 +39,12 @@ interface AdvanceDependencies extends EndsDependencies {
   readonly scan: ObjectScan;
   readonly slots: JobSlots;
   readonly ends: JobEnds;
+  readonly limits: RangeLimits;
 }
 
 /** Creates the advance. It throws the faults of S3, the store and the work queue; the job is where it was then. */
 export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob {
-  const { state, clock, listing, scan, slots, ends, sendTask } = dependencies;
+  const { state, clock, listing, scan, slots, ends, sendTask, limits } = dependencies;
 
   async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {
     const job = await readRecord(state, refs.job(jobId), signal);
@@ -102,8 +101,11 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
-    const parts = Math.min(CUTS_MAX, Math.ceil(documentsAtStart / DOCUMENTS_PER_RANGE));
-    const cuts = parts > 1 ? await cutKeys(parts, probeIndex({ scan, bucket, prefix }, signal)) : [];
+    const parts = Math.min(CUTS_MAX, Math.floor(documentsAtStart / limits.rangeDocumentsMin));
+    const cuts =
+      parts > 1
+        ? await cutKeys(parts, probeIndex({ scan, bucket, prefix, keysMin: Math.min(1_000, limits.rangeDocumentsMin) }, signal))
+        : [];
     const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
     const closesDeletes = await closesDeletesOf(job);
     const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes: job.allowDeletes });

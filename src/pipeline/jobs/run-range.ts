@@ -4,19 +4,20 @@
  *   job runs? ─► lease ─► turn ─► cursor, counts and examples in one swap ─► split │ next task │ done │ job paused or failed
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { placeOf, reserved } from '../../domain/reindex/job-steps.ts';
-import type { JobRecord } from '../../domain/reindex/job.ts';
+import { noCounts } from '../../domain/reindex/counts.ts';
+import { placeOf } from '../../domain/reindex/job-steps.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, takeRange } from '../../domain/reindex/range-steps.ts';
-import { rangeSchema } from '../../domain/reindex/job.ts';
-import { faultOf, type Fault } from '../../domain/fault.ts';
-import type { JobSlots } from '../control/job-slots.ts';
+import { rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
+import { faultOf, type Fault, type FaultCode } from '../../domain/fault.ts';
+import type { JobSlots } from './job-slots.ts';
 import type { BucketListing } from '../ports-reindex.ts';
-import { parseEntry, readRecord, refs, updateRecord } from '../state-records.ts';
+import { parseEntry, readRecord, refs } from '../state-records.ts';
+import { createBrake, type Brake } from './brake.ts';
 import { holdRange, LEASE_MS, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange } from './range-records.ts';
-import type { ReconcileTurn, TurnResult } from './reconcile-turn.ts';
+import { boundsCut, ensureRange, freshRange, type RangeLimits } from './range-records.ts';
+import type { ReconcileTurn, TurnResult } from '../reindex/reconcile-turn.ts';
 import { createSplitHeld } from './split-range.ts';
 import { FAULT_WAIT_S, REMOVE, type TaskEnd } from './task-end.ts';
 import type { Task } from './tasks.ts';
@@ -24,8 +25,6 @@ import type { Task } from './tasks.ts';
 /** A turn is so short that many jobs get theirs, and so long that its beginning and end cost nothing. */
 const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
-/** Of one swap: large enough to be rare, small enough to leave some to the other ranges. */
-const RESERVE_MAX = 500;
 /** A range's own fault may pass: 5, then 10 seconds. */
 const RETRY_S = 5;
 
@@ -50,6 +49,7 @@ interface RunDependencies extends EndsDependencies {
   readonly ends: JobEnds;
   readonly turn: ReconcileTurn;
   readonly worker: string;
+  readonly limits: RangeLimits;
 }
 
 interface Held {
@@ -114,7 +114,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
   async function workOn(held: Held, slot: TurnSlot, signal: AbortSignal): Promise<TaskEnd> {
     const { job, range } = held;
     await ends.completeSplit(range.record);
-    const brake = createBrake(job);
+    const brake = createBrake(state, job.id);
     const startedMs = clock.monotonicMs();
     const ended = await turnOf(held, slot, { brake, signal });
     if ('kind' in ended) return ended;
@@ -159,10 +159,11 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       if (range.lost.aborted) return REMOVE;
       signal.throwIfAborted();
       // no turn may throw; if one does, it is like any other fault of its range
-      return { ...NOTHING_DONE, cursor, fault: faultOf(error) };
+      return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
     } finally {
       slot.isRunning(false);
-      if (signal.aborted) await range.change(givenBack);
+      // whoever takes it next need not wait for the lease
+      if (signal.aborted) await range.change(givenBack).catch(() => false);
     }
   }
 
@@ -174,73 +175,31 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       await stepJob(state, job.id, { kind: 'brake', atMs: clock.nowMs(), waiting: result.braked });
       return REMOVE;
     }
-    if (result.fault !== undefined) return answerFault({ job, range }, result.fault);
-    if (result.done) await ends.finishIfDone(job.id);
-    else await sendTask(task);
-    return REMOVE;
-
-    function answerFault(held: Pick<Held, 'job' | 'range'>, fault: Fault): Promise<TaskEnd> {
-      telemetry.requestFailed('compare a range', fault.code, fault.reason);
-      switch (answerTo(fault.code)) {
-        case 'wait':
-          return later(FAULT_WAIT_S);
-        case 'retry':
-          return fruitless >= FRUITLESS_MAX ? failed(held, fault) : later(RETRY_S * Math.max(1, fruitless));
-        case 'fail':
-          return failed(held, fault);
-      }
-    }
-
-    async function later(delayS: number): Promise<TaskEnd> {
+    if (result.fault !== undefined) telemetry.requestFailed('compare a range', result.fault.code, result.fault.reason);
+    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, fruitless);
+    if (result.fault !== undefined && delayS === 'never') {
+      await ends.fail(job, { code: result.fault.code, reason: result.fault.reason, range: rangeName(range.record) });
+    } else if (result.done) {
+      await ends.finishIfDone(job.id);
+    } else if (delayS !== 'never') {
       await sendTask(task, delayS);
-      return REMOVE;
     }
-  }
-
-  async function failed({ job, range }: Pick<Held, 'job' | 'range'>, { code, reason }: Fault): Promise<TaskEnd> {
-    await ends.fail(job, { code, reason, range: rangeName(range.record) });
     return REMOVE;
-  }
-
-  /** The job's brake, as one turn meets it. */
-  function createBrake(job: JobRecord): Brake {
-    let fault: Fault | undefined;
-    let isHeld = false;
-
-    async function reserve(count: number): Promise<number> {
-      let granted = 0;
-      const wanted = Math.min(count, RESERVE_MAX);
-      await updateRecord(state, refs.job(job.id), (current) => {
-        if (current === undefined) return undefined;
-        const reservation = reserved(current, wanted);
-        ({ granted } = reservation);
-        isHeld = granted < wanted && (placeOf(current) === 'comparing' || current.pausedBecause === 'brake');
-        return reservation.job;
-      });
-      return granted;
-    }
-
-    return {
-      reserve: (count) =>
-        reserve(count).catch((error: unknown) => {
-          fault = faultOf(error);
-          return 0;
-        }),
-      /** What was held back because the job was paused or cancelled meanwhile, or could not be asked, is not the brake's. */
-      blame({ braked, ...result }) {
-        if (braked === undefined) return result;
-        if (isHeld && fault === undefined) return { ...result, braked };
-        return { ...result, ...(fault !== undefined && { fault }) };
-      },
-    };
   }
 
   return runRange;
 }
 
-interface Brake {
-  readonly reserve: (count: number) => Promise<number>;
-  readonly blame: (result: TurnResult) => TurnResult;
+/** How long a range is left alone after a fault; `never`: the job fails. */
+function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
+  switch (answerTo(code)) {
+    case 'wait':
+      return FAULT_WAIT_S;
+    case 'retry':
+      return fruitless >= FRUITLESS_MAX ? 'never' : RETRY_S * Math.max(1, fruitless);
+    case 'fail':
+      return 'never';
+  }
 }
 
 function isWhole({ done, fault, braked }: TurnResult): boolean {

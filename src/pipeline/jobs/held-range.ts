@@ -2,6 +2,7 @@
  * A range in this worker's hands: leased by compare-and-swap, renewed while it is worked on, lost at the first swap that
  * somebody else won or when it could not be renewed in time.
  */
+import PQueue from 'p-queue';
 import type { RangeRecord } from '../../domain/reindex/job.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, StateEntry, StateStore } from '../ports.ts';
@@ -37,7 +38,7 @@ export function holdRange({ state, clock, worker }: HeldDependencies, entry: Sta
   let { version } = entry;
   let heldUntilMs = clock.monotonicMs() + LEASE_MS;
   /** One swap at a time: each needs the version that the one before it made. */
-  let last: Promise<unknown> = Promise.resolve();
+  const swaps = new PQueue({ concurrency: 1 });
 
   function lose(reason: string): void {
     lost.abort(new Error(`the range ${entry.id} was lost: ${reason}`));
@@ -58,9 +59,7 @@ export function holdRange({ state, clock, worker }: HeldDependencies, entry: Sta
   }
 
   function change(next: (range: RangeRecord) => RangeRecord): Promise<boolean> {
-    const swapped = last.catch(() => undefined).then(() => swap(next));
-    last = swapped;
-    return swapped;
+    return swaps.add(() => swap(next));
   }
 
   async function renew(): Promise<void> {

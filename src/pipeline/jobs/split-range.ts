@@ -14,11 +14,12 @@ import { refs, updateRecord } from '../state-records.ts';
 import type { HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { probeListing } from './key-probes.ts';
-import { RANGES_MAX } from './range-records.ts';
+import { RANGES_MAX, type RangeLimits } from './range-records.ts';
 
 interface SplitDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly ends: JobEnds;
+  readonly limits: Pick<RangeLimits, 'splitKeysMin'>;
 }
 
 interface Splittable {
@@ -28,9 +29,9 @@ interface Splittable {
 }
 
 /** Creates the split: the range is given back, shorter where a boundary was found. Resolves with whether it was split. Throws the store's fault. */
-export function createSplitHeld({ state, telemetry, listing, ends }: SplitDependencies) {
+export function createSplitHeld({ state, telemetry, listing, ends, limits }: SplitDependencies) {
   return async function splitHeld({ job, bucket, range }: Splittable, signal: AbortSignal): Promise<boolean> {
-    const probe = probeListing({ listing, place: bucket, prefix: job.prefix }, signal);
+    const probe = probeListing({ listing, place: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin }, signal);
     const boundary = await findBoundary(range.record, probe).catch((error: unknown) => noBoundary(error, signal));
     const number = boundary === undefined ? undefined : await takeNumber(job.id);
     const at = boundary === undefined || number === undefined ? undefined : { boundary, number };

@@ -2,12 +2,14 @@
 import { findBoundary, type KeyProbe } from '../../domain/reindex/boundary.ts';
 import type { BucketListing, BucketPlace, ObjectScan } from '../ports-reindex.ts';
 
-/** What LIST gives at once, for the price of one key. */
-const PAGE_KEYS = 1_000;
-
-/** Probes a listing, and counts its requests. */
+/** Probes a listing, and counts its requests. Less than `keysMin` keys (at most 1,000) are not worth a page. */
 export function probeListing(
-  { listing, place, prefix }: { readonly listing: BucketListing; readonly place: BucketPlace; readonly prefix: string },
+  {
+    listing,
+    place,
+    prefix,
+    keysMin,
+  }: { readonly listing: BucketListing; readonly place: BucketPlace; readonly prefix: string; readonly keysMin: number },
   signal: AbortSignal,
 ): KeyProbe & { readonly requests: () => number } {
   let requests = 0;
@@ -20,7 +22,7 @@ export function probeListing(
   return {
     next: async (after) => (await page(after, 1)).objects[0]?.key,
     async page(after) {
-      const { objects, isTruncated } = await page(after, PAGE_KEYS);
+      const { objects, isTruncated } = await page(after, keysMin);
       const [first, last] = [objects[0]?.key, objects.at(-1)?.key];
       return isTruncated && first !== undefined && last !== undefined ? { first, last } : undefined;
     },
@@ -28,17 +30,22 @@ export function probeListing(
   };
 }
 
-/** Probes the documents of a bucket. */
+/** Probes the documents of a bucket. Less than `keysMin` are not worth a page. */
 export function probeIndex(
-  { scan, bucket, prefix }: { readonly scan: ObjectScan; readonly bucket: string; readonly prefix: string },
+  {
+    scan,
+    bucket,
+    prefix,
+    keysMin,
+  }: { readonly scan: ObjectScan; readonly bucket: string; readonly prefix: string; readonly keysMin: number },
   signal: AbortSignal,
 ): KeyProbe {
   return {
     next: async (after) => (await scan.scan(bucket, { prefix, after, limit: 1 }, signal))[0]?.key,
     async page(after) {
-      const documents = await scan.scan(bucket, { prefix, after, limit: PAGE_KEYS }, signal);
+      const documents = await scan.scan(bucket, { prefix, after, limit: keysMin }, signal);
       const [first, last] = [documents[0]?.key, documents.at(-1)?.key];
-      return documents.length === PAGE_KEYS && first !== undefined && last !== undefined ? { first, last } : undefined;
+      return documents.length === keysMin && first !== undefined && last !== undefined ? { first, last } : undefined;
     },
   };
 }
