@@ -105,8 +105,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   }
 
   async function during(work: Promise<unknown>): Promise<void> {
-    const ended = work.then(() => true);
-    while (!(await Promise.race([ended, setImmediate(false)]))) {
+    const isOver = work.then(() => true);
+    while (!(await Promise.race([isOver, setImmediate(false)]))) {
       await clock.advance(STEP_MS);
       await settled();
     }
