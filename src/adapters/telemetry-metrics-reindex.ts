@@ -43,14 +43,14 @@ export const reindexMetrics = {
     unit: 'turns',
     labels: { result: turnResults },
     help: 'Turns of ranges ended: on (more is to do), done, braked, lost to another worker, or by fault.',
-    alert: 'rate of a fault > 0 for 15 min',
+    alert: 'rate of a result that is a fault > 0 for 30 min',
   },
   tally_reindex_tasks_total: {
     type: 'counter',
     unit: 'messages',
     labels: { result: taskResults },
     help: 'Tasks of ranges received from the work queue: taken, or why not; invalid ones are no tasks and were deleted.',
-    alert: 'result="invalid" or "poisonous" increases',
+    alert: 'result="invalid" increases',
   },
   tally_reindex_splits_total: {
     type: 'counter',
@@ -71,6 +71,6 @@ export const reindexMetrics = {
     unit: 'jobs',
     labels: { state: endStates },
     help: 'Re-index jobs that this process saw end, by how.',
-    alert: 'state="failed" increases',
+    alert: '',
   },
 } as const;
