@@ -9,6 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,6 +117,7 @@ export interface IndexSetup {
 /** All that a store adapter provides. */
 export interface Store {
   readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
   readonly state: StateStore;
   readonly setup: IndexSetup;
   /** `opensearch` or `sqlite`, for logs. */
@@ -239,7 +241,7 @@ import type { FaultError } from '../domain/fault.ts';
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
 /** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
-export interface Telemetry {
+export interface Telemetry extends ReindexTelemetry {
   recordEnded(fact: {
     /** `unknown`: the record could not even be told apart. */
     readonly dialect: Dialect | 'unknown';

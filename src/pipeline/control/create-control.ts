@@ -6,7 +6,7 @@ import { createExplain } from './explain.ts';
 import { createListGaps } from '../gap-records.ts';
 import { createListBuckets, requireBucket } from './list-buckets.ts';
 import type { Clock, ObjectStorage, Store, Telemetry } from '../ports.ts';
-import type { SendTask } from '../reindex/tasks.ts';
+import type { SendTask } from '../jobs/tasks.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createSearch } from './search.ts';
 

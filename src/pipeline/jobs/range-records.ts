@@ -10,6 +10,17 @@ import { parseEntry, refs } from '../state-records.ts';
 /** Ranges of one job at most, splits included: with eight at once they keep sixty-four workers busy. */
 export const RANGES_MAX = 512;
 
+/** How small ranges may be. */
+export interface RangeLimits {
+  /** A range cut in advance has about so many documents at least. */
+  readonly rangeDocumentsMin: number;
+  /** What is split has so many keys left at least; at most 1,000. */
+  readonly splitKeysMin: number;
+}
+
+/** One listing gets through so many documents in some seconds; and a thousand keys are one page. */
+export const RANGE_LIMITS: RangeLimits = { rangeDocumentsMin: 25_000, splitKeysMin: 1_000 };
+
 /** What the store lists at once. */
 const LIST_MAX = 1_000;
 
@@ -42,10 +53,10 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
   };
 }
 
-/** Stores the range unless it is there already. Throws the store's fault. */
-export async function ensureRange(state: StateStore, range: RangeRecord): Promise<void> {
+/** Stores the range unless it is there already; resolves with whether it was stored. Throws the store's fault. */
+export async function ensureRange(state: StateStore, range: RangeRecord): Promise<boolean> {
   const { id, kind } = refs.range(range.jobId, range.number);
-  await state.put({ id, kind, record: range }, null);
+  return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
 }
 
 /** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
