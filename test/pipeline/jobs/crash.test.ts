@@ -50,24 +50,29 @@ describe('a worker that dies', () => {
     }
   });
 
-  it.each(calls.flatMap((call, index) => [['before', index, call] as const, ['after', index, call] as const]))(
-    '%s step %i (%s) loses no range and doubles none',
-    async (moment, index) => {
-      const world = await createWorld();
-      let count = -1;
-      const dying = world.startWorker({
-        name: 'dying',
-        tap: (_call, now) => {
-          if (now === 'before') count += 1;
-          if (now === moment && count === index) dying.kill();
-        },
-      });
-      const { id } = await world.request({ now: true });
-      await world.run(5_000);
-      world.startWorker({ name: 'heir' });
-      await expectDone(world, id);
-    },
-  );
+  it.each(
+    calls.flatMap(
+      (call, index) =>
+        [
+          ['before', index, call],
+          ['after', index, call],
+        ] as const,
+    ),
+  )('%s step %i (%s) loses no range and doubles none', async (moment, index, _call) => {
+    const world = await createWorld();
+    let count = -1;
+    const dying = world.startWorker({
+      name: 'dying',
+      tap: (_call, now) => {
+        if (now === 'before') count += 1;
+        if (now === moment && count === index) dying.kill();
+      },
+    });
+    const { id } = await world.request({ now: true });
+    await world.run(5_000);
+    world.startWorker({ name: 'heir' });
+    await expectDone(world, id);
+  });
 
   it.each(['before', 'after'] as const)(
     '%s each step of an apply job that waits leaves its floor and its wait to the next',
