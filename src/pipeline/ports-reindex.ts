@@ -81,6 +81,16 @@ export interface ObjectScan {
   countLive(bucket: string, prefix: string, signal?: AbortSignal): Promise<number>;
 }
 
+export interface AgedPage {
+  readonly prefix: string;
+  readonly modifiedUntilMs: number;
+  readonly sizeAbove?: number;
+  readonly sizeBelow?: number;
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** What keeps the index right when nobody asks. Of a bucket without index: nothing. At most one refresh behind; `limit` is 1 to 1,000. */
 export interface ObjectMaintenance {
   /** Documents, tombstones included, with `settled: false` and a clock below; in key order after `after`, at most `limit`. */
   unsettled(
@@ -94,12 +104,22 @@ export interface ObjectMaintenance {
     page: { readonly beforeMs: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
+  /**
+   * Live documents under the prefix that a lifecycle rule may have expired by their age: last_modified at or before, or
+   * not known; size within the (exclusive) bounds, or not known. In key order after `after`; `limit` bounds what one call
+   * looks at, so a page may be empty and yet have a `next` to go on after.
+   */
+  aged(
+    bucket: string,
+    page: AgedPage,
+    signal?: AbortSignal,
+  ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
   /** Tombstones with deleted_at before; in key order after `after`, at most `limit`. */
   tombstones(
     bucket: string,
     page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
-  /** Deletes each only if it is still the very document of that clock (rule 1). Returns how many went. */
+  /** Deletes each, at most 1,000, only if it is still the very tombstone of that clock (rule 1). Returns how many went. */
   purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
 }

@@ -9,6 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { ObjectMaintenance } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,6 +119,7 @@ export interface Store {
   readonly objects: ObjectIndex;
   readonly state: StateStore;
   readonly setup: IndexSetup;
+  readonly maintenance: ObjectMaintenance;
   /** `opensearch` or `sqlite`, for logs. */
   readonly product: 'opensearch' | 'sqlite';
   close(): Promise<void>;

@@ -3,6 +3,7 @@ import { documentWords, type ObjectDocument } from '../../src/domain/document.ts
 import type { QueryWords } from '../../src/domain/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery, StateEntry, StateStore, Store } from '../../src/pipeline/ports.ts';
 import { FaultError } from '../../src/domain/fault.ts';
+import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
@@ -10,8 +11,10 @@ export function compareUtf8(a: string, b: string): number {
 }
 
 export function createMemoryStore(): Store {
+  const buckets: Buckets = new Map();
   return {
-    objects: createMemoryObjects(),
+    objects: createMemoryObjects(buckets),
+    maintenance: createMemoryMaintenance(buckets),
     state: createMemoryState(),
     setup: { prepare: async () => {} },
     product: 'sqlite',
@@ -19,9 +22,10 @@ export function createMemoryStore(): Store {
   };
 }
 
-function createMemoryObjects(): ObjectIndex {
-  const buckets = new Map<string, Map<string, ObjectDocument>>();
+/** Documents by key, of each bucket. */
+type Buckets = Map<string, Map<string, ObjectDocument>>;
 
+function createMemoryObjects(buckets: Buckets): ObjectIndex {
   function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
     const documents = buckets.get(document.bucket);
     if (documents === undefined) return { kind: 'fault', code: 'bucket.index-missing', reason: `no index of ${document.bucket}` };

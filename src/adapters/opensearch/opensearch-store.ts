@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
 import type { Clock, Store } from '../../pipeline/ports.ts';
 import { createOpenSearchClient } from './opensearch-client.ts';
+import { createObjectMaintenance } from './opensearch-maintenance.ts';
 import { indexNames } from './opensearch-names.ts';
 import { createObjectIndex } from './opensearch-objects.ts';
 import type { IndexDefinition } from './opensearch-setup.ts';
@@ -48,6 +49,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     product: 'opensearch',
     objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
     state,
+    maintenance: createObjectMaintenance(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),
   };
