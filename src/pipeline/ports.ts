@@ -9,7 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
-import type { ObjectMaintenance } from './ports-reindex.ts';
+import type { ObjectMaintenance, ObjectScan } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,6 +117,7 @@ export interface IndexSetup {
 /** All that a store adapter provides. */
 export interface Store {
   readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
   readonly state: StateStore;
   readonly setup: IndexSetup;
   readonly maintenance: ObjectMaintenance;

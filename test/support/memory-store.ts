@@ -2,6 +2,7 @@
 import { documentWords, type ObjectDocument } from '../../src/domain/document.ts';
 import type { QueryWords } from '../../src/domain/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery, StateEntry, StateStore, Store } from '../../src/pipeline/ports.ts';
+import type { ObjectScan } from '../../src/pipeline/ports-reindex.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
@@ -14,6 +15,7 @@ export function createMemoryStore(): Store {
   const buckets: Buckets = new Map();
   return {
     objects: createMemoryObjects(buckets),
+    scan: createMemoryScan(buckets),
     maintenance: createMemoryMaintenance(buckets),
     state: createMemoryState(),
     setup: { prepare: async () => {} },
@@ -63,6 +65,25 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       buckets.delete(bucket);
     },
     probe: async () => {},
+  };
+}
+
+/** Sees every write at once. */
+function createMemoryScan(buckets: Buckets): ObjectScan {
+  const live = (bucket: string, prefix: string): readonly ObjectDocument[] =>
+    [...(buckets.get(bucket)?.values() ?? [])].filter(({ deleted, key }) => !deleted && key.startsWith(prefix));
+
+  return {
+    scan: async (bucket, { prefix, after, upTo, limit }, signal) => {
+      signal?.throwIfAborted();
+      return live(bucket, prefix)
+        .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
+        .sort(comparePositions)
+        .slice(0, limit)
+        .map(copyOf);
+    },
+    refresh: async () => {},
+    countLive: async (bucket, prefix) => live(bucket, prefix).length,
   };
 }
 

@@ -5,6 +5,7 @@ import { createOpenSearchClient } from './opensearch-client.ts';
 import { createObjectMaintenance } from './opensearch-maintenance.ts';
 import { indexNames } from './opensearch-names.ts';
 import { createObjectIndex } from './opensearch-objects.ts';
+import { createObjectScan } from './opensearch-scan.ts';
 import type { IndexDefinition } from './opensearch-setup.ts';
 import { createIndexSetup, indexDefinitionSchema } from './opensearch-setup.ts';
 import { createStateStore } from './opensearch-state.ts';
@@ -48,6 +49,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
   return {
     product: 'opensearch',
     objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
+    scan: createObjectScan({ client, names }),
     state,
     maintenance: createObjectMaintenance(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
