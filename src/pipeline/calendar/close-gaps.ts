@@ -76,13 +76,17 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     }
   };
 
+  function isDue(gap: GapRecord): boolean {
+    return gapDueAtMs(gap) <= clock.nowMs();
+  }
+
   async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
     const slot = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps.filter((each) => each.state !== 'closed')) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
-    const due = open.filter((gap) => gapDueAtMs(gap) <= clock.nowMs()).slice(0, DUE_MAX);
+    const due = open.filter(isDue).slice(0, DUE_MAX);
     if (latest !== undefined && occupiesBucket(latest)) {
       if (latest.requestedBy === 'gap') await account(bucket, latest, await requestsOf(bucket, latest.prefix, signal));
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
@@ -138,7 +142,8 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
       // somebody was quicker: the next round finds that job
       if (error instanceof RequestError && error.code === 'job.conflict') return;
       const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-      for (const gap of gaps) await change(gap, (current) => failedOf(current, `no job could be begun: ${reason}`, clock.nowMs()));
+      for (const gap of gaps.filter(isDue))
+        await change(gap, (current) => failedOf(current, `no job could be begun: ${reason}`, clock.nowMs()));
       return;
     }
     await account(bucket, job, requests);
@@ -189,8 +194,8 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
       return alter(current);
     });
     if (after === undefined) return { ...gap, state: 'closed' };
-    if (after.state === 'closed') telemetry.gapClosed(after.bucket, after.kind, after.jobId ?? '');
-    if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after.bucket, after.kind, after.waits?.reason ?? '');
+    if (after.state === 'closed') telemetry.gapClosed(after);
+    if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
     return after;
   }
 }
