@@ -5,6 +5,23 @@ import { z } from 'zod';
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
 export type BucketSource = (typeof bucketSources)[number];
 
+/** Whether the source tells lifecycle expirations: audit trails never do, and a user's own topic need not. */
+export function tellsExpirations(source: BucketSource): boolean {
+  switch (source) {
+    case 'notification':
+    case 'eventbridge':
+      return true;
+    case 'topic':
+    case 'routed':
+      return false;
+  }
+}
+
+/** Whether the source may lose events without anybody's notice: what CloudTrail sends to EventBridge is best effort. S3's own deliveries are made at least once. */
+export function isBestEffort(source: BucketSource): boolean {
+  return source === 'routed';
+}
+
 /** How far documents are enriched beyond what events and HEADs tell. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
