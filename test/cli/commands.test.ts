@@ -218,6 +218,18 @@ describe('tally gaps, where one has a job', () => {
   });
 });
 
+describe('tally gaps, where one waits', () => {
+  it('says what it waits for, and for how long by the present plan', async () => {
+    const world = createCliWorld();
+    const waits = { reason: 'job-7 failed: \u001b[2J', untilMs: Date.UTC(2026, 0, 2, 5, 9, 5) };
+    world.nextAnswers({ items: [gap, { ...gap, waits }, { ...gap, waits: { reason: 'job-8 runs first' } }] });
+    const { stdout } = await world.run('gaps');
+    expect(stdout).toMatch(/record.key-missing +-$/m);
+    expect(stdout).toMatch(/record.key-missing +5 min: job-7 failed: \\u\{1b\}\[2J$/m);
+    expect(stdout).toMatch(/record.key-missing +job-8 runs first$/m);
+  });
+});
+
 describe('tally dead-letters', () => {
   it('list shows faults and reasons', async () => {
     const world = createCliWorld();
