@@ -64,6 +64,16 @@ export const bucketRecordSchema = z.object({
   checkedAtMs: z.number(),
   lastEventAtMs: z.number().optional(),
   lastReindexAtMs: z.number().optional(),
+  /** Of buckets whose source does not tell expirations: when its lifecycle rules were read and what they expire was looked for. */
+  lifecycle: z
+    .object({
+      checkedAtMs: z.number(),
+      /** `unknown`: they may not be read. */
+      rules: z.enum(['known', 'unknown']),
+      /** Rules in force that expire present objects. */
+      expiring: z.number(),
+    })
+    .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 

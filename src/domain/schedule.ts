@@ -16,6 +16,8 @@ export const scheduleSchema = z.object({
   lastError: z.string().optional(),
   /** Runs in a row that failed. */
   failures: z.number().optional(),
+  /** The job that the last run began. */
+  jobId: z.string().optional(),
 });
 export type ScheduleRecord = z.infer<typeof scheduleSchema>;
 

@@ -1,4 +1,5 @@
 /** The ports of re-index, repair and calendar work: what they ask of the world beyond ports.ts. The same conventions hold. */
+import type { LifecycleRule } from '../domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument, PresentState } from '../domain/document.ts';
 import type { FaultCode } from '../domain/fault.ts';
 import type { GapKind, GapRecord } from '../domain/gap.ts';
@@ -41,22 +42,11 @@ export interface BucketListing {
   ): Promise<ListingPage>;
 }
 
-/** One lifecycle rule that can expire present objects, as far as it matters here. */
-export interface LifecycleRule {
-  readonly id: string;
-  readonly isEnabled: boolean;
-  readonly prefix: string;
-  /** Whether it needs tags, which documents do not always know. */
-  readonly tags: Readonly<Record<string, string>>;
-  readonly sizeAbove?: number;
-  readonly sizeBelow?: number;
-  /** Days after creation, or a date: when the present object expires. Rules with neither do not change the present state. */
-  readonly expiresAfterDays?: number;
-  readonly expiresAtMs?: number;
-}
-
 export interface BucketLifecycle {
-  /** The rules of GetBucketLifecycleConfiguration; empty when there is none. Throws as BucketListing.page does. */
+  /**
+   * The rules of GetBucketLifecycleConfiguration, whatever they do; empty when there is none. Throws `lifecycle.denied`, and
+   * else as BucketListing.page does.
+   */
   rulesOf(place: BucketPlace, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
 }
 

@@ -52,7 +52,7 @@ export function jobsOf({
 }
 
 /** What all begin with, by whole characters. */
-function commonPrefix(texts: readonly string[]): string {
+export function commonPrefix(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   let length = 0;
   for (const character of first) {
