@@ -2,10 +2,13 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
+import type { CalendarTelemetry, ReindexTelemetry } from '../pipeline/ports-reindex.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
 import type { TracingTelemetry } from '../pipeline/ports-tracing.ts';
+import { calendarFacts } from './telemetry-calendar.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './telemetry-memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
+import { reindexFacts } from './telemetry-reindex.ts';
 
 export interface TelemetryOptions {
   readonly level: string;
@@ -42,7 +45,7 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
     createOnce({ clock, intervalMs, full: () => log.warn({ kind, intervalMs }, 'too many to say them all') });
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
-    telemetry: { ...dataFacts(tools), ...operatingFacts(tools) },
+    telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
     tracingTelemetry: tracingFacts(tools),
     metricsText() {
       metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
@@ -137,12 +140,12 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       if (isNewBucket(bucket)) log.warn({ bucket }, 'events of a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
-      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open: re-index the bucket to close it');
+      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open');
     },
   };
 }
 
-type OperatingFacts = Omit<Telemetry, keyof DataFacts>;
+type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry | keyof CalendarTelemetry>;
 
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);

@@ -11,6 +11,7 @@ import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
 import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
 import type { Traced, TracedBucket } from './ports-tracing.ts';
+import type { CalendarTelemetry, ObjectMaintenance, ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -76,7 +77,18 @@ export interface ObjectIndex {
 
 // ── state: the product's own records ──────────────────────────────────────────────────────────────────────────────
 
-export const stateKinds = ['bucket', 'unconnected', 'gap', 'job', 'job-slot', 'dead-letter', 'lock', 'schedule'] as const;
+export const stateKinds = [
+  'bucket',
+  'unconnected',
+  'gap',
+  'gap-budget',
+  'job',
+  'job-slot',
+  'range',
+  'dead-letter',
+  'lock',
+  'schedule',
+] as const;
 export type StateKind = (typeof stateKinds)[number];
 
 /** Opaque: what a compare-and-swap compares. */
@@ -118,8 +130,10 @@ export interface IndexSetup {
 /** All that a store adapter provides. */
 export interface Store {
   readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
   readonly state: StateStore;
   readonly setup: IndexSetup;
+  readonly maintenance: ObjectMaintenance;
   /** `opensearch` or `sqlite`, for logs. */
   readonly product: 'opensearch' | 'sqlite';
   close(): Promise<void>;
@@ -205,10 +219,10 @@ export interface QueueClient {
     entries: readonly { readonly receiptHandle: string; readonly timeoutS: number }[],
     signal?: AbortSignal,
   ): Promise<readonly BatchFailure[]>;
-  /** Sends one message; returns its MessageId. */
+  /** Sends one message, to be seen after `delayS` (at most 900); returns its MessageId. */
   send(
     queueUrl: string,
-    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>> },
+    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>>; readonly delayS?: number },
     signal?: AbortSignal,
   ): Promise<string>;
   /** Receives up to ten messages at once without waiting (dead-letter browsing). */
@@ -243,7 +257,7 @@ import type { FaultError } from '../domain/fault.ts';
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
 /** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
-export interface Telemetry {
+export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   recordEnded(fact: {
     /** `unknown`: the record could not even be told apart. */
     readonly dialect: Dialect | 'unknown';

@@ -2,10 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../domain/bucket.ts';
+import { gapBudgetSchema } from '../domain/calendar/gap-budget.ts';
 import { deadLetterRecordSchema } from '../domain/dead-letter.ts';
 import { FaultError } from '../domain/fault.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobSchema } from '../domain/reindex-job.ts';
+import { jobSchema, rangeSchema } from '../domain/reindex/job.ts';
+import { scheduleSchema } from '../domain/schedule.ts';
 import type { StateEntry, StateKind, StateStore } from './ports.ts';
 
 /** Each lost round means that somebody else's change was stored, so ten in a row are as good as impossible below hundreds of workers. */
@@ -30,8 +32,13 @@ export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
   gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
+  gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,
+  /** Numbers are padded, so that the ids of a job's ranges sort by them. */
+  range: (jobId: string, number: number) =>
+    ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
+  schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
 };
 

@@ -3,7 +3,7 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf } from '../domain/fault.ts';
 import type { GapRecord } from '../domain/gap.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobSchema, jobStates } from '../domain/reindex-job.ts';
+import { jobSchema, jobStates } from '../domain/reindex/job.ts';
 import type { ConnectBucket } from './control/connect-bucket.ts';
 import type { Clock, StateStore, Telemetry } from './ports.ts';
 import { repeat } from './repeat.ts';
@@ -30,6 +30,11 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
     telemetry.gapsOpen(
       [...open.values()].flatMap(([first, ...others]) =>
         first === undefined ? [] : [{ bucket: first.bucket, kind: first.kind, count: others.length + 1 }],
+      ),
+    );
+    telemetry.gapStates(
+      [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>
+        first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
       ),
     );
     const jobs = await listAllRecords(state, 'job', jobSchema);

@@ -28,6 +28,8 @@ interface SqsReceiverDependencies {
   readonly visibilityS: number;
   /** Whether SQS is asked for the trace that each message comes from. */
   readonly traceHeaders?: boolean;
+  /** Messages of one receive. Default 10, the most that SQS gives at once. */
+  readonly batchMax?: number;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
 }
 
@@ -79,7 +81,17 @@ interface PollerOptions extends SqsReceiverDependencies {
   readonly stopping: AbortSignal;
 }
 
-function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, visibilityS, traceHeaders }: PollerOptions): Poller {
+function createPoller({
+  clientFor,
+  queueUrl,
+  handlers,
+  stopping,
+  clock,
+  waitS,
+  visibilityS,
+  traceHeaders,
+  batchMax = BATCH_SIZE,
+}: PollerOptions): Poller {
   let failures = 0;
   let receiving = Promise.withResolvers<void>();
   receiving.resolve();
@@ -87,7 +99,7 @@ function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, v
   const consumer = Consumer.create({
     queueUrl,
     sqs: clientFor(queueUrl),
-    batchSize: BATCH_SIZE,
+    batchSize: batchMax,
     waitTimeSeconds: waitS,
     visibilityTimeout: visibilityS,
     shouldDeleteMessages: false,

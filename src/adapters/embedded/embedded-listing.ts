@@ -2,6 +2,7 @@
  * Listings as S3 gives them. fauxqs 2.4.1 sorts keys by language rules but continues after a key by code units, so a
  * listing of several pages leaves keys out and repeats others; S3 does both in the order of UTF-8 bytes.
  */
+import { compareKeys } from '../../domain/key-order.ts';
 import type { S3Object, S3Store } from './embedded-fauxqs.ts';
 
 type Listing = ReturnType<S3Store['listObjects']>;
@@ -23,7 +24,7 @@ export function sortListings(store: S3Store): SortedListing {
     const known = store.hasBucket(bucket) ? sorted.get(bucket) : undefined;
     if (known !== undefined) return known;
     const { objects } = listAll(bucket, { maxKeys: Number.POSITIVE_INFINITY });
-    objects.sort((a, b) => compareUtf8(a.key, b.key));
+    objects.sort((a, b) => compareKeys(a.key, b.key));
     sorted.set(bucket, objects);
     return objects;
   }
@@ -53,10 +54,10 @@ function pageOf(objects: readonly S3Object[], { prefix, delimiter, after, maxKey
   const page: S3Object[] = [];
   const groups = new Set<string>();
   for (const object of objects) {
-    if (!object.key.startsWith(prefix) || compareUtf8(object.key, after) <= 0) continue;
+    if (!object.key.startsWith(prefix) || compareKeys(object.key, after) <= 0) continue;
     const entry = entryOf(object.key, prefix, delimiter);
     // a common prefix is named once, on the page where its first key would be
-    if (groups.has(entry) || compareUtf8(entry, after) <= 0) continue;
+    if (groups.has(entry) || compareKeys(entry, after) <= 0) continue;
     if (page.length + groups.size >= maxKeys) return { objects: page, commonPrefixes: [...groups], isTruncated: true };
     if (entry === object.key) page.push(object);
     else groups.add(entry);
@@ -68,21 +69,4 @@ function pageOf(objects: readonly S3Object[], { prefix, delimiter, after, maxKey
 function entryOf(key: string, prefix: string, delimiter: string): string {
   const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
   return end === -1 ? key : key.slice(0, end + delimiter.length);
-}
-
-/** Compares by UTF-8 bytes, without making them. */
-function compareUtf8(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let index = 0; index < length; index += 1) {
-    const unitA = a.charCodeAt(index);
-    const unitB = b.charCodeAt(index);
-    if (unitA !== unitB) return rankOf(unitA) - rankOf(unitB);
-  }
-  return a.length - b.length;
-}
-
-/** Surrogates stand for characters above U+FFFF, so they come after U+E000…U+FFFF. */
-function rankOf(unit: number): number {
-  if (unit < 0xd8_00) return unit;
-  return unit < 0xe0_00 ? unit + 0x20_00 : unit - 0x8_00;
 }

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
 import type { Clock, Store } from '../../pipeline/ports.ts';
 import { createOpenSearchClient } from './opensearch-client.ts';
+import { createObjectMaintenance } from './opensearch-maintenance.ts';
 import { indexNames } from './opensearch-names.ts';
 import { createObjectIndex } from './opensearch-objects.ts';
+import { createObjectScan } from './opensearch-scan.ts';
 import type { IndexDefinition } from './opensearch-setup.ts';
 import { createIndexSetup, indexDefinitionSchema } from './opensearch-setup.ts';
 import { createStateStore } from './opensearch-state.ts';
@@ -47,7 +49,9 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
   return {
     product: 'opensearch',
     objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
+    scan: createObjectScan({ client, names }),
     state,
+    maintenance: createObjectMaintenance(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),
   };

@@ -16,7 +16,7 @@ import type { BulkWriter } from './bulk-writer.ts';
 import type { Enricher } from '../enrich/enricher.ts';
 import type { HeadQueue } from '../enrich/head-queue.ts';
 import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
-import type { Traces } from '../ports-tracing.ts';
+import { NO_TRACES, type Traces } from '../ports-tracing.ts';
 
 export interface LookRequest {
   readonly bucket: BucketRecord;
@@ -24,7 +24,8 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
-  readonly traces: Traces;
+  /** Of the message that waits for it; none where no message does. */
+  readonly traces?: Traces;
 }
 
 export type LookAnswer =
@@ -141,5 +142,5 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
 }
 
 function tracesOf(members: readonly Member[]): Traces {
-  return members.flatMap(({ request }) => request.traces);
+  return members.flatMap(({ request }) => request.traces ?? NO_TRACES);
 }

@@ -1,8 +1,10 @@
 import { describe } from 'vitest';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { openTestStore } from '../../support/opensearch.ts';
 import { opensearchUrl } from '../../support/servers.ts';
 
 describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
 });

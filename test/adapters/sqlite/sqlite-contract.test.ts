@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
-import { storeContract } from '../../contracts/store-contract.ts';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
+import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
-storeContract('SQLite', async () => {
+async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
   const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
   return {
@@ -14,4 +15,7 @@ storeContract('SQLite', async () => {
       await rm(folder, { recursive: true });
     },
   };
-});
+}
+
+storeContract('SQLite', openSqliteStore);
+maintenanceContract('SQLite', openSqliteStore);

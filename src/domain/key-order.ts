@@ -1,0 +1,18 @@
+/** The order of keys in S3 and in both stores: by UTF-8 bytes, which is not the order of JavaScript's strings. */
+
+/** Compares by UTF-8 bytes, without making them: negative, zero or positive. */
+export function compareKeys(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index += 1) {
+    const unitA = a.charCodeAt(index);
+    const unitB = b.charCodeAt(index);
+    if (unitA !== unitB) return rankOf(unitA) - rankOf(unitB);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates stand for characters above U+FFFF, so they come after U+E000…U+FFFF. */
+function rankOf(unit: number): number {
+  if (unit < 0xd8_00) return unit;
+  return unit < 0xe0_00 ? unit + 0x20_00 : unit - 0x8_00;
+}
