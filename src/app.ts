@@ -10,6 +10,7 @@ import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
+import { startCalendar } from './app-calendar.ts';
 import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import type { ServeEnvironment } from './config-traces.ts';
@@ -208,6 +209,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded, trac
       await tellReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
+      startCalendar({ settings, core, telemetry }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return;

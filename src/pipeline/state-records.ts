@@ -32,7 +32,7 @@ export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
   gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
-  gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
+  gapBudget: (bucket: string) => ({ id: `quota:${bucket}`, kind: 'quota', schema: gapBudgetSchema }) as const,
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,
   /** Numbers are padded, so that the ids of a job's ranges sort by them. */

@@ -45,7 +45,7 @@ export function jobsOf({
   const cheapest = parts.toSorted((a, b) => requestsOf(a) - requestsOf(b));
   const partsCost = parts.reduce((sum, part) => sum + requestsOf(part), 0);
   const isWorthIt = parts.length > 1 && requestsOf(common) <= Math.max(COMMON_FREE_REQUESTS, COMMON_COST_MAX * partsCost);
-  return [...whole, ...(isWorthIt ? [common] : []), ...cheapest].map((prefix) => ({
+  return [...new Set([...whole, ...(isWorthIt ? [common] : []), ...cheapest])].map((prefix) => ({
     prefix,
     gaps: open.filter((gap) => (gap.prefix ?? '').startsWith(prefix)),
   }));

@@ -60,7 +60,7 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
     const connected = new Set((await listAllRecords(state, 'bucket', bucketRecordSchema)).map(({ bucket }) => bucket));
-    const budgets = await listAllRecords(state, 'gap-budget', gapBudgetSchema);
+    const budgets = await listAllRecords(state, 'quota', gapBudgetSchema);
     for (const budget of budgets) await settleBudget(budget, connected);
     const gaps = await listAllRecords(state, 'gap', gapSchema);
     for (const [bucket, its] of Map.groupBy(gaps, (gap) => gap.bucket)) {
