@@ -81,7 +81,8 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
       while (places.size > 0) await Promise.all([...places].map(({ ended }) => ended));
     },
     async watchJobs() {
-      for (const [id, ofJob] of Map.groupBy(turning(), ({ task }) => task.job)) {
+      const ofRanges = [...places].filter(({ task }) => task.range !== undefined);
+      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
         const job = await readRecord(state, refs.job(id));
         const isOver = job === undefined || placeOf(job) !== 'comparing';
         for (const place of ofJob) place.isOver = isOver;
