@@ -10,6 +10,7 @@ import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
+import { startCalendar } from './app-calendar.ts';
 import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
@@ -150,7 +151,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
+  const controlPlane = createControlPlane({ ...listening, clock, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
 
   /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
   async function prepare(): Promise<void> {
@@ -200,6 +201,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       await tellReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
+      startCalendar({ settings, core, telemetry }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return;
