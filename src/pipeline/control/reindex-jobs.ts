@@ -167,7 +167,9 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
-      return shown(await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal));
+      const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      telemetry.jobEnded(job);
+      return shown(job);
     },
     async pause(id, signal) {
       await find(id, signal);

@@ -34,13 +34,13 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
     await sendTask({ job: job.id });
   }
 
-  async function resendRange({ jobId, number }: RangeRecord): Promise<void> {
-    const range = await updateRecord(state, refs.range(jobId, number), (current) =>
+  async function resendRange({ jobId, number, turn }: RangeRecord): Promise<void> {
+    await sendTask({ job: jobId, range: number, turn });
+    await updateRecord(state, refs.range(jobId, number), (current) =>
       current === undefined || !isLost(current, clock.nowMs())
         ? undefined
         : { ...current, taskAtMs: clock.nowMs(), resends: current.resends + 1 },
     );
-    if (range !== undefined) await sendTask({ job: jobId, range: number, turn: range.turn });
   }
 
   async function lookAt(job: JobRecord, ranges: readonly RangeRecord[], signal: AbortSignal): Promise<void> {
