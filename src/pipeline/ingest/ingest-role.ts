@@ -10,16 +10,13 @@ import { createBucketRegistry } from './bucket-registry.ts';
 import { createBulkWriter, type BulkLimits } from './bulk-writer.ts';
 import type { ConnectBucket } from '../control/connect-bucket.ts';
 import type { SendDeadLetter } from '../dead-letters.ts';
-import { createEnrichBreaker } from '../enrich/enrich-breaker.ts';
-import { createEnricher } from '../enrich/enricher.ts';
-import { createHeadQueue } from '../enrich/head-queue.ts';
+import { createLooks } from '../enrich/looks.ts';
 import { withPlainFallback } from '../enrich/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createUnconnectedReports, type GapReports } from '../gap-records.ts';
 import { createHeldSet } from './in-hand.ts';
 import { createIngest } from './ingest.ts';
 import { createLastEvents } from './last-events.ts';
-import { createObserver } from './observer.ts';
 import type { Clock, ObjectStorage, QueueClient, QueueReceiver, Store, Telemetry, TopicClient } from '../ports.ts';
 import type { Tracing } from '../ports-tracing.ts';
 import { createParking } from './parking.ts';
@@ -89,9 +86,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
     telemetry,
   );
-  const asking = { storage, heads: createHeadQueue({ concurrency: limits.headConcurrency, telemetry }), stopped: aborting.signal };
-  const enricher = createEnricher({ ...asking, breaker: createEnrichBreaker({ clock }), clock, telemetry });
-  const observe = createObserver({ ...asking, writer, enricher, clock, telemetry });
+  const stopped = aborting.signal;
+  const { observe, enricher } = createLooks({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped });
   const registry = createBucketRegistry({ state: store.state, clock });
   const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({ registry, state: store.state, clock, connect, unconnected, autoConnectMax: limits.autoConnectMax });
