@@ -6,28 +6,28 @@
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
-import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
 import { startCalendar } from './app-calendar.ts';
+import { ingestParts } from './app-ingest.ts';
 import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import type { ServeEnvironment } from './config-traces.ts';
-import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
+import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
 import { createControlPlane } from './http/control-plane.ts';
 import { createHealthListener } from './http/health-listener.ts';
 import type { Address, Listener } from './http/server.ts';
 import { bucketRecordSchema } from './domain/bucket.ts';
 import { faultOf, faults, type Fault } from './domain/fault.ts';
 import { createCatchUp } from './pipeline/embedded-catch-up.ts';
-import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
+import { createFaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
 import { createLetterBrowser } from './pipeline/letter-browser.ts';
 import { createMovedLetters } from './pipeline/moved-letters.ts';
-import { createIngestRole, type IngestParts } from './pipeline/ingest/ingest-role.ts';
+import { createIngestRole } from './pipeline/ingest/ingest-role.ts';
 import { createLiveLoad } from './pipeline/live-load.ts';
 import type { Telemetry } from './pipeline/ports.ts';
-import { noTracing, type Tracing } from './pipeline/ports-tracing.ts';
+import type { Tracing } from './pipeline/ports-tracing.ts';
 import { createReadiness } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
 import { servingChecks } from './pipeline/serving-checks.ts';
@@ -249,55 +249,6 @@ function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Te
         ? undefined
         : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
   });
-}
-
-interface IngestRoleParts {
-  readonly settings: Settings;
-  readonly core: Core;
-  readonly queues: Queues;
-  readonly gate: FaultGate;
-  readonly probeIndex: Probe;
-  readonly telemetry: Telemetry;
-  readonly tracing: Tracing;
-}
-
-function ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }: IngestRoleParts): IngestParts {
-  const clock = systemClock;
-  const receiver = createSqsReceiver({
-    clientFor: core.aws.sqsReceivingFor,
-    queueUrls: queues.bucket,
-    pollers: settings.TALLY_INGEST_POLLERS,
-    waitS: settings.TALLY_INGEST_WAIT_S,
-    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-    traceHeaders: tracing !== noTracing,
-    clock,
-  });
-  return {
-    ...core,
-    connect: core.connectBucket,
-    receiver,
-    gate,
-    probeIndex,
-    clock,
-    telemetry,
-    tracing,
-    topics: createTopics(core),
-    sendDeadLetter: core.deadLetters.send,
-    limits: {
-      bulk: {
-        actionsMax: settings.TALLY_BULK_ACTIONS,
-        bytesMax: settings.TALLY_BULK_BYTES,
-        lingerMs: settings.TALLY_BULK_LINGER_MS,
-        concurrency: settings.TALLY_BULK_CONCURRENCY,
-      },
-      headConcurrency: settings.TALLY_S3_HEAD_CONCURRENCY,
-      heldMax: settings.TALLY_INGEST_HELD_MAX,
-      holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
-      inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
-      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-      autoConnectMax: (settings.TALLY_AUTO_CONNECT ?? settings.TALLY_EMBEDDED) ? settings.TALLY_AUTO_CONNECT_MAX : 0,
-    },
-  };
 }
 
 /** Connects the demo bucket and announces what changed while nobody listened. */

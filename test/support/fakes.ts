@@ -4,7 +4,8 @@ import type { Versioning } from '../../src/domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../src/domain/document.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { createFakeDetails, headOf, type FakeDetails } from './fake-details.ts';
-import type { Clock, MessageAttribute, ObjectStorage, QueueClient, QueueMessage, Telemetry } from '../../src/pipeline/ports.ts';
+import type { Clock, ObjectStorage, Telemetry } from '../../src/pipeline/ports.ts';
+import type { MessageAttribute, QueueClient, QueueMessage } from '../../src/pipeline/ports-queues.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);

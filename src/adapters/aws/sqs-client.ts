@@ -9,7 +9,8 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
-import type { BatchFailure, Clock, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports.ts';
+import type { Clock } from '../../pipeline/ports.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports-queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
 
 interface SqsClientDependencies {

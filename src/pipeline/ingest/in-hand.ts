@@ -1,6 +1,7 @@
 /** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
 import { isLastReceive } from '../../domain/settlement.ts';
-import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
+import type { Clock, Telemetry } from '../ports.ts';
+import type { QueueMessage } from '../ports-queues.ts';
 import type { Traces, Tracing } from '../ports-tracing.ts';
 
 /** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
