@@ -77,6 +77,8 @@ export const bucketRecord: BucketRecord = {
 };
 
 interface Hooks {
+  /** Called before each second look. */
+  beforeLook: (keys: readonly string[]) => void | Promise<void>;
   /** Called before the turn's writes reach the store: the moment to write something newer, or to throw. */
   beforeWrite: (writes: readonly IndexWrite[]) => void | Promise<void>;
   /** What the turn is told instead of what was scanned. */
@@ -91,9 +93,13 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const telemetry = createFakeTelemetry();
   const s3 = createFakeBucketS3(clock);
   await store.objects.createBucket(bucket);
-  const hooks: Hooks = { beforeWrite: () => {}, scanned: (documents) => documents };
+  const hooks: Hooks = { beforeLook: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
   const objects: ObjectIndex = {
     ...store.objects,
+    getMany: async (...asked) => {
+      await hooks.beforeLook(asked[1]);
+      return store.objects.getMany(...asked);
+    },
     write: async (writes, signal) => {
       await hooks.beforeWrite(writes);
       return store.objects.write(writes, signal);

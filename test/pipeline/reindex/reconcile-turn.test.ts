@@ -286,3 +286,48 @@ describe('a store that fails', () => {
     expect(await world.stored('a')).toBeUndefined();
   });
 });
+
+describe('a document that only lacks something', () => {
+  it('is counted as incomplete and left alone, without being looked at again', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a');
+    const before = await world.index('a', rest);
+    world.hooks.beforeLook = () => Promise.reject(new Error('looked at again'));
+    const result = await world.run();
+    expect(result).toMatchObject({
+      counts: { listed: 1, incomplete: 1, written: 0 },
+      examples: { incomplete: [{ key: 'a', fields: ['storage_class'] }] },
+    });
+    expect(await world.store.scan.scan('b', { prefix: '', after: '', limit: 1 })).toMatchObject([{ clock: before.clock }]);
+  });
+
+  it('is completed where that is asked for', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
+    await world.index('a', rest, { version_id: 'v1' });
+    expect((await world.run({ fill: true })).counts).toMatchObject({ incomplete: 1, written: 1 });
+    expect(await world.stored('a')).toMatchObject({ storage_class: 'GLACIER', version_id: 'v1', source: 'listing' });
+  });
+
+  it('but the true LastModified is given it in passing, once', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const told = { ...listed, lastModifiedMs: (listed.lastModifiedMs ?? 0) + 1_500, lastModifiedExact: false };
+    await world.index('a', told, { event_name: 'ObjectCreated:Put' });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, stale: 0, written: 1 });
+    expect(await world.stored('a')).toMatchObject({
+      last_modified_exact: true,
+      event_name: 'ObjectCreated:Put',
+      clock: listingClock(world),
+    });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, written: 0 });
+  });
+
+  it('unless it is newer than the listing', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const before = await world.index('a', { ...listed, lastModifiedExact: false }, { ageMs: 1_000 });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, inFlight: 0, written: 0 });
+    expect(await world.stored('a')).toEqual(before);
+  });
+});
