@@ -28,10 +28,10 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
   /** Sends one request; its failure becomes the queue's fault, an abort the signal's reason. */
   async function ask<Output>(
     { operation, queueUrl, signal }: { readonly operation: string; readonly queueUrl: string; readonly signal: AbortSignal | undefined },
-    send: (client: SQSClient, options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+    send: (client: SQSClient, options: { readonly abortSignal: AbortSignal } | undefined) => Promise<Output>,
   ): Promise<Output> {
     try {
-      return await send(clientFor(queueUrl), signal === undefined ? {} : { abortSignal: signal });
+      return await send(clientFor(queueUrl), signal && { abortSignal: signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw queueFault(operation, queueUrl, error);
