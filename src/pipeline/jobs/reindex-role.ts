@@ -80,6 +80,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const places = createPlaces({ state, clock, telemetry, placesMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
   let lastFault: Fault | undefined;
+  let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
     receivingSinceMs = undefined;
@@ -94,6 +95,9 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       const task = parseTask(message.body);
       if (task === undefined) {
         telemetry.reindexTask('invalid');
+        // they may be many
+        if (!hasForeign) telemetry.warn('what is no task was deleted; more are only counted', { queueUrl: parts.workQueueUrl });
+        hasForeign = true;
         await settler.remove(message);
       } else {
         places.occupy(task, (slot) => work(message, slot));
