@@ -21,8 +21,7 @@ import { createJobSlots } from './job-slots.ts';
 import { createPlaces } from './places.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange, type TurnSlot } from './run-range.ts';
-import { FAULT_WAIT_S, type TaskEnd } from './task-end.ts';
-import { parseTask, type SendTask, type Task } from './tasks.ts';
+import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
 
 /** A running long poll may end for this long before it is aborted. */
 const POLL_GRACE_MS = 500;
