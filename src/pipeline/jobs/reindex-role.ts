@@ -22,8 +22,7 @@ import { createJobSlots } from './job-slots.ts';
 import { createPlaces } from './places.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange, type TurnSlot } from './run-range.ts';
-import { FAULT_WAIT_S, type TaskEnd } from './task-end.ts';
-import { parseTask, type SendTask, type Task } from './tasks.ts';
+import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
 
 /** A running long poll may end for this long before it is aborted. */
 const POLL_GRACE_MS = 500;
@@ -81,6 +80,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const places = createPlaces({ state, clock, telemetry, placesMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
   let lastFault: Fault | undefined;
+  let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
     receivingSinceMs = undefined;
@@ -95,6 +95,9 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       const task = parseTask(message.body);
       if (task === undefined) {
         telemetry.reindexTask('invalid');
+        // they may be many
+        if (!hasForeign) telemetry.warn('what is no task was deleted; more are only counted', { queueUrl: parts.workQueueUrl });
+        hasForeign = true;
         await settler.remove(message);
       } else {
         places.occupy(task, (slot) => work(message, slot));

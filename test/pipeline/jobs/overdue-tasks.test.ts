@@ -51,10 +51,11 @@ describe('the look for what is overdue', () => {
     const world = await createJobsWorld();
     const nowMs = world.clock.nowMs();
     const old = await endedJob(world, 0, nowMs - 31 * DAY_MS);
+    await updateRecord(world.state, refs.jobExamples(old), () => ({ jobId: old, examples: { stale: [{ key: 'k' }] } }));
     const young = await endedJob(world, 1, nowMs - 29 * DAY_MS);
     await look(world);
     expect((await world.allJobs()).map(({ id }) => id)).toEqual([young]);
-    expect(old).not.toBe(young);
+    expect(await readRecord(world.state, refs.jobExamples(old))).toBeUndefined();
     for (let number = 2; number < 1_005; number += 1) await endedJob(world, number, nowMs - number);
     const { id } = await world.request({ mode: 'report' });
     await look(world);
