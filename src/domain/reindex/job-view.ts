@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { compareKeys } from '../key-order.ts';
 import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
 
 /**
@@ -19,6 +20,8 @@ export const jobViewSchema = jobSchema.omit(internal).extend({
   /** Objects listed per second of comparing, pauses left out. */
   objectsPerSecond: z.number().optional(),
   ranges: z.object({ cut: z.number(), done: z.number(), leased: z.number() }),
+  /** Keys up to this one, inclusive, are compared, while it runs; ranges beyond it may be as well. */
+  cursor: z.string().optional(),
   /** What S3 charges for the job's requests so far: an estimate. */
   costUsd: z.number().optional(),
   /** The latest fault of one of its ranges, which is tried again. */
@@ -53,14 +56,23 @@ export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: nu
   const { counts, examples, rangesDone: done } = sumOf(job, ranges);
   const leased = ranges.filter(({ lease }) => lease !== undefined && lease.untilMs > nowMs).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
+  const cursor = ranges.length < cut ? '' : cursorOf(ranges);
   return {
     ...shown,
     counts,
     examples,
     ...measuresOf(job, counts, nowMs),
     ranges: { cut, done, leased },
+    ...(cursor !== '' && { cursor }),
     ...(fault !== undefined && { lastFault: fault }),
   };
+}
+
+/** Where the first range in key order is that is not done; empty where nothing is. */
+function cursorOf(ranges: readonly RangeRecord[]): string {
+  const open = ranges.filter(({ done }) => !done);
+  const [first] = open.toSorted((a, b) => compareKeys(a.from, b.from));
+  return first?.cursor ?? '';
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: number): Partial<JobView> {

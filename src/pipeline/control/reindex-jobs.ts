@@ -157,7 +157,11 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
         positionOf: ({ id }) => [id],
       });
       const views: JobView[] = [];
-      for (const job of items) views.push(await shown(job, signal));
+      for (const job of items) {
+        // up to 500 keys each
+        const { examples: _, ...view } = await shown(job, signal);
+        views.push(view);
+      }
       return { ...rest, items: views };
     },
     async cancel(id, signal) {

@@ -8,7 +8,7 @@ import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../.
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
 import { stepJob, sumsNow } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange, listRanges } from './range-records.ts';
+import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
 /** Lists may be a moment behind: when no more ranges than this are open by them, each is read by its id. */
@@ -124,7 +124,7 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
 
 /** Removes all range records of a job. Throws the store's fault. */
 export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
-  for (const { number } of await listRanges(state, jobId)) await removeRecord(state, refs.range(jobId, number).id);
+  await writeEach(await listRanges(state, jobId), ({ number }) => removeRecord(state, refs.range(jobId, number).id));
 }
 
 function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {

@@ -8,7 +8,7 @@ import { noCounts } from '../../domain/reindex/counts.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, takeRange } from '../../domain/reindex/range-steps.ts';
 import { rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
-import { faultOf, type Fault, type FaultCode } from '../../domain/fault.ts';
+import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { JobSlots } from './job-slots.ts';
 import type { BucketListing } from '../ports-reindex.ts';
 import { parseEntry, readRecord, refs } from '../state-records.ts';
@@ -25,6 +25,8 @@ import type { Task } from './tasks.ts';
 /** A turn is so short that many jobs get theirs, and so long that its beginning and end cost nothing. */
 const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
+/** Whatever a turn waits for has a time-out of its own; if one is missing, this ends it. Answers that it still has live for 30 s. */
+const TURN_STUCK_MS = 180_000;
 /** A range's own fault may pass: 5, then 10 seconds. */
 const RETRY_S = 5;
 
@@ -142,6 +144,12 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     { brake, signal }: { readonly brake: Brake; readonly signal: AbortSignal },
   ): Promise<TurnResult | TaskEnd> {
     const { cursor, to } = range.record;
+    const stuck = new AbortController();
+    const ended = new AbortController();
+    clock.sleep(TURN_STUCK_MS, ended.signal).then(
+      () => stuck.abort(new FaultError('internal.unexpected', `the turn did not end within ${TURN_STUCK_MS} ms`)),
+      () => undefined,
+    );
     slot.isRunning(true);
     try {
       return await turn(
@@ -153,14 +161,15 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
           pagesMax: TURN_PAGES_MAX,
           durationMaxMs: TURN_MS_MAX,
         },
-        AbortSignal.any([signal, range.lost]),
+        AbortSignal.any([signal, range.lost, stuck.signal]),
       );
     } catch (error) {
       if (range.lost.aborted) return REMOVE;
       signal.throwIfAborted();
-      // no turn may throw; if one does, it is like any other fault of its range
+      // it was stuck, or threw what no turn may: like any other fault of its range
       return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
     } finally {
+      ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
       // whoever takes it next need not wait for the lease
       if (signal.aborted) await range.change(givenBack).catch(() => false);
@@ -206,7 +215,7 @@ function isWhole({ done, fault, braked }: TurnResult): boolean {
   return !done && fault === undefined && braked === undefined;
 }
 
-function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | Fault['code'] {
+function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
   if (fault !== undefined) return fault.code;
   if (braked !== undefined) return 'braked';
   return done ? 'done' : 'on';

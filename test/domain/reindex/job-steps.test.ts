@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { afterStep, mayStep, placeOf, reserved, tombstoneLimit, type JobStep } from '../../../src/domain/reindex/job-steps.ts';
