@@ -98,7 +98,7 @@ function createRole(
     clock,
   });
   const limits = { ...RANGE_LIMITS, listings: settings.TALLY_REINDEX_LISTINGS, visibilityS: VISIBILITY_S };
-  return createReindexRole({ store, listing, turn, queues, sendTask, receiver, gate, clock, telemetry, worker, limits });
+  return createReindexRole({ store, listing, turn, queues, workQueueUrl, sendTask, receiver, gate, clock, telemetry, worker, limits });
 }
 
 const NO_WORK_QUEUE: ReadinessCheck = {

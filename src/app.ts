@@ -137,7 +137,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
   const ingests = settings.TALLY_ROLES.includes('ingest');
-  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX });
+  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
   const liveTelemetry = live.watching(telemetry);
   const ingest = ingests
     ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry }), stopping)

@@ -75,7 +75,19 @@ export interface ObjectIndex {
 
 // ── state: the product's own records ──────────────────────────────────────────────────────────────────────────────
 
-export const stateKinds = ['bucket', 'unconnected', 'gap', 'quota', 'job', 'job-slot', 'range', 'dead-letter', 'lock', 'schedule'] as const;
+export const stateKinds = [
+  'bucket',
+  'unconnected',
+  'gap',
+  'quota',
+  'job',
+  'job-examples',
+  'job-slot',
+  'range',
+  'dead-letter',
+  'lock',
+  'schedule',
+] as const;
 export type StateKind = (typeof stateKinds)[number];
 
 /** Opaque: what a compare-and-swap compares. */

@@ -4,7 +4,7 @@ import type { ObjectDocument } from '../../domain/document.ts';
 import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports-reindex.ts';
 import type { SqliteConnection, SqliteSession } from './sqlite-connection.ts';
 import { documentOfRow } from './sqlite-document.ts';
-import { firstAfterPrefix } from './sqlite-search.ts';
+import { firstAfterPrefix } from '../../domain/key-order.ts';
 
 // A bucket that is not created has nothing to look after, whatever its interrupted removal left. INDEXED BY fixes the plan
 // (the planner has no statistics), and its condition must be that of the index, letter for letter.

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, examplesSchema, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import { compareKeys } from '../key-order.ts';
 import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
 
@@ -19,6 +19,7 @@ export const jobViewSchema = jobSchema.omit(internal).extend({
   progress: z.number().optional(),
   /** Objects listed per second of comparing, pauses left out. */
   objectsPerSecond: z.number().optional(),
+  examples: examplesSchema.optional(),
   ranges: z.object({ cut: z.number(), done: z.number(), leased: z.number() }),
   /** Keys up to this one, inclusive, are compared, while it runs; ranges beyond it may be as well. */
   cursor: z.string().optional(),
@@ -47,7 +48,7 @@ export function sumOf(
   };
 }
 
-/** The job as it is shown. `ranges`: its range records, in the order of their keys; of one that has ended they are not needed. */
+/** The job as it is shown. `ranges`: its range records, in the order of their numbers; of one that has ended they are not needed, and its examples are not there. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
   const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, ...shown } = job;
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);

@@ -9,7 +9,7 @@
  * Three fruitless leases in a row (a worker died, or a fault of the range itself, and the cursor where it was) fail the job.
  */
 import { scopeOf, type Fault, type FaultCode } from '../fault.ts';
-import { addCounts, addExamples, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, RangeRecord } from './job.ts';
 
 export const FRUITLESS_MAX = 3;
@@ -62,7 +62,7 @@ export interface TurnEnd {
 export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, fault }: TurnEnd, nowMs: number): RangeRecord {
   const { lease: _, error: __, ...rest } = range;
   const hasProgress = done || cursor !== range.cursor;
-  const allExamples = addExamples(range.examples ?? {}, examples);
+  const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
   return {
     ...rest,
     cursor,
@@ -75,6 +75,13 @@ export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, 
     taskAtMs: nowMs,
     resends: 0,
   };
+}
+
+/** Of one range among many: four of them fill what a job shows, and hundreds must not weigh on who sums them up. */
+const EXAMPLES_MAX_PART = 25;
+
+function isWhole({ from, to }: RangeRecord): boolean {
+  return from === '' && to === undefined;
 }
 
 /** The range given back without a turn: nothing was learned of it. */

@@ -133,7 +133,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (!isStored) return REMOVE;
-    if (wantsSplit && !(await splitHeld({ ...held }, signal))) slot.notSplit();
+    if (wantsSplit && !(await splitHeld({ ...held, isWanted: slot.wantsSplit }, signal))) slot.notSplit();
     return follow(held, result);
   }
 

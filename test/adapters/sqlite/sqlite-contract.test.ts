@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
+import { scanContract } from '../../contracts/scan-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
@@ -18,4 +19,5 @@ async function openSqliteStore(): Promise<OpenStore> {
 }
 
 storeContract('SQLite', openSqliteStore);
+scanContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);

@@ -140,7 +140,8 @@ describe('jobs', () => {
     const { jobs, state } = await setUp();
     const job = await jobs.request({ bucket: 'photos', mode: 'report' }, 'someone');
     const examples = { missing: [{ key: 'a' }] };
-    await change(state, job, { state: 'done', examples });
+    await change(state, job, { state: 'done' });
+    await updateRecord(state, refs.jobExamples(job.id), () => ({ jobId: job.id, examples }));
     expect(await jobs.get(job.id)).toMatchObject({ examples });
     expect((await jobs.list({})).items).toEqual([expect.not.objectContaining({ examples })]);
   });
