@@ -52,7 +52,7 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
     const connected = new Set((await listAllRecords(state, 'bucket', bucketRecordSchema)).map(({ bucket }) => bucket));
-    for (const budget of await listAllRecords(state, 'quota', gapBudgetSchema)) {
+    for (const budget of await listAllRecords(state, 'gap-budget', gapBudgetSchema)) {
       if (connected.has(budget.bucket)) await budgets.settle(budget);
       else await removeRecord(state, refs.gapBudget(budget.bucket).id);
     }
