@@ -7,6 +7,7 @@ import type { ObjectDocument, ObjectState } from '../domain/document.ts';
 import type { FaultCode } from '../domain/fault.ts';
 import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
+import type { StateKind } from '../domain/state-kind.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
 import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
@@ -76,21 +77,6 @@ export interface ObjectIndex {
 }
 
 // ── state: the product's own records ──────────────────────────────────────────────────────────────────────────────
-
-export const stateKinds = [
-  'bucket',
-  'unconnected',
-  'gap',
-  'quota',
-  'job',
-  'job-examples',
-  'job-slot',
-  'range',
-  'dead-letter',
-  'lock',
-  'schedule',
-] as const;
-export type StateKind = (typeof stateKinds)[number];
 
 /** Opaque: what a compare-and-swap compares. */
 export type StateVersion = string;

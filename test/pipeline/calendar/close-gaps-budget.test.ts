@@ -106,7 +106,7 @@ describe('a worker that dies between any two of its writes', () => {
         const { world } = await runWithDeathAt(at);
         const gaps: readonly GapRecord[] = await listAllRecords(world.state, 'gap', gapSchema);
         expect({ at, states: gaps.map(({ state }) => state) }).toEqual({ at, states: ['closed', 'closed'] });
-        const [budget] = await listAllRecords(world.state, 'quota', gapBudgetSchema);
+        const [budget] = await listAllRecords(world.state, 'gap-budget', gapBudgetSchema);
         expect({ at, running: budget?.running }).toEqual({ at, running: [] });
         expect(budget?.spent.reduce((sum, { requests }) => sum + requests, 0)).toBe(
           7 * (await world.allJobs()).filter(({ state }) => state === 'done').length,

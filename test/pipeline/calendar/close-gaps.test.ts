@@ -135,11 +135,11 @@ describe('a gap', () => {
     const world = await createGapWorld();
     await world.tell();
     await world.after(MINUTE_MS);
-    expect(await listAllRecords(world.state, 'quota', gapBudgetSchema)).toHaveLength(1);
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toHaveLength(1);
     await removeRecord(world.state, refs.bucket('photos').id);
     await world.round();
     expect(await world.gap()).toBeUndefined();
-    expect(await listAllRecords(world.state, 'quota', gapBudgetSchema)).toEqual([]);
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
   });
 });
 
@@ -181,7 +181,7 @@ describe('the gaps of one bucket', () => {
     await world.finish(await world.lastJob());
     await world.round();
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: id });
-    expect(await listAllRecords(world.state, 'quota', gapBudgetSchema)).toEqual([]);
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
   });
 
   it('wait for a job that does not cover them, and then have their own', async () => {
