@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { createRandom } from '../random.ts';
 import { createContents } from './contents.ts';
 import type { Contents } from './contents.ts';
+import { applyDrift } from './drift.ts';
 import { createKeySpace, keyShapes } from './key-space.ts';
 import type { KeyShape, ListedState } from './key-space.ts';
 import { createFaults, faultSchema } from './listing-faults.ts';
@@ -20,7 +21,13 @@ import { keyOfToken, renderPage } from './listing-page.ts';
 const latencySchema = z.object({ meanMs: z.number(), jitterMs: z.number() });
 export type Latency = z.infer<typeof latencySchema>;
 
-const bucketSchema = z.object({ name: z.string(), shape: z.enum(keyShapes).default('flat'), count: z.number().int().default(0) });
+const bucketSchema = z.object({
+  name: z.string(),
+  shape: z.enum(keyShapes).default('flat'),
+  count: z.number().int().default(0),
+  /** Every n-th object differs from the computed one: see drift.ts. */
+  driftEvery: z.number().int().positive().exactOptional(),
+});
 
 /** Requests answered since the server began or `resetCounts`, by kind; those that met a fault are among them. */
 export type RequestCounts = Readonly<Record<Operation | 'refused' | 'keysListed', number>>;
@@ -92,7 +99,10 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const told = controlSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}'));
-    for (const { name, shape, count } of told.buckets) createBucket(name, shape, count);
+    for (const { name, shape, count, driftEvery } of told.buckets) {
+      const contents = createBucket(name, shape, count);
+      if (driftEvery !== undefined) applyDrift(contents, createKeySpace(shape, count), driftEvery);
+    }
     if (told.faults !== undefined) faults.set(told.faults);
     if (told.latency !== undefined) latency = told.latency ?? undefined;
     const answered = { ...counts };
