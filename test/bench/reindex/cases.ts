@@ -6,12 +6,11 @@ import { applyDrift } from '../../support/listing/drift.ts';
 import { createKeySpace } from '../../support/listing/key-space.ts';
 import type { KeyShape, KeySpace } from '../../support/listing/key-space.ts';
 import type { Latency, RequestCounts } from '../../support/listing/listing-server.ts';
-import { cpuUsOf, peakRssBytesOf } from '../processes.ts';
 import { loadBare } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';
 import { fingerprintOfContents } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
-import type { JobView, Worker } from './worker.ts';
+import type { EndedJob, Worker } from './worker.ts';
 import type { BenchWorld } from './world.ts';
 
 export const latencies = ['none', 's3'] as const;
@@ -49,10 +48,7 @@ export interface CaseOptions {
 }
 
 const DRIFT_EVERY = 100;
-const LOOK_EVERY_MS = 200;
 const START_MS = 3_000;
-/** Some 600 objects a second for the largest bucket: something hangs. */
-const JOB_WITHIN_MS = 3_600_000;
 
 /** What a bucket is to hold: all of a key space, or that with 1 % changed. */
 export interface BucketState {
@@ -111,11 +107,11 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   await world.listing.control({ latency: latencyOf[latency], resetCounts: true });
   const cpuBefore = cpuOf(workers);
   const live = options.withLiveEvents === true ? probeLag(world.live) : undefined;
-  const job = await jobOf(first, bucket);
+  const job = await first.reindex(bucket);
   const lagsMs = (await live?.end()) ?? [];
   const requests = await world.listing.control({ latency: null });
   const cpuUs = cpuOf(workers) - cpuBefore;
-  const peakRssBytes = Math.max(...workers.map(({ pid }) => peakRssBytesOf(pid)));
+  const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
   await Promise.all(workers.map((worker) => worker.stop()));
   check(name, await world.fingerprint(bucket), wanted);
   const { counts, tookMs } = endOf(job);
@@ -134,19 +130,7 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   };
 }
 
-async function jobOf(worker: Worker, bucket: string): Promise<JobView> {
-  // without the wait for late events, which costs 60 s and nothing else
-  const { id } = await worker.requestReindex(bucket, { now: true });
-  const endMs = performance.now() + JOB_WITHIN_MS;
-  for (;;) {
-    const job = await worker.job(id);
-    if (!['queued', 'running'].includes(job.state)) return job;
-    if (performance.now() > endMs) throw new Error(`the job does not end: ${JSON.stringify(job)}`);
-    await delay(LOOK_EVERY_MS);
-  }
-}
-
-function endOf(job: JobView): { readonly counts: ReconcileCounts; readonly tookMs: number } {
+function endOf(job: EndedJob): { readonly counts: ReconcileCounts; readonly tookMs: number } {
   const { state, counts, startedAtMs, finishedAtMs } = job;
   if (state !== 'done' || counts === undefined || startedAtMs === undefined || finishedAtMs === undefined) {
     throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
@@ -155,7 +139,7 @@ function endOf(job: JobView): { readonly counts: ReconcileCounts; readonly tookM
 }
 
 function cpuOf(workers: readonly Worker[]): number {
-  return workers.reduce((sum, { pid }) => sum + cpuUsOf(pid), 0);
+  return workers.reduce((sum, worker) => sum + worker.usage().cpuUs, 0);
 }
 
 function check(name: string, found: Fingerprint, wanted: Fingerprint): void {

@@ -1,4 +1,5 @@
 /** What the re-index benchmark found, beside what it is to reach. */
+import { cpus, totalmem } from 'node:os';
 import { quantileOf, tableText } from '../statistics.ts';
 import type { CaseResult, LatencyName } from './cases.ts';
 
@@ -24,7 +25,10 @@ export interface Target {
   readonly isReached: boolean;
 }
 
-export interface Report {
+export interface ReindexReport {
+  readonly bench: 'reindex';
+  readonly date: string;
+  readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryMib: number; readonly node: string };
   readonly cases: readonly CaseResult[];
   readonly bare: readonly BareResult[];
   readonly lags: readonly {
@@ -50,8 +54,12 @@ interface Found {
 }
 
 /** Sums up what was measured. */
-export function reportOf({ cases, bare, lags }: Found): Report {
+export function reportOf({ cases, bare, lags }: Found): ReindexReport {
+  const all = cpus();
   return {
+    bench: 'reindex',
+    date: new Date().toISOString(),
+    machine: { cpu: all[0]?.model ?? '', cores: all.length, memoryMib: Math.round(totalmem() / 1_048_576), node: process.version },
     cases,
     bare,
     lags: lags.flatMap(({ objects, idleMs, comparingMs, writingMs }) =>
@@ -128,7 +136,7 @@ function lagTargets({ objects, idleMs, comparingMs, writingMs }: LagResult): rea
 }
 
 /** The report as text for people. */
-export function textOf({ cases, bare, lags, targets }: Report): string {
+export function reportText({ date, machine, cases, bare, lags, targets }: ReindexReport): string {
   const rows = cases.map((each) => [
     each.name,
     String(each.objects),
@@ -158,6 +166,7 @@ export function textOf({ cases, bare, lags, targets }: Report): string {
     'tombstones',
   ];
   const parts = [
+    `${date}  ${machine.cores} × ${machine.cpu}, ${machine.memoryMib} MiB, Node ${machine.node}`,
     tableText([head, ...rows]),
     ...(bare.length === 0
       ? []
@@ -180,7 +189,7 @@ export function textOf({ cases, bare, lags, targets }: Report): string {
       ...targets.map((each) => [each.name, numberText(each.found), each.wanted, each.isReached ? 'reached' : 'MISSED']),
     ]),
   ];
-  return `${parts.join('\n\n')}\n`;
+  return parts.join('\n\n');
 }
 
 function numberText(value: number): string {

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentId } from '../../../src/domain/document.ts';
 import { forkListingServer } from '../../support/listing/fork-listing-server.ts';
 import type { ForkedListingServer } from '../../support/listing/fork-listing-server.ts';
+import type { Environment } from '../processes.ts';
 import type { LagOptions } from './live-lag.ts';
 import { fingerprintOfIndex } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
@@ -69,7 +70,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     indexPrefix,
     listing,
     async startWorker(nodeArguments = []) {
-      const worker = await startWorker({ env, nodeArguments });
+      const worker = await startWorker({ ...settings(), ...env }, nodeArguments);
       workers.add(worker);
       await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification' });
       return worker;
@@ -98,6 +99,12 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
       await fetch(`${openSearchUrl}/_index_template/${indexPrefix}-*`, { method: 'DELETE' });
     },
   };
+}
+
+/** Of this process, what it was given for the workers. */
+function settings(): Environment {
+  const entries = Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_'));
+  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? '']));
 }
 
 /** A native notification of a put now. */
