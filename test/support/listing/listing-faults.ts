@@ -23,6 +23,8 @@ export const faultKinds = [
   'no-end',
   /** Says that nothing follows, and something does. */
   'early-end',
+  /** Holds no key, and says that more follows. */
+  'empty',
   /** Two neighbours have changed places. */
   'swapped',
   /** In the order of JavaScript's strings. */

@@ -18,7 +18,7 @@ export interface Page {
 export function renderPage(contents: Contents, request: PageRequest, fault?: FaultKind): Page {
   const slice = contents.slice(fault === 'restarted' ? { ...request, after: '' } : request);
   const entries = spoiltEntries(slice.entries, fault);
-  const isTruncated = slice.isTruncated && fault !== 'early-end';
+  const isTruncated = fault === 'empty' || (slice.isTruncated && fault !== 'early-end');
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
   const last = slice.entries.at(-1)?.key;
   let body = `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${request.bucket}</Name><Prefix>${encode(request.prefix)}</Prefix>`;
@@ -50,6 +50,7 @@ function cutOf(body: string): number {
 }
 
 function spoiltEntries(entries: readonly ListedEntry[], fault: FaultKind | undefined): readonly ListedEntry[] {
+  if (fault === 'empty') return [];
   const middle = Math.floor(entries.length / 2);
   const [before, at, after] = [entries.slice(0, middle), entries[middle], entries.slice(middle + 1)];
   if (at === undefined) return entries;

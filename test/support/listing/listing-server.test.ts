@@ -154,6 +154,16 @@ describe('the listing server', () => {
     await expect(s3.send(new HeadBucketCommand({ Bucket: 'never-made' }))).rejects.toMatchObject({ name: 'NotFound' });
   });
 
+  test('gives fewer keys a page than asked for, when told so', async () => {
+    const space = createKeySpace('awkward', 70);
+    server.createBucket('small-pages', 'awkward', space.count);
+    server.setPageMax(9);
+    const page = await list({ Bucket: 'small-pages' });
+    server.setPageMax(1_000);
+    expect(page).toMatchObject({ KeyCount: 9, IsTruncated: true });
+    expect(keysOf(page)).toEqual(Array.from({ length: 9 }, (_, at) => space.keyAt(at)));
+  });
+
   test('counts requests by kind', async () => {
     server.createBucket('counted', 'flat', 5);
     server.resetCounts();
@@ -195,6 +205,11 @@ describe('faults of the listing server', () => {
   ] as const)('a page that is %s', async (kind, isSpoilt) => {
     server.setFaults({ kind });
     isSpoilt(keysOf(await list({ Bucket, Prefix: 'g', StartAfter: 'g000000/a', MaxKeys: 100 })));
+  });
+
+  test('a page without keys that says that more follows', async () => {
+    server.setFaults({ kind: 'empty' });
+    expect(await list({ Bucket })).toMatchObject({ IsTruncated: true, KeyCount: 0 });
   });
 
   test('a page that lies about its end, and one that is silent about it', async () => {

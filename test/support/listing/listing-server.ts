@@ -41,6 +41,8 @@ export interface ListingServer {
   removeBucket(name: string): void;
   /** Replaces all faults; of several that match the first counts. */
   setFaults(...faults: readonly Fault[]): void;
+  /** The most keys of a page, whatever is asked for, as S3 may. Default: S3's limit of 1,000. */
+  setPageMax(keys: number): void;
   /** Default: answers at once. */
   setLatency(latency: Latency | undefined): void;
   /** Awaited before each request is answered from the contents: the moment to change them. */
@@ -71,6 +73,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   const faults = createFaults();
   const random = createRandom(80);
   let latency: Latency | undefined;
+  let pageMax = PAGE_MAX;
   let hook: ((request: ListingRequest) => void | Promise<void>) | undefined;
   let counts = noRequests();
 
@@ -81,7 +84,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   }
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const question = questionOf(incoming);
+    const question = questionOf(incoming, pageMax);
     if (question === undefined) return refuse(outgoing, { status: 501, code: 'NotImplemented' });
     counts[question.operation] += 1;
     const fault = faults.meet(question);
@@ -127,6 +130,9 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     createBucket,
     removeBucket: (name) => void buckets.delete(name),
     setFaults: (...wanted) => faults.set(wanted),
+    setPageMax(keys) {
+      pageMax = keys;
+    },
     setLatency(wanted) {
       latency = wanted;
     },
@@ -163,7 +169,7 @@ interface Question extends ListingRequest {
 }
 
 /** What is asked, or undefined where this server has no answer. */
-function questionOf({ method, url = '/' }: IncomingMessage): Question | undefined {
+function questionOf({ method, url = '/' }: IncomingMessage, pageMax: number): Question | undefined {
   const [path = '', search = ''] = split(url, '?');
   const [bucket = '', rawKey = ''] = split(path.slice(1), '/');
   const query = new URLSearchParams(search);
@@ -176,7 +182,7 @@ function questionOf({ method, url = '/' }: IncomingMessage): Question | undefine
     bucket,
     key: operation === 'list' ? after : decodeURIComponent(rawKey),
     prefix: query.get('prefix') ?? '',
-    limit: Math.min(PAGE_MAX, Number(query.get('max-keys') ?? PAGE_MAX)),
+    limit: Math.min(pageMax, Number(query.get('max-keys') ?? PAGE_MAX)),
     isEncoded: query.get('encoding-type') === 'url',
   };
 }
@@ -212,6 +218,7 @@ async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<
     case 'cut-body':
     case 'no-end':
     case 'early-end':
+    case 'empty':
     case 'swapped':
     case 'utf16-order':
     case 'repeated':
