@@ -9,6 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { ObjectScan } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,6 +117,7 @@ export interface IndexSetup {
 /** All that a store adapter provides. */
 export interface Store {
   readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
   readonly state: StateStore;
   readonly setup: IndexSetup;
   /** `opensearch` or `sqlite`, for logs. */

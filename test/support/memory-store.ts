@@ -2,6 +2,7 @@
 import { documentWords, type ObjectDocument } from '../../src/domain/document.ts';
 import type { QueryWords } from '../../src/domain/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery, StateEntry, StateStore, Store } from '../../src/pipeline/ports.ts';
+import type { ObjectScan } from '../../src/pipeline/ports-reindex.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -10,8 +11,10 @@ export function compareUtf8(a: string, b: string): number {
 }
 
 export function createMemoryStore(): Store {
+  const buckets = new Map<string, Map<string, ObjectDocument>>();
   return {
-    objects: createMemoryObjects(),
+    objects: createMemoryObjects(buckets),
+    scan: createMemoryScan(buckets),
     state: createMemoryState(),
     setup: { prepare: async () => {} },
     product: 'sqlite',
@@ -19,9 +22,9 @@ export function createMemoryStore(): Store {
   };
 }
 
-function createMemoryObjects(): ObjectIndex {
-  const buckets = new Map<string, Map<string, ObjectDocument>>();
+type Buckets = Map<string, Map<string, ObjectDocument>>;
 
+function createMemoryObjects(buckets: Buckets): ObjectIndex {
   function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
     const documents = buckets.get(document.bucket);
     if (documents === undefined) return { kind: 'fault', code: 'bucket.index-missing', reason: `no index of ${document.bucket}` };
@@ -59,6 +62,25 @@ function createMemoryObjects(): ObjectIndex {
       buckets.delete(bucket);
     },
     probe: async () => {},
+  };
+}
+
+/** Sees every write at once. */
+function createMemoryScan(buckets: Buckets): ObjectScan {
+  const live = (bucket: string, prefix: string): readonly ObjectDocument[] =>
+    [...(buckets.get(bucket)?.values() ?? [])].filter(({ deleted, key }) => !deleted && key.startsWith(prefix));
+
+  return {
+    scan: async (bucket, { prefix, after, upTo, limit }, signal) => {
+      signal?.throwIfAborted();
+      return live(bucket, prefix)
+        .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
+        .sort(comparePositions)
+        .slice(0, limit)
+        .map(copyOf);
+    },
+    refresh: async () => {},
+    countLive: async (bucket, prefix) => live(bucket, prefix).length,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Clock, Store } from '../../pipeline/ports.ts';
 import { createOpenSearchClient } from './opensearch-client.ts';
 import { indexNames } from './opensearch-names.ts';
 import { createObjectIndex } from './opensearch-objects.ts';
+import { createObjectScan } from './opensearch-scan.ts';
 import type { IndexDefinition } from './opensearch-setup.ts';
 import { createIndexSetup, indexDefinitionSchema } from './opensearch-setup.ts';
 import { createStateStore } from './opensearch-state.ts';
@@ -47,6 +48,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
   return {
     product: 'opensearch',
     objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
+    scan: createObjectScan({ client, names }),
     state,
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),

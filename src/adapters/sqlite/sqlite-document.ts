@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/document.ts';
+import type { ScannedDocument } from '../../pipeline/ports-reindex.ts';
 
 const text = z.string().exactOptional();
 const texts = z.record(z.string(), z.string()).exactOptional();
@@ -34,4 +35,20 @@ const rowSchema = z.object({ document: z.string() });
 /** The document of a row that holds it as JSON in the column `document`. */
 export function documentOfRow(row: unknown): ObjectDocument {
   return documentSchema.parse(JSON.parse(rowSchema.parse(row).document));
+}
+
+const scannedSchema = z.object({
+  key: z.string(),
+  size: z.number().exactOptional(),
+  etag: text,
+  last_modified: text,
+  last_modified_exact: z.boolean().exactOptional(),
+  storage_class: text,
+  clock: z.number(),
+  settled: z.boolean(),
+}) satisfies z.ZodType<ScannedDocument>;
+
+/** What a scan tells of the document of such a row. */
+export function scannedOfRow(row: unknown): ScannedDocument {
+  return scannedSchema.parse(JSON.parse(rowSchema.parse(row).document));
 }

@@ -1,6 +1,7 @@
 import type { Store } from '../../pipeline/ports.ts';
 import { createSqliteConnection } from './sqlite-connection.ts';
 import { createSqliteObjects } from './sqlite-objects.ts';
+import { createSqliteScan } from './sqlite-scan.ts';
 import { createSqliteState } from './sqlite-state.ts';
 
 export interface SqliteStoreOptions {
@@ -20,6 +21,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOp
   return {
     product: 'sqlite',
     objects: createSqliteObjects(connection),
+    scan: createSqliteScan(connection),
     state: createSqliteState(connection),
     setup: {
       async prepare(signal) {

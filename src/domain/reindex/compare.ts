@@ -1,0 +1,198 @@
+/** What a listing and a scan of the index say of the same keys: pure, and cheap where they agree. */
+import type { ObjectDocument, PresentState } from '../document.ts';
+import { compareKeys } from '../key-order.ts';
+import { PLAUSIBLE_MS } from '../ordering/constants.ts';
+
+/** The fields that LIST gives and that are compared, by the document's names. */
+export const comparedFields = ['etag', 'size', 'storage_class', 'last_modified'] as const;
+export type ComparedField = (typeof comparedFields)[number];
+
+export type ComparedDocument = Pick<ObjectDocument, 'etag' | 'size' | 'storage_class' | 'last_modified' | 'last_modified_exact'>;
+
+export interface Comparison {
+  /** `incomplete`: equal but for fields that the document lacks, which is no difference. */
+  readonly kind: 'equal' | 'incomplete' | 'stale';
+  /** The fields that differ, or that the document lacks. */
+  readonly fields: readonly ComparedField[];
+  /** The document's last_modified is an event's time: the listing knows the true one. */
+  readonly isInexact: boolean;
+}
+
+/** S3 counts LastModified in whole seconds, and so does a HEAD's header; some listings of other makes add milliseconds. */
+const SECOND_MS = 1_000;
+/**
+ * How far an event's time may lie from LastModified: 2 s for the whole seconds of both, and W for two clocks of S3, which
+ * is what the ordering rules allow them (−4…+9 s were measured). It may be generous, since the true value is written in
+ * passing all the same; it only decides whether that is called drift.
+ */
+const EVENT_TIME_TOLERANCE_MS = 2_000 + PLAUSIBLE_MS;
+
+/** Compares what the bucket says of an object with its live document. What either does not state is no difference. */
+export function compareObject(state: PresentState, document: ComparedDocument): Comparison {
+  const isInexact = document.last_modified_exact === false && state.lastModifiedMs !== undefined;
+  const verdicts = [
+    verdictOf(state.etag, document.etag, sameEtag),
+    verdictOf(state.sizeBytes, document.size, Object.is),
+    verdictOf(state.storageClass, document.storage_class, Object.is),
+    verdictOf(state.lastModifiedMs, document.last_modified, isInexact ? nearTime : sameSecond),
+  ];
+  const differing = fieldsWith(verdicts, 'differs');
+  if (differing.length > 0) return { kind: 'stale', fields: differing, isInexact };
+  const lacking = fieldsWith(verdicts, 'lacks');
+  return { kind: lacking.length > 0 ? 'incomplete' : 'equal', fields: lacking, isInexact };
+}
+
+type FieldVerdict = 'same' | 'lacks' | 'differs';
+
+function verdictOf<Stated, Stored>(
+  stated: Stated | undefined,
+  stored: Stored | undefined,
+  isSame: (stated: Stated, stored: Stored) => boolean,
+): FieldVerdict {
+  if (stated === undefined) return 'same';
+  if (stored === undefined) return 'lacks';
+  return isSame(stated, stored) ? 'same' : 'differs';
+}
+
+const NO_FIELDS: readonly ComparedField[] = [];
+
+function fieldsWith(verdicts: readonly FieldVerdict[], wanted: FieldVerdict): readonly ComparedField[] {
+  return verdicts.includes(wanted) ? comparedFields.filter((_, index) => verdicts[index] === wanted) : NO_FIELDS;
+}
+
+/** Quotes, plain or as entities, are the header's and not the tag's. */
+function sameEtag(a: string, b: string): boolean {
+  return a === b || plainEtag(a) === plainEtag(b);
+}
+
+function plainEtag(etag: string): string {
+  return etag.replaceAll('&quot;', '').replaceAll('"', '');
+}
+
+function sameSecond(statedMs: number, stored: string): boolean {
+  return Math.floor(statedMs / SECOND_MS) === Math.floor(Date.parse(stored) / SECOND_MS);
+}
+
+function nearTime(statedMs: number, stored: string): boolean {
+  return Math.abs(statedMs - Date.parse(stored)) <= EVENT_TIME_TOLERANCE_MS;
+}
+
+// ── side by side ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface Listed {
+  readonly key: string;
+  readonly state: PresentState;
+}
+
+interface Scanned extends ComparedDocument {
+  readonly key: string;
+}
+
+/** One key that both sides do not say the same of, or that is to be corrected in passing. */
+export interface Finding {
+  readonly key: string;
+  /** Absent: the listing lacks the key. */
+  readonly state?: PresentState;
+  readonly kind: 'missing' | 'phantom' | Comparison['kind'];
+  readonly fields: readonly ComparedField[];
+  readonly isInexact: boolean;
+}
+
+export interface Sides {
+  /** In key order, without repeats; read from `listedFrom` on. */
+  readonly listed: readonly Listed[];
+  readonly listedFrom: number;
+  /** In key order, without repeats; read from `documentsFrom` on. */
+  readonly documents: readonly Scanned[];
+  readonly documentsFrom: number;
+  /** Whether no documents follow after these. */
+  readonly isDocumentsEnd: boolean;
+  /** The listing is known up to here, inclusive; undefined: to the end. Nothing beyond it is compared. */
+  readonly through: string | undefined;
+  /** Ends the slice at so many phantoms: each is going to cost a HEAD. */
+  readonly phantomsMax: number;
+}
+
+export interface Slice {
+  /** Where the next slice goes on. */
+  readonly listedTo: number;
+  readonly documentsTo: number;
+  /** The last key that was compared, on whichever side; undefined when none was. */
+  readonly lastKey: string | undefined;
+  /** Everything up to `through` was compared; otherwise more documents are needed, or phantomsMax was reached. */
+  readonly isWhole: boolean;
+  /** Keys on which both sides agree entirely. */
+  readonly equal: number;
+  /** In key order. */
+  readonly findings: readonly Finding[];
+}
+
+const NOTHING_COMPARED = { fields: NO_FIELDS, isInexact: false };
+
+/** Walks both sides in UTF-8 byte order, as far as both are known. */
+export function compareSides(sides: Sides): Slice {
+  const findings: Finding[] = [];
+  let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
+  let lastKey: string | undefined;
+  let equal = 0;
+  let phantoms = 0;
+  let pair = pairAt(sides, at);
+  for (; typeof pair === 'object' && phantoms < sides.phantomsMax; pair = pairAt(sides, at)) {
+    const finding = findingOf(pair);
+    if (finding === undefined) equal += 1;
+    else findings.push(finding);
+    if (finding?.kind === 'phantom') phantoms += 1;
+    lastKey = pair.key;
+    at = pair.next;
+  }
+  const isWhole = pair === 'end' || (lastKey !== undefined && lastKey === sides.through);
+  return { listedTo: at.listedAt, documentsTo: at.documentsAt, lastKey, isWhole, equal, findings };
+}
+
+interface Position {
+  readonly listedAt: number;
+  readonly documentsAt: number;
+}
+
+/** What both sides say of the next key; at least one of them has it. */
+interface Pair {
+  readonly key: string;
+  readonly listed: Listed | undefined;
+  readonly document: Scanned | undefined;
+  readonly next: Position;
+}
+
+/** `end`: nothing is left up to `through`; `documents`: without more of them it cannot be told which key is next. */
+function pairAt(sides: Sides, { listedAt, documentsAt }: Position): Pair | 'end' | 'documents' {
+  const scanned = sides.documents[documentsAt];
+  if (scanned === undefined && !sides.isDocumentsEnd) return 'documents';
+  const listed = within(sides.listed[listedAt], sides.through);
+  const document = within(scanned, sides.through);
+  const order = orderOf(listed, document);
+  if (order === undefined) return 'end';
+  const pair = { listed: order <= 0 ? listed : undefined, document: order >= 0 ? document : undefined };
+  const next = { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) };
+  return { ...pair, key: keyOf(pair), next };
+}
+
+function keyOf({ listed, document }: Pick<Pair, 'listed' | 'document'>): string {
+  return (listed ?? document)?.key ?? '';
+}
+
+/** Negative: the listing's key comes first; positive: the scan's; undefined: neither has one. */
+function orderOf(listed: Listed | undefined, document: Scanned | undefined): number | undefined {
+  if (listed === undefined) return document === undefined ? undefined : 1;
+  return document === undefined ? -1 : compareKeys(listed.key, document.key);
+}
+
+function within<Side extends { readonly key: string }>(side: Side | undefined, through: string | undefined): Side | undefined {
+  return side !== undefined && through !== undefined && compareKeys(side.key, through) > 0 ? undefined : side;
+}
+
+/** Undefined where both say the same and nothing is to be corrected. */
+function findingOf({ key, listed, document }: Pair): Finding | undefined {
+  if (listed === undefined) return { key, kind: 'phantom', ...NOTHING_COMPARED };
+  if (document === undefined) return { key, state: listed.state, kind: 'missing', ...NOTHING_COMPARED };
+  const comparison = compareObject(listed.state, document);
+  return comparison.kind === 'equal' && !comparison.isInexact ? undefined : { key, state: listed.state, ...comparison };
+}

@@ -1,0 +1,49 @@
+import PQueue from 'p-queue';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
+
+/** Looks at one key. Throws S3's fault, or the signal's reason. */
+export type Head = (
+  request: {
+    readonly bucket: BucketRecord;
+    readonly key: string;
+    /** Told when the request is made. */
+    readonly asked: () => void;
+  },
+  signal: AbortSignal,
+) => Promise<Observation>;
+
+interface HeadsDependencies {
+  readonly storage: ObjectStorage;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** At once, of all turns of the process: the live path's looks must find room beside them. */
+  readonly concurrency: number;
+}
+
+/** Creates the looks of re-index: bounded in number, counted as the live path's are. */
+export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDependencies): Head {
+  const heads = new PQueue({ concurrency });
+
+  return async function head({ bucket, key, asked }, signal) {
+    return heads.add(
+      async () => {
+        asked();
+        const startedMs = clock.monotonicMs();
+        const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
+          telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+        try {
+          const seen = await storage.observe(bucket, key, signal);
+          sent(seen.state.present ? 'present' : 'absent');
+          return seen;
+        } catch (error) {
+          signal.throwIfAborted();
+          sent(faultOf(error).code);
+          throw error;
+        }
+      },
+      { signal },
+    );
+  };
+}
