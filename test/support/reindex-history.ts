@@ -178,7 +178,7 @@ function indexedState(
     case 'date':
       return { ...same, lastModifiedMs: lastModifiedMs - HOUR_MS };
     case 'near':
-      return { ...same, lastModifiedMs: lastModifiedMs + 700, lastModifiedExact: false };
+      return { ...same, lastModifiedMs: lastModifiedMs + 1_700, lastModifiedExact: false };
     case 'far':
       return { ...same, lastModifiedMs: lastModifiedMs + HOUR_MS, lastModifiedExact: false };
     case 'lacks-class':

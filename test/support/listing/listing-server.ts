@@ -37,6 +37,8 @@ export interface ListingServer {
   readonly url: string;
   /** Makes a bucket, with the first `count` keys of a shape, and gives its contents, which may be changed at any time. */
   createBucket(name: string, shape?: KeyShape, count?: number): Contents;
+  /** The contents of a bucket. Throws when there is no such bucket. */
+  contents(name: string): Contents;
   /** From now on there is no such bucket. */
   removeBucket(name: string): void;
   /** Replaces all faults; of several that match the first counts. */
@@ -128,6 +130,11 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     createBucket,
+    contents(name) {
+      const contents = buckets.get(name);
+      if (contents === undefined) throw new Error(`no bucket ${name}`);
+      return contents;
+    },
     removeBucket: (name) => void buckets.delete(name),
     setFaults: (...wanted) => faults.set(wanted),
     setPageMax(keys) {
