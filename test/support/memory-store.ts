@@ -2,7 +2,7 @@
 import { documentWords, type ObjectDocument } from '../../src/domain/document.ts';
 import type { QueryWords } from '../../src/domain/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery, StateEntry, StateStore, Store } from '../../src/pipeline/ports.ts';
-import type { ObjectScan } from '../../src/pipeline/ports-reindex.ts';
+import type { ObjectScan, ScannedDocument } from '../../src/pipeline/ports-reindex.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -77,10 +77,24 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
         .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
         .sort(comparePositions)
         .slice(0, limit)
-        .map(copyOf);
+        .map(({ key, size, etag, last_modified, last_modified_exact, storage_class, clock, settled }) =>
+          copyOf<ScannedDocument>({
+            key,
+            size,
+            etag,
+            last_modified,
+            last_modified_exact,
+            storage_class,
+            clock,
+            settled,
+          } as ScannedDocument),
+        );
     },
-    refresh: async () => {},
-    countLive: async (bucket, prefix) => live(bucket, prefix).length,
+    refresh: async (_bucket, signal) => signal?.throwIfAborted(),
+    countLive: async (bucket, prefix, signal) => {
+      signal?.throwIfAborted();
+      return live(bucket, prefix).length;
+    },
   };
 }
 

@@ -1,8 +1,11 @@
 import { describe } from 'vitest';
+import { scanContract } from '../../contracts/scan-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { openTestStore } from '../../support/opensearch.ts';
 import { opensearchUrl } from '../../support/servers.ts';
 
 describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  scanContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  scanContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
 });

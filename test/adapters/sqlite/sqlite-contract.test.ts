@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
-import { storeContract } from '../../contracts/store-contract.ts';
+import { scanContract } from '../../contracts/scan-contract.ts';
+import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
-storeContract('SQLite', async () => {
+async function open(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
   const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
   return {
@@ -14,4 +15,7 @@ storeContract('SQLite', async () => {
       await rm(folder, { recursive: true });
     },
   };
-});
+}
+
+storeContract('SQLite', open);
+scanContract('SQLite', open);

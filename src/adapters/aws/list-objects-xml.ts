@@ -1,0 +1,93 @@
+/**
+ * Reads the XML of a ListObjectsV2 answer some ten times as fast as a general parser, which at 25,000 objects a second is
+ * most of a core. It is no XML parser and need not be one: it takes a strict subset whose meaning no parser can see
+ * otherwise, and answers undefined to everything else, which then goes to the SDK's parser.
+ *
+ *   document = [declaration] <ListBucketResult [xmlns="…"]> (field | contents)* </ListBucketResult>
+ *   contents = <Contents> field* </Contents>            field = <Name> text </Name>
+ *   text     = no `<`, and no `&` but `&quot;`
+ *
+ * Each byte of the document belongs to one of these; so comments, CDATA, other attributes, other entities, deeper
+ * elements, a second field of a name that is read, and a document that ends early, are all answered with undefined.
+ */
+
+/** What the fields that are read hold, as they are written (entities replaced). */
+export interface ListedFields {
+  readonly Key?: string;
+  readonly LastModified?: string;
+  readonly ETag?: string;
+  readonly Size?: string;
+  readonly StorageClass?: string;
+}
+
+export interface ListingFields {
+  readonly IsTruncated?: string;
+  readonly KeyCount?: string;
+  readonly EncodingType?: string;
+  readonly contents: readonly ListedFields[];
+}
+
+const OPENING = /^(?:<\?xml [^<>&]*\?>)?\s*<ListBucketResult(?: xmlns="[^"<>&]*")?>\s*/;
+const FIELD = /<([A-Za-z]+)(?:\/>|>([^<\r\n]*)<\/\1>)\s*/y;
+const CONTENTS_OPENING = /<Contents>\s*/y;
+const CONTENTS_CLOSING = /<\/Contents>\s*/y;
+const CLOSING = /<\/ListBucketResult>\s*$/y;
+
+const listedNames = ['Key', 'LastModified', 'ETag', 'Size', 'StorageClass'] as const;
+const listingNames = ['IsTruncated', 'KeyCount', 'EncodingType'] as const;
+
+type Fields<Names extends readonly string[]> = { [Name in Names[number]]?: string };
+
+/** What the document says; undefined where it is outside of the subset. */
+export function readListing(xml: string): ListingFields | undefined {
+  const opening = OPENING.exec(xml);
+  if (opening === null) return undefined;
+  const contents: ListedFields[] = [];
+  const listing: Fields<typeof listingNames> = {};
+  let at = opening[0].length;
+  while (endOf(CLOSING, xml, at) === undefined) {
+    const inContents = endOf(CONTENTS_OPENING, xml, at);
+    const listed: Fields<typeof listedNames> = {};
+    const end =
+      inContents === undefined ? readField(xml, at, { names: listingNames, into: listing }) : readContents(xml, inContents, listed);
+    if (end === undefined) return undefined;
+    if (inContents !== undefined) contents.push(listed);
+    at = end;
+  }
+  return { ...listing, contents };
+}
+
+/** Where the closing tag of Contents ends. */
+function readContents(xml: string, from: number, into: Fields<typeof listedNames>): number | undefined {
+  let at: number | undefined = from;
+  while (at !== undefined) {
+    const end = endOf(CONTENTS_CLOSING, xml, at);
+    if (end !== undefined) return end;
+    at = readField(xml, at, { names: listedNames, into });
+  }
+  return undefined;
+}
+
+/** Where the field ends, and the space after it. */
+function readField<const Names extends readonly string[]>(
+  xml: string,
+  at: number,
+  { names, into }: { readonly names: Names; readonly into: Fields<Names> },
+): number | undefined {
+  FIELD.lastIndex = at;
+  const [, tag, written = ''] = FIELD.exec(xml) ?? [];
+  if (tag === undefined) return undefined;
+  const text = written.includes('&') ? written.replaceAll('&quot;', '"') : written;
+  // another entity (or a bare &, which is no XML at all)
+  if (text.includes('&')) return undefined;
+  const name: Names[number] | undefined = names.find((each) => each === tag);
+  if (name === undefined) return FIELD.lastIndex;
+  if (into[name] !== undefined) return undefined;
+  into[name] = text;
+  return FIELD.lastIndex;
+}
+
+function endOf(pattern: RegExp, xml: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(xml) ? pattern.lastIndex : undefined;
+}

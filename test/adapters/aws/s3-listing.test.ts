@@ -1,0 +1,350 @@
+import type { Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import * as fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
+import { readListing } from '../../../src/adapters/aws/list-objects-xml.ts';
+import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
+import { compareKeys } from '../../../src/domain/key-order.ts';
+import type { BucketListing } from '../../../src/pipeline/ports-reindex.ts';
+import type { TestAws } from '../../support/aws.ts';
+import { createTestAws } from '../../support/aws.ts';
+import { awsEndpoint } from '../../support/servers.ts';
+
+const DATE = new Date().toUTCString();
+const DATE_MS = Date.parse(DATE);
+const place = { bucket: 'some-bucket', region: 'eu-west-1' };
+const all = { prefix: '', after: '', limit: 1_000 };
+
+type Script = (response: ServerResponse, url: URL) => void;
+
+const open: { readonly server: Server; readonly aws: TestAws }[] = [];
+
+async function serve(script: Script): Promise<{ readonly aws: TestAws; readonly requests: URL[] }> {
+  const requests: URL[] = [];
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://localhost');
+    requests.push(url);
+    response.sendDate = false;
+    response.setHeader('date', DATE);
+    script(response, url);
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const aws = createTestAws(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  open.push({ server, aws });
+  return { aws, requests };
+}
+
+/** A listing on an S3 that answers as scripted. Its clock moves on by `tookMs` with each look. */
+async function listingOn(script: Script, tookMs = 0): Promise<{ readonly listing: BucketListing; readonly requests: URL[] }> {
+  const { aws, requests } = await serve(script);
+  let nowMs = 0;
+  const monotonicMs = (): number => (nowMs += tookMs);
+  return { listing: createS3Listing({ clientFor: aws.clients({ s3TimeoutMs: 2_000 }).s3For, clock: { monotonicMs } }), requests };
+}
+
+const saying =
+  (body: string, status = 200): Script =>
+  (response) => {
+    response.writeHead(status, { 'content-type': 'application/xml' }).end(body);
+  };
+
+afterEach(async () => {
+  for (const { server, aws } of open.splice(0)) {
+    await aws.dispose();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+const entry = (key: string, more = ''): string =>
+  `<Contents><Key>${key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><ETag>&quot;abc&quot;</ETag><Size>0</Size>${more}</Contents>`;
+const page = (contents: string, { head = '<IsTruncated>false</IsTruncated><EncodingType>url</EncodingType>' } = {}): string =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix/>${head}${contents}</ListBucketResult>`;
+const state = { present: true, etag: 'abc', sizeBytes: 0, lastModifiedMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
+
+async function keysOf(body: string, range = all): Promise<readonly string[]> {
+  const { listing } = await listingOn(saying(body));
+  return (await listing.page(place, range)).objects.map(({ key }) => key);
+}
+
+async function faultOf(script: Script, range = all): Promise<unknown> {
+  const { listing } = await listingOn(script);
+  return listing.page(place, range).then(
+    () => 'no fault',
+    (error: unknown) => error,
+  );
+}
+
+describe('a page of a listing', () => {
+  it('asks for what follows a key under a prefix, and says what the bucket says of each object, and when', async () => {
+    const body = page(entry('p/a', '<StorageClass>GLACIER</StorageClass>') + entry('p/b'));
+    const { listing, requests } = await listingOn(saying(body), 100);
+    expect(await listing.page(place, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
+      objects: [
+        { key: 'p/a', state: { ...state, storageClass: 'GLACIER' } },
+        { key: 'p/b', state },
+      ],
+      isTruncated: false,
+      // the request took 100 ms by this clock
+      observedAtMs: DATE_MS - 100,
+    });
+    const asked = ['prefix', 'start-after', 'max-keys', 'encoding-type', 'list-type'].map((name) => requests[0]?.searchParams.get(name));
+    expect(asked).toEqual(['p/', 'p/+', '7', 'url', '2']);
+  });
+
+  it('decodes keys as S3 encodes them where the answer says that it does', async () => {
+    const encoded = ['%01', 'a+b', 'a%20c', 'a%2520b', 'a%2Bb', 'dir/%C3%BC%26%22', '%EF%BF%AE', '%F0%9F%98%80'];
+    const keys = ['\u0001', 'a b', 'a c', 'a%20b', 'a+b', 'dir/ü&"', '\uffee', '\u{1f600}'];
+    expect(await keysOf(page(encoded.map((key) => entry(key)).join('')))).toEqual(keys);
+  });
+
+  it('leaves keys as they are where the answer does not say so', async () => {
+    const body = page(['100%', 'a%20b', 'a+b', '\u{1f600}'].map((key) => entry(key)).join(''), {
+      head: '<IsTruncated>false</IsTruncated>',
+    });
+    expect(await keysOf(body)).toEqual(['100%', 'a%20b', 'a+b', '\u{1f600}']);
+  });
+
+  it('is read the same whatever form the XML has', async () => {
+    const other = page(`<!-- a comment --><Contents><Size>0</Size><Owner><ID>x</ID></Owner><ETag><![CDATA["abc"]]></ETag>
+      <LastModified>2026-01-02T03:04:05.000Z</LastModified><Key>a&#38;b</Key></Contents>`);
+    const { listing } = await listingOn(saying(other));
+    expect((await listing.page(place, all)).objects).toEqual([{ key: 'a&b', state }]);
+  });
+
+  it('may be empty', async () => {
+    const { listing } = await listingOn(saying(page('')));
+    expect(await listing.page(place, all)).toMatchObject({ objects: [], isTruncated: false });
+  });
+});
+
+describe('a listing that proves nothing is refused', () => {
+  const truncated = '<IsTruncated>true</IsTruncated><EncodingType>url</EncodingType>';
+  it.each([
+    ['fewer objects than it counts', page(entry('a'), { head: '<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>' })],
+    ['more to come, and no key to go on from', page('', { head: truncated })],
+    ['not whether more is to come', page(entry('a'), { head: '' })],
+    ['an object without a key', page('<Contents><Size>0</Size></Contents>')],
+    ['a key with malformed escapes', page(entry('a%2'))],
+    ['a size that is none', page(entry('a').replace('<Size>0<', '<Size>-1<'))],
+    ['a time that is none', page(entry('a').replace('2026-01-02T03:04:05.000Z', 'yesterday'))],
+    ['an error, with status 200', '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>x</Message></Error>'],
+    ['nothing at all', ''],
+    ['no XML', '{}'],
+  ])('listing.incomplete: it says %s', async (_what, body) => {
+    expect(await faultOf(saying(body))).toMatchObject({ code: 'listing.incomplete' });
+  });
+
+  it('listing.incomplete: wherever its XML ends early', async () => {
+    const body = page(entry('a') + entry('b'), { head: '<IsTruncated>false</IsTruncated>' });
+    let upTo = 0;
+    const { listing } = await listingOn((response) => saying(body.slice(0, upTo))(response, new URL('http://x')));
+    for (upTo = body.indexOf('<Name>'); upTo < body.length; upTo += 7) {
+      await expect(listing.page(place, all), body.slice(0, upTo)).rejects.toMatchObject({ code: 'listing.incomplete' });
+    }
+  });
+
+  it('listing.incomplete: the connection was cut in its midst', async () => {
+    const cut: Script = (response) => {
+      response.writeHead(200, { 'content-length': '10000' }).write(page(entry('a')).slice(0, 100), () => response.destroy());
+    };
+    expect(await faultOf(cut)).toMatchObject({ code: 'listing.incomplete' });
+  });
+
+  it.each([
+    ['a key before the last one', ['b', 'a'], all],
+    ['a key twice', ['a', 'a'], all],
+    ['UTF-16’s order', ['%F0%9F%98%80', '%EF%BF%AE'], all],
+    ['the key that it was to begin after', ['a', 'b'], { ...all, after: 'a' }],
+    ['a key with another prefix', ['p/a', 'q'], { ...all, prefix: 'p/' }],
+  ])('listing.disorder: it has %s', async (_what, keys, range) => {
+    expect(await faultOf(saying(page(keys.map((key) => entry(key)).join(''))), range)).toMatchObject({ code: 'listing.disorder' });
+  });
+
+  const error = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message></Error>`;
+  it.each([
+    ['bucket.missing', 404, 'NoSuchBucket'],
+    ['bucket.missing', 301, 'PermanentRedirect'],
+    ['object.denied', 403, 'AccessDenied'],
+    ['s3.throttled', 503, 'SlowDown'],
+    ['s3.unavailable', 500, 'InternalError'],
+    ['s3.credentials', 403, 'SignatureDoesNotMatch'],
+  ])('%s: status %i %s', async (code, status, name) => {
+    expect(await faultOf(saying(error(name), status))).toMatchObject({ code });
+  });
+
+  it('object.undated: it has no Date', async () => {
+    const undated: Script = (response, url) => {
+      response.removeHeader('date');
+      saying(page(entry('a')))(response, url);
+    };
+    expect(await faultOf(undated)).toMatchObject({ code: 'object.undated' });
+  });
+
+  it('s3.unavailable: nobody answers', async () => {
+    const { listing } = await listingOn(() => undefined);
+    for (const { server } of open) await new Promise((resolve) => server.close(resolve));
+    await expect(listing.page(place, all)).rejects.toMatchObject({ code: 's3.unavailable' });
+  });
+
+  it('ends with the signal’s reason when it is aborted', async () => {
+    const { listing } = await listingOn(() => undefined);
+    const reason = new Error('stopping');
+    const stop = new AbortController();
+    const asked = listing.page(place, all, stop.signal);
+    stop.abort(reason);
+    await expect(asked).rejects.toBe(reason);
+  });
+});
+
+describe('the fast reader', () => {
+  const name = fc.constantFrom(
+    'Key',
+    'Size',
+    'ETag',
+    'LastModified',
+    'StorageClass',
+    'ChecksumType',
+    'Owner',
+    'IsTruncated',
+    'KeyCount',
+    'EncodingType',
+  );
+  const values: Readonly<Record<string, string>> = {
+    Size: '12',
+    LastModified: '2026-01-02T03:04:05.000Z',
+    IsTruncated: 'true',
+    KeyCount: '1',
+  };
+  const text = fc.constantFrom('a', 'a%20b', '&quot;e&quot;', ' ', 'x&amp;y', '', 'ü');
+  const field = fc.tuple(name, text).map(([tag, value]) => `<${tag}>${values[tag] ?? value}</${tag}>`);
+  const space = fc.constantFrom('', '', '\n  ');
+  const contents = fc.array(fc.tuple(field, space), { maxLength: 6 }).map((fields) => `<Contents>${fields.flat().join('')}</Contents>`);
+  const odd = fc.constantFrom(
+    '<!-- x -->',
+    '<![CDATA[x]]>',
+    '<?x y?>',
+    '<Prefix/>',
+    '<a b="c">d</a>',
+    '<CommonPrefixes><Prefix>p</Prefix></CommonPrefixes>',
+    '<',
+    '&',
+    'x',
+  );
+  const parts = fc.array(fc.oneof({ arbitrary: contents, weight: 3 }, { arbitrary: field, weight: 2 }, { arbitrary: odd, weight: 1 }), {
+    maxLength: 6,
+  });
+  const document = parts.map((list) => `<?xml version="1.0"?><ListBucketResult>${list.join('')}</ListBucketResult>`);
+  /** A document with one character taken out, put in or cut off. */
+  const broken = fc.tuple(document, fc.nat(), fc.constantFrom('', '<', '>', '/', '&', 'x')).map(([xml, seed, put]) => {
+    const at = seed % xml.length;
+    return seed % 3 === 0 ? xml.slice(0, at) : xml.slice(0, at) + put + xml.slice(at + (seed % 2));
+  });
+
+  it('says what the SDK’s own parser says, or nothing', async () => {
+    let body = '';
+    const { aws } = await serve((response, url) => saying(body)(response, url));
+    let taken = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(document, broken), async (xml) => {
+        const read = readListing(xml);
+        if (read === undefined) return;
+        body = xml;
+        const parsed = await aws.s3.send(new ListObjectsV2Command({ Bucket: 'b' })).catch(() => undefined);
+        // it also minds fields that nobody reads here
+        if (parsed === undefined) return;
+        taken += 1;
+        const numberOf = (value: string | undefined): number | undefined => (value === undefined ? undefined : Number(value));
+        expect(read.contents.map((fields) => ({ ...fields, Size: numberOf(fields.Size) }))).toEqual(
+          (parsed.Contents ?? []).map(({ Key, ETag, Size, StorageClass, LastModified }) => ({
+            Key,
+            ETag,
+            Size,
+            StorageClass,
+            LastModified: LastModified?.toISOString(),
+          })),
+        );
+        const { IsTruncated, KeyCount, EncodingType } = parsed;
+        expect([read.IsTruncated, numberOf(read.KeyCount), read.EncodingType]).toEqual([IsTruncated?.toString(), KeyCount, EncodingType]);
+      }),
+      { numRuns: 1_500 },
+    );
+    expect(taken).toBeGreaterThan(100);
+  });
+});
+
+describe('a listing of fauxqs, which encodes no keys and sorts them by language', () => {
+  it('is refused as disorder rather than compared', async () => {
+    const fauxqs = await createFauxqs('us-east-1');
+    const aws = createTestAws(await fauxqs.app.listen({ host: '127.0.0.1', port: 0 }));
+    fauxqs.s3.createBucket('some-bucket');
+    for (const key of ['B', 'a']) fauxqs.s3.putObject('some-bucket', key, Buffer.from('x'));
+    const listing = createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs: () => performance.now() } });
+    await expect(listing.page({ ...place, region: 'us-east-1' }, all)).rejects.toMatchObject({ code: 'listing.disorder' });
+    fauxqs.s3.deleteObject('some-bucket', 'B');
+    fauxqs.s3.putObject('some-bucket', 'b c%20+', Buffer.from('x'));
+    expect((await listing.page({ ...place, region: 'us-east-1' }, all)).objects.map(({ key }) => key)).toEqual(['a', 'b c%20+']);
+    await aws.dispose();
+    await fauxqs.app.close();
+  });
+});
+
+describe.skipIf(!awsEndpoint())('a listing of LocalStack', () => {
+  let aws: TestAws;
+  let listing: BucketListing;
+  const at = (bucket: string) => ({ bucket, region: aws.region });
+
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+    listing = createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs: () => performance.now() } });
+  });
+  afterAll(() => aws.dispose());
+
+  it('has every awkward key as it was put, in the order of UTF-8 bytes', async () => {
+    const bucket = await aws.createBucket();
+    const keys = [
+      '..',
+      '../x',
+      'a//b',
+      '/lead',
+      'trailing/',
+      'a b',
+      'a+b',
+      '100%',
+      'a%20b',
+      'ünï',
+      'u\u0308',
+      '\uffee',
+      '\u{1f600}',
+      '\u0001',
+      '"\\\n',
+      'x'.repeat(1_024),
+    ];
+    for (const key of keys) await aws.put(bucket, key, 'hello');
+    const { objects, isTruncated, observedAtMs } = await listing.page(at(bucket), all);
+    expect(objects.map(({ key }) => key)).toEqual(keys.toSorted(compareKeys));
+    expect(objects[0]?.state).toMatchObject({ etag: '5d41402abc4b2a76b9719d911017c592', sizeBytes: 5, storageClass: 'STANDARD' });
+    expect(isTruncated).toBe(false);
+    expect(Math.abs(observedAtMs - Date.now())).toBeLessThan(60_000);
+  });
+
+  it('goes on after a key, page by page, and shows no deleted object of a versioned bucket', async () => {
+    const bucket = await aws.createBucket({ versioned: true });
+    for (const key of ['p/a', 'p/b', 'p/c', 'q']) await aws.put(bucket, key);
+    await aws.put(bucket, 'p/b', 'again');
+    await aws.remove(bucket, 'p/c');
+    const first = await listing.page(at(bucket), { prefix: 'p/', after: '', limit: 1 });
+    const second = await listing.page(at(bucket), { prefix: 'p/', after: 'p/a', limit: 1 });
+    expect([first.objects.map(({ key }) => key), first.isTruncated]).toEqual([['p/a'], true]);
+    expect([second.objects.map(({ key }) => key), second.isTruncated]).toEqual([['p/b'], false]);
+  });
+
+  it('faults for a bucket that is not there', async () => {
+    await expect(listing.page(at('tally-test-no-such-bucket'), all)).rejects.toMatchObject({ code: 'bucket.missing' });
+  });
+});

@@ -1,0 +1,204 @@
+/** The contract of ObjectScan that every store must pass. */
+import { randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectDocument } from '../../src/domain/document.ts';
+import { compareKeys } from '../../src/domain/key-order.ts';
+import type { ScannedDocument } from '../../src/pipeline/ports-reindex.ts';
+import type { Store } from '../../src/pipeline/ports.ts';
+import type { OpenStore } from './store-contract.ts';
+
+const run = randomBytes(4).toString('hex');
+let made = 0;
+
+function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return {
+    bucket,
+    key,
+    name: key,
+    clock: 1_000,
+    deleted: false,
+    settled: true,
+    source: 'native',
+    indexed_at: '2026-01-02T03:04:05.678Z',
+    ...more,
+  };
+}
+
+function tombstone(bucket: string, key: string): ObjectDocument {
+  const at = '2026-01-02T03:04:05.000Z';
+  return { bucket, key, clock: 1_000, deleted: true, deleted_at: at, settled: true, source: 'check', indexed_at: at };
+}
+
+const awkward = [
+  '\u0001',
+  ' ',
+  '%',
+  '%25',
+  '*',
+  '*/a',
+  '_',
+  '__proto__',
+  'a',
+  'a%',
+  'a%b',
+  'a*',
+  'a*b',
+  'a_',
+  'a_b',
+  'a?b',
+  'a\\',
+  'a\\b',
+  'aa',
+  'ab',
+  'é',
+  'e\u0301',
+  'e'.repeat(1_024),
+  '\ud7ff',
+  '\ue000',
+  '\uffee',
+  '\uffff',
+  '\u{10000}',
+  '\u{1f600}',
+  '\u{1f600}a',
+  '\u{10ffff}',
+  '\u{10ffff}\u{10ffff}',
+];
+
+/** Declares the scan's tests for one store. */
+export function scanContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`${name} is scanned as the contract says`, () => {
+    let opened: OpenStore;
+    let store: Store;
+
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.setup.prepare();
+    });
+    afterAll(async () => {
+      await opened?.dispose();
+    });
+
+    async function filled(documents: (bucket: string) => readonly ObjectDocument[]): Promise<string> {
+      made += 1;
+      const bucket = `scan-${run}-${made}`;
+      await store.objects.createBucket(bucket);
+      const writes = documents(bucket).map((document) => ({ document, equalClock: 'accept' as const }));
+      if (writes.length > 0) await store.objects.write(writes);
+      await store.scan.refresh(bucket);
+      return bucket;
+    }
+
+    const keysOf = (documents: readonly ScannedDocument[]): string[] => documents.map(({ key }) => key);
+    const whole = { prefix: '', after: '', limit: 10_000 };
+
+    it('tells of each live document what a reconcile compares, and no more', async () => {
+      const told = {
+        key: 'k',
+        size: 0,
+        etag: 'e',
+        last_modified: '2026-01-02T03:04:05.678Z',
+        last_modified_exact: false,
+        storage_class: 'GLACIER',
+        clock: 1_790_000_000_123_457,
+        settled: false,
+      };
+      const bucket = await filled((b) => [live(b, 'k', { ...told, version_id: 'v', tags: { a: 'b' } }), live(b, 'plain')]);
+      expect(await store.scan.scan(bucket, whole)).toEqual([told, { key: 'plain', clock: 1_000, settled: true }]);
+    });
+
+    it('leaves tombstones and other buckets out', async () => {
+      const bucket = await filled((b) => [live(b, 'a'), tombstone(b, 'b'), live(b, 'c')]);
+      await filled((b) => [live(b, 'other')]);
+      expect(keysOf(await store.scan.scan(bucket, whole))).toEqual(['a', 'c']);
+      expect(await store.scan.countLive(bucket, '')).toBe(2);
+    });
+
+    it('follows the order of UTF-8 bytes, from any key on, on pages of any size', async () => {
+      const bucket = await filled((b) => awkward.map((key) => live(b, key)));
+      const sorted = awkward.toSorted(compareKeys);
+      expect(keysOf(await store.scan.scan(bucket, whole))).toEqual(sorted);
+      const paged: string[] = [];
+      for (let page: string[] = ['']; page.length > 0; paged.push(...page)) {
+        page = keysOf(await store.scan.scan(bucket, { prefix: '', after: paged.at(-1) ?? '', limit: 5 }));
+      }
+      expect(paged).toEqual(sorted);
+    });
+
+    it('ends at upTo, inclusive, and begins after `after`, whether there are such documents or not', async () => {
+      const bucket = await filled((b) => ['a', 'b', 'c', 'd'].map((key) => live(b, key)));
+      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'a', upTo: 'c' }))).toEqual(['b', 'c']);
+      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'aa', upTo: 'cc' }))).toEqual(['b', 'c']);
+      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'd' }))).toEqual([]);
+      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'c', upTo: 'b' }))).toEqual([]);
+    });
+
+    it('takes a prefix as it is written, and counts by it', async () => {
+      const bucket = await filled((b) => [...awkward.map((key) => live(b, key)), tombstone(b, 'a_deleted')]);
+      for (const prefix of ['a', 'a_', 'a%', 'a*', 'a\\', '*', '_', '\u{1f600}', '\ud7ff', '\uffff', '\u{10ffff}', 'none']) {
+        const expected = awkward.filter((key) => key.startsWith(prefix)).toSorted(compareKeys);
+        expect(keysOf(await store.scan.scan(bucket, { ...whole, prefix })), prefix).toEqual(expected);
+        expect(await store.scan.countLive(bucket, prefix), prefix).toBe(expected.length);
+      }
+    });
+
+    it('agrees with a plain list for every range', async () => {
+      const bucket = await filled((b) => awkward.map((key) => live(b, key)));
+      const anyKey = fc.oneof(fc.constantFrom('', ...awkward), fc.string({ unit: 'binary', maxLength: 3 }));
+      const prefixes = fc.oneof(fc.constant(''), fc.constantFrom(...awkward), fc.constantFrom('a', 'e', '\u{1f600}'));
+      const range = fc.record({
+        prefix: prefixes,
+        after: anyKey,
+        upTo: fc.option(anyKey, { nil: undefined }),
+        limit: fc.integer({ min: 1, max: 40 }),
+      });
+      await fc.assert(
+        fc.asyncProperty(range, async ({ prefix, after, upTo, limit }) => {
+          const expected = awkward
+            .filter((key) => key.startsWith(prefix) && compareKeys(key, after) > 0 && (upTo === undefined || compareKeys(key, upTo) <= 0))
+            .toSorted(compareKeys)
+            .slice(0, limit);
+          const found = await store.scan.scan(bucket, { prefix, after, limit, ...(upTo !== undefined && { upTo }) });
+          expect(keysOf(found)).toEqual(expected);
+        }),
+        { numRuns: 150, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false },
+      );
+    });
+
+    it('reads more documents than a page of the store’s own', async () => {
+      const count = 2_345;
+      const bucket = await filled((b) => Array.from({ length: count }, (_, index) => live(b, `k${String(index).padStart(6, '0')}`)));
+      const keys = keysOf(await store.scan.scan(bucket, whole));
+      expect(keys).toHaveLength(count);
+      expect(keys).toEqual(keys.toSorted(compareKeys));
+      expect(await store.scan.countLive(bucket, 'k001')).toBe(1_000);
+    });
+
+    it('finds nothing in a bucket that was never created', async () => {
+      const bucket = `scan-${run}-never`;
+      expect(await store.scan.scan(bucket, whole)).toEqual([]);
+      expect(await store.scan.countLive(bucket, '')).toBe(0);
+      await store.scan.refresh(bucket);
+    });
+
+    it('sees after a refresh every write that was answered before', async () => {
+      const bucket = await filled((b) => [live(b, 'a')]);
+      await store.objects.write([
+        { document: tombstone(bucket, 'a'), equalClock: 'accept' },
+        { document: live(bucket, 'b'), equalClock: 'accept' },
+      ]);
+      await store.scan.refresh(bucket);
+      expect(keysOf(await store.scan.scan(bucket, whole))).toEqual(['b']);
+    });
+
+    it('rejects with the reason of a signal that was aborted before', async () => {
+      const reason = new Error('stopping');
+      const signal = AbortSignal.abort(reason);
+      const bucket = await filled(() => []);
+      await expect(store.scan.scan(bucket, whole, signal)).rejects.toBe(reason);
+      await expect(store.scan.countLive(bucket, '', signal)).rejects.toBe(reason);
+      await expect(store.scan.refresh(bucket, signal)).rejects.toBe(reason);
+    });
+  });
+}
