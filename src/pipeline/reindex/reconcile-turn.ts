@@ -196,7 +196,9 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
         observedAtMs,
         expiresAtMs,
       };
-      const settled = settle({ ...work, turn: lastOf(settling) }, passSignal);
+      // as they are now: those that follow, itself among them, are none of those before
+      const before = [...settling];
+      const settled = settle({ ...work, turn: () => lastOf(before) }, passSignal);
       // read when its time comes; by then an earlier one may have ended the pass
       settled.catch(() => undefined);
       settling.push({
