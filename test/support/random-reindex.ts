@@ -1,6 +1,7 @@
 /** Whole re-indexes by the product's own turn: ranges at once, turns of random length, ends and faults in the middle, changes while it lists. */
 import { createAwsClients } from '../../src/adapters/aws/aws-clients.ts';
 import type { AwsClients } from '../../src/adapters/aws/aws-clients.ts';
+import { createS3Listing } from '../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../src/adapters/aws/s3-storage.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import type { BucketRecord } from '../../src/domain/bucket.ts';
@@ -18,7 +19,6 @@ import { createRandom } from './random.ts';
 import type { Random } from './random.ts';
 import { documentOfEvent } from './reindex-history.ts';
 import type { Change, History } from './reindex-history.ts';
-import { createTempListing } from './temp-listing.ts';
 
 export interface ReindexPlan {
   readonly seed: number;
@@ -55,7 +55,7 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
   const turn = createReconcileTurn({
     objects: store.objects,
     scan: store.scan,
-    listing: createTempListing(aws.s3For),
+    listing: createS3Listing({ clientFor: aws.s3For, clock: systemClock }),
     storage: createS3Storage({ clientFor: aws.s3For, region: 'us-east-1', clock: systemClock }),
     writer: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, limits, liveIsBusy: () => false }),
     clock: systemClock,
