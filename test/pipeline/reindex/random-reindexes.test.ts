@@ -72,6 +72,9 @@ const passing: readonly Fault[] = [
   { kind: 'foreign', share: 0.05 },
 ];
 
+/** A run that fails is made smaller for so long, and no longer: what hangs would hang in every smaller run. */
+const ended = { interruptAfterTimeLimit: 100_000, markInterruptAsFailure: true };
+
 describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns) => {
   let server: ListingServer;
   let opened: OpenedStore;
@@ -121,7 +124,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
         expect(documents.filter(({ key }) => !key.startsWith(plan.prefix))).toEqual(sorted(untouched.map(({ document }) => document!)));
       }),
     );
-    await fc.assert(property, { numRuns });
+    await fc.assert(property, { numRuns, ...ended });
   }, 120_000);
 
   test('ends equal with changes made while it lists, turns ended and killed, and told late', async () => {
@@ -140,7 +143,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
         );
       }),
     );
-    await fc.assert(property, { numRuns });
+    await fc.assert(property, { numRuns, ...ended });
   }, 120_000);
 
   test('ends equal through every fault of a listing that passes', async () => {
@@ -159,7 +162,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
         );
       }),
     );
-    await fc.assert(property, { numRuns: Math.ceil(numRuns / 4) });
+    await fc.assert(property, { numRuns: Math.ceil(numRuns / 4), ...ended });
   }, 120_000);
 });
 
