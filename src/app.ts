@@ -2,7 +2,7 @@
  * The composition root of `tally serve`: every part is built once and joined by hand. Parts start in the order they are
  * needed and stop in reverse:
  *
- *   serve lock → embedded AWS → health listener → store prepared → watches → control plane → ingest
+ *   serve lock → embedded AWS → health listener → control plane → store prepared → watches → reindex → ingest
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
@@ -10,6 +10,7 @@ import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
+import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
 import { createControlPlane } from './http/control-plane.ts';
@@ -22,6 +23,7 @@ import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/f
 import { createLetterBrowser } from './pipeline/letter-browser.ts';
 import { createMovedLetters } from './pipeline/moved-letters.ts';
 import { createIngestRole, type IngestParts } from './pipeline/ingest/ingest-role.ts';
+import { createLiveLoad } from './pipeline/live-load.ts';
 import type { Telemetry } from './pipeline/ports.ts';
 import { createReadiness } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
@@ -134,11 +136,16 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
   const ingests = settings.TALLY_ROLES.includes('ingest');
-  const ingest = ingests ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry }), stopping) : undefined;
+  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX });
+  const liveTelemetry = live.watching(telemetry);
+  const ingest = ingests
+    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry }), stopping)
+    : undefined;
+  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, liveIsBusy: live.isBusy });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
-    servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared }),
+    servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared, others: reindexing.checks }),
   );
   const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
@@ -191,13 +198,19 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
       await tellReadiness();
-      if (ingest === undefined) return;
+      const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
+      reindexing.start(stopping.signal);
+      if (ingest === undefined) {
+        stops.push(() => reindexing.stop(endBy()));
+        return;
+      }
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
       ingest.start();
-      stops.push(() => ingest.stop(AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS))));
+      // side by side: there is one deadline
+      stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
     },
   };
 }

@@ -1,6 +1,8 @@
 /** The settings: one schema, each with a description, a default and its reason. Only main.ts reads the environment. */
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { integer } from './config-fields.ts';
+import { reindexSettings } from './config-reindex.ts';
 import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl } from './config-urls.ts';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
@@ -10,15 +12,6 @@ const list = (text: string): string[] =>
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
-
-const integer = (min: number, max: number, fallback: number) =>
-  z
-    .string()
-    .trim()
-    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(fallback))
-    .transform(Number)
-    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
 const flag = (fallback: boolean) =>
   z
@@ -50,7 +43,9 @@ export const settingsSchema = z.object({
     .transform((text) => list(text ?? ''))
     .pipe(z.array(queueUrl).max(10))
     .describe('The bucket queue: the SQS queue that all bucket events reach. Several, comma-separated.'),
-  TALLY_WORK_QUEUE_URL: queueUrl.optional().describe('The SQS queue that re-index work travels on.'),
+  TALLY_WORK_QUEUE_URL: queueUrl
+    .optional()
+    .describe('The SQS queue that re-index work travels on. Without it the role reindex does nothing and jobs stay queued.'),
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()
     .describe('Where rejected messages go, with their reason. Default: the bucket queue’s redrive target.'),
@@ -129,6 +124,7 @@ export const settingsSchema = z.object({
     .optional()
     .transform((text) => (text === undefined ? undefined : text === 'true'))
     .describe('Path-style S3 addresses. Default: true when AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, else false.'),
+  ...reindexSettings,
   TALLY_AUTO_CONNECT: z
     .enum(['true', 'false'], { error: 'must be true or false' })
     .optional()

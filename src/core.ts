@@ -21,6 +21,7 @@ import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
 import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
+import { createSendTask, type SendTask } from './pipeline/jobs/tasks.ts';
 
 /** Where AWS's services are for this process. */
 export interface AwsAddresses {
@@ -41,6 +42,8 @@ export interface Core {
   readonly gaps: GapReports;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly control: Control;
+  /** Absent: there is no work queue. */
+  readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
 }
 
@@ -96,9 +99,10 @@ export function createCore(
     s3: {
       forcePathStyle: addresses.forcePathStyle,
       timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
-      connectionsMax: settings.TALLY_S3_HEAD_CONCURRENCY,
+      connectionsMax: s3Connections(settings),
     },
-    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
+    // and one for the work queue
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
@@ -120,7 +124,8 @@ export function createCore(
     deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
     bucketQueueUrls: queueUrls.bucket,
   });
-  const control = createControl({ store, storage, clock, connectBucket, deadLetters });
+  const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  const control = createControl({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
   return {
     store,
     aws,
@@ -131,11 +136,18 @@ export function createCore(
     gaps,
     deadLetters,
     control,
+    sendTask,
     async close() {
       aws.close();
       await store.close();
     },
   };
+}
+
+/** Each for its own: a HEAD for a live event must not wait for a listing to end. */
+function s3Connections(settings: Settings): number {
+  const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
+  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads : 0);
 }
 
 /** SNS, for confirming subscriptions. */

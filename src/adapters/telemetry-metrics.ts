@@ -5,6 +5,7 @@ import { gapKinds } from '../domain/gap.ts';
 import { outcomeKinds } from '../domain/outcome.ts';
 import { dialects } from '../domain/events/record.ts';
 import { jobStates } from '../domain/reindex/job.ts';
+import { reindexMetrics } from './telemetry-metrics-reindex.ts';
 
 type LabelValues = Readonly<Record<string, readonly string[]>>;
 
@@ -173,6 +174,7 @@ export const metricTable = {
     help: 'Re-index jobs, by state.',
     alert: 'state="failed" increases',
   },
+  ...reindexMetrics,
   tally_paused: {
     type: 'gauge',
     unit: '0 or 1',

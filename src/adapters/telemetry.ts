@@ -2,9 +2,11 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
+import type { ReindexTelemetry } from '../pipeline/ports-reindex.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './telemetry-memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
+import { reindexFacts } from './telemetry-reindex.ts';
 
 export interface TelemetryOptions {
   readonly level: string;
@@ -38,7 +40,7 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
     createOnce({ clock, intervalMs, full: () => log.warn({ kind, intervalMs }, 'too many to say them all') });
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
-    telemetry: { ...dataFacts(tools), ...operatingFacts(tools) },
+    telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools) },
     metricsText() {
       metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
       return metrics.registry.metrics();
@@ -128,7 +130,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   };
 }
 
-type OperatingFacts = Omit<Telemetry, keyof DataFacts>;
+type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry>;
 
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { printable } from '../domain/printable.ts';
-import { jobModes, type JobMode, type JobRecord } from '../domain/reindex/job.ts';
+import { jobModes, type JobMode } from '../domain/reindex/job.ts';
+import type { JobView } from '../domain/reindex/job-view.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import { CALLER, type Cli, type JsonOption } from './cli.ts';
 import { ageText } from './human.ts';
@@ -77,7 +78,7 @@ async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
   cli.print(options, job, () => jobText(job));
 }
 
-function jobText(job: JobRecord): string {
+function jobText(job: JobView): string {
   const { id, bucket, prefix, mode, state, requestedBy } = job;
   return fieldsText({
     id,
@@ -92,7 +93,7 @@ function jobText(job: JobRecord): string {
   });
 }
 
-function jobsText(jobs: readonly JobRecord[], nowMs: number): string {
+function jobsText(jobs: readonly JobView[], nowMs: number): string {
   return tableText(
     ['ID', 'STATE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
     jobs.map(({ id, state, mode, createdAtMs, bucket, prefix }) => [

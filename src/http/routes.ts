@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { bucketRecordSchema, bucketSources, enrichModes, unconnectedSchema } from '../domain/bucket.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobModes, jobSchema } from '../domain/reindex/job.ts';
+import { jobModes } from '../domain/reindex/job.ts';
+import { jobViewSchema } from '../domain/reindex/job-view.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { limitSchema } from '../pipeline/control/pages.ts';
 import { route, type Route } from './route.ts';
@@ -130,7 +131,7 @@ function jobRoutes(control: Control): readonly Route[] {
       params: bucketParams,
       body: reindexBody,
       status: 202,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params, body }, signal) => jobs.request({ ...body, ...params }, CALLER, signal),
     }),
     route(['GET', '/v1/gaps'], 'Changes that a source did not tell.', {
@@ -142,19 +143,19 @@ function jobRoutes(control: Control): readonly Route[] {
     route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first.', {
       ...plain,
       query: pageQuery,
-      answer: pageOf(jobSchema),
+      answer: pageOf(jobViewSchema),
       verb: ({ query }, signal) => jobs.list(query, signal),
     }),
     route(['GET', '/v1/jobs/:id'], 'One re-index job.', {
       ...plain,
       params: idParams,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params }, signal) => jobs.get(params.id, signal),
     }),
     route(['POST', '/v1/jobs/:id/cancel'], 'Cancel a job that has not ended.', {
       ...plain,
       params: idParams,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params }, signal) => jobs.cancel(params.id, signal),
     }),
   ];

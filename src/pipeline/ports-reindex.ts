@@ -1,6 +1,8 @@
 /** The ports of re-index, repair and calendar work: what they ask of the world beyond ports.ts. The same conventions hold. */
-import type { PresentState } from '../domain/document.ts';
-import type { ObjectDocument } from '../domain/document.ts';
+import type { ObjectDocument, PresentState } from '../domain/document.ts';
+import type { FaultCode } from '../domain/fault.ts';
+import type { ReconcileCounts } from '../domain/reindex/counts.ts';
+import type { JobMode, JobRecord } from '../domain/reindex/job.ts';
 
 /** A bucket and where it is. */
 export interface BucketPlace {
@@ -102,4 +104,27 @@ export interface ObjectMaintenance {
   ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
   /** Deletes each only if it is still the very document of that clock (rule 1). Returns how many went. */
   purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
+}
+
+// ── telemetry ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What became of a task of a range: taken, or why not; `invalid` for what is no task. */
+export const taskResults = ['taken', 'leased', 'done', 'stale', 'poisonous', 'invalid'] as const;
+export type TaskResult = (typeof taskResults)[number];
+
+/** Facts about re-index; labels never hold keys or ids. */
+export interface ReindexTelemetry {
+  reindexTask(result: TaskResult): void;
+  /** A turn ended: `on`, more is to do; `lost`, somebody else has the range. */
+  reindexTurn(fact: {
+    readonly mode: JobMode;
+    readonly counts: ReconcileCounts;
+    readonly result: 'on' | 'done' | 'braked' | 'lost' | FaultCode;
+    readonly durationMs: number;
+  }): void;
+  /** A range was split, or no place was found to split it at. */
+  reindexSplit(isSplit: boolean): void;
+  /** Ranges in this worker's hands now. */
+  reindexRanges(running: number): void;
+  jobEnded(job: JobRecord): void;
 }

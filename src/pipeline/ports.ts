@@ -9,7 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
-import type { ObjectScan } from './ports-reindex.ts';
+import type { ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,10 +203,10 @@ export interface QueueClient {
     entries: readonly { readonly receiptHandle: string; readonly timeoutS: number }[],
     signal?: AbortSignal,
   ): Promise<readonly BatchFailure[]>;
-  /** Sends one message; returns its MessageId. */
+  /** Sends one message, to be seen after `delayS` (at most 900); returns its MessageId. */
   send(
     queueUrl: string,
-    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>> },
+    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>>; readonly delayS?: number },
     signal?: AbortSignal,
   ): Promise<string>;
   /** Receives up to ten messages at once without waiting (dead-letter browsing). */
@@ -241,7 +241,7 @@ import type { FaultError } from '../domain/fault.ts';
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
 /** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
-export interface Telemetry {
+export interface Telemetry extends ReindexTelemetry {
   recordEnded(fact: {
     /** `unknown`: the record could not even be told apart. */
     readonly dialect: Dialect | 'unknown';

@@ -2,7 +2,7 @@
 import type { BucketRecord } from '../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../src/domain/document.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
-import type { JobRecord } from '../../src/domain/reindex/job.ts';
+import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import type { Control, DeadLetter, Explanation } from '../../src/pipeline/control/control.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -56,7 +56,7 @@ export const gap: GapRecord = {
   state: 'open',
 };
 
-export const job: JobRecord = {
+export const job: JobView = {
   id: 'job-1',
   bucket: 'photos',
   prefix: '',
@@ -64,6 +64,7 @@ export const job: JobRecord = {
   requestedBy: 'test',
   state: 'queued',
   createdAtMs: AT_MS,
+  ranges: { cut: 0, done: 0, leased: 0 },
 };
 
 export const deadLetter: DeadLetter = {
@@ -121,6 +122,8 @@ export function createFakeControl(): FakeControl {
       get: verb('jobs.get', (_id: string) => job),
       list: verb('jobs.list', (_request: unknown) => ({ items: [job], next: 'page-2' })),
       cancel: verb('jobs.cancel', (_id: string) => ({ ...job, state: 'cancelled' as const })),
+      pause: verb('jobs.pause', (_id: string) => ({ ...job, state: 'paused' as const })),
+      resume: verb('jobs.resume', (_id: string, _request: unknown) => ({ ...job, state: 'running' as const })),
     },
     deadLetters: {
       list: verb('deadLetters.list', (_request: unknown) => [deadLetter]),

@@ -238,7 +238,7 @@ export function createFakeQueues(
         ...message,
         messageId,
         sentAtMs,
-        visibleAtMs: sentAtMs,
+        visibleAtMs: sentAtMs + (message.delayS ?? 0) * 1_000,
         firstReceivedAtMs: undefined,
         receiveCount: 0,
         receiptHandle: undefined,

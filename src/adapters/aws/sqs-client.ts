@@ -78,9 +78,9 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
         entries.map((entry) => entry.receiptHandle),
       );
     },
-    async send(queueUrl, { body, attributes }, signal) {
+    async send(queueUrl, { body, attributes, delayS }, signal) {
       const MessageAttributes = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeToSend(value)]));
-      const command = new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: body, MessageAttributes });
+      const command = new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: body, MessageAttributes, DelaySeconds: delayS });
       const { MessageId } = await ask({ operation: 'SendMessage', queueUrl, signal }, (client, options) => client.send(command, options));
       return MessageId ?? '';
     },

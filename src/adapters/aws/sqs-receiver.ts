@@ -26,6 +26,8 @@ interface SqsReceiverDependencies {
   readonly waitS: number;
   /** How long a received message stays hidden unless that is extended. */
   readonly visibilityS: number;
+  /** Messages of one receive. Default 10, the most that SQS gives at once. */
+  readonly batchMax?: number;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
 }
 
@@ -77,7 +79,16 @@ interface PollerOptions extends SqsReceiverDependencies {
   readonly stopping: AbortSignal;
 }
 
-function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, visibilityS }: PollerOptions): Poller {
+function createPoller({
+  clientFor,
+  queueUrl,
+  handlers,
+  stopping,
+  clock,
+  waitS,
+  visibilityS,
+  batchMax = BATCH_SIZE,
+}: PollerOptions): Poller {
   let failures = 0;
   let receiving = Promise.withResolvers<void>();
   receiving.resolve();
@@ -85,7 +96,7 @@ function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, v
   const consumer = Consumer.create({
     queueUrl,
     sqs: clientFor(queueUrl),
-    batchSize: BATCH_SIZE,
+    batchSize: batchMax,
     waitTimeSeconds: waitS,
     visibilityTimeout: visibilityS,
     shouldDeleteMessages: false,
