@@ -150,7 +150,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
+  const controlPlane = createControlPlane({ ...listening, clock, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
 
   /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
   async function prepare(): Promise<void> {

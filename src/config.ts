@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { integer } from './config-fields.ts';
 import { reindexSettings } from './config-reindex.ts';
-import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl } from './config-urls.ts';
+import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl, registryUrl } from './config-urls.ts';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
 
@@ -85,6 +85,11 @@ export const settingsSchema = z.object({
       'must be a loopback address: callers of the control plane are not authenticated in this version',
     )
     .describe('The control plane. Loopback only, since its callers are not authenticated.'),
+  TALLY_REGISTRY_URL: registryUrl
+    .optional()
+    .describe(
+      'Commands (all but serve and config) ask the control plane at this address, like http://127.0.0.1:8080, instead of opening index and queues themselves. The same as --registry.',
+    ),
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe('/livez, /readyz and /metrics, on every process whatever its roles.'),
   TALLY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

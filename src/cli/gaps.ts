@@ -29,13 +29,16 @@ export function addGapsCommand(program: Command, cli: Cli): void {
   });
 }
 
+/** With the jobs that close them or have closed them, where there are such. */
 function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
+  const withJobs = gaps.some(({ jobId }) => jobId !== undefined);
   return tableText(
-    ['BUCKET', 'KIND', 'STATE', 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON'],
+    ['BUCKET', 'KIND', 'STATE', ...(withJobs ? ['JOB'] : []), 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON'],
     gaps.map((gap) => [
       gap.bucket,
       gap.kind,
       gap.state,
+      ...(withJobs ? [gap.jobId] : []),
       gap.count,
       ageText(gap.firstSeenMs, nowMs),
       ageText(gap.lastSeenMs, nowMs),

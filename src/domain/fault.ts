@@ -99,6 +99,18 @@ export const faults = {
     advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
+  // ── the registry, as the command line's --registry reaches it ──
+  /** No connection, or no answer in time. */
+  'registry.unreachable': {
+    scope: 'own',
+    advice: 'Check that `tally serve` with the role http runs at that address (TALLY_REGISTRY_URL or --registry).',
+  },
+  /** Something else answers there, or a version that says what this one does not know. */
+  'registry.unknown-answer': {
+    scope: 'own',
+    advice: 'Check that the address (TALLY_REGISTRY_URL or --registry) is that of a tally of this version.',
+  },
+
   // ── messages and records ──
   'message.not-json': { scope: 'never', advice: 'Something that is no bucket event was sent to the bucket queue.' },
   'message.unknown-wrapper': { scope: 'never', advice: 'The body is none of the wrappers Tally knows; see “Sources” in the README.' },

@@ -6,6 +6,7 @@ export const requestErrors = {
   'request.forbidden-origin': 403,
   'request.unsupported-media-type': 415,
   'request.too-large': 413,
+  'request.too-many-streams': 429,
   'bucket.not-connected': 404,
   'bucket.limit': 409,
   'bucket.already-connected': 409,

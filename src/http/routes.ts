@@ -37,7 +37,19 @@ const addBody = z.strictObject({
   topicArn: text,
   enrich: z.enum(enrichModes).exactOptional(),
 });
-const reindexBody = z.strictObject({ prefix: text, mode: z.enum(jobModes).exactOptional() }).optional();
+const flag = z.boolean().exactOptional();
+const allowDeletes = z.int().min(0).describe('So many tombstones are allowed whatever the brake says.').exactOptional();
+const reindexBody = z
+  .strictObject({
+    prefix: text.describe('Only keys that begin so.'),
+    mode: z.enum(jobModes).describe('report: only tell the differences.').exactOptional(),
+    fill: flag.describe('Documents that lack a field that a listing gives are written too.'),
+    now: flag.describe('Do not wait for late events: such a job closes no gap.'),
+    repair: flag.describe('Re-create the bucket’s notification first. Refused in this version.'),
+    allowDeletes,
+  })
+  .optional();
+const resumeBody = z.strictObject({ allowDeletes }).optional();
 const lettersBody = z.union([z.strictObject({ ids: z.array(z.string()).min(1).max(1_000) }), z.strictObject({ all: z.literal(true) })], {
   error: 'must be {"ids": ["…"]} or {"all": true}',
 });
@@ -157,6 +169,19 @@ function jobRoutes(control: Control): readonly Route[] {
       params: idParams,
       answer: jobViewSchema,
       verb: ({ params }, signal) => jobs.cancel(params.id, signal),
+    }),
+    route(['POST', '/v1/jobs/:id/pause'], 'Pause a job that is queued or running.', {
+      ...plain,
+      params: idParams,
+      answer: jobViewSchema,
+      verb: ({ params }, signal) => jobs.pause(params.id, signal),
+    }),
+    route(['POST', '/v1/jobs/:id/resume'], 'Resume a paused job; one that the brake holds needs allowDeletes.', {
+      ...plain,
+      params: idParams,
+      body: resumeBody,
+      answer: jobViewSchema,
+      verb: ({ params, body }, signal) => jobs.resume(params.id, { ...body }, signal),
     }),
   ];
 }

@@ -1,9 +1,10 @@
 /**
  * Where to cut a key space that nobody knows. All that a listing tells is which key comes after a boundary; so boundaries
- * are guessed where the next keys differ from each other, and one is kept if a key follows it.
+ * are guessed where keys differ from each other, and one is kept if a key follows it.
  *
- * One walk: begin at the depth at which the next thousand keys begin to differ; try the code point half way up, and nearer
- * ones while nothing follows; where a key follows that shares less with them, climb to where it differs: nearer the middle.
+ * The walk begins at the depth at which the next thousand keys begin to differ, and climbs: whatever follows all keys that
+ * share so much differs at a lesser depth. At the least one all that is left differs, and the code point half way up cuts it,
+ * or a nearer one where nothing follows.
  */
 import { compareKeys } from '../key-order.ts';
 
@@ -16,43 +17,65 @@ export interface KeyProbe {
 }
 
 /** Each is a request; a cut that is not in the middle is cut again later. */
-const PROBES_MAX = 10;
+const PROBES_MAX = 16;
 
 /** Most keys are ASCII, of which half is a good guess. */
 const ASCII_END = 0x80;
 const CODE_POINT_END = 0x11_00_00;
+const LAST_CHARACTER = '\u{10ffff}';
+
+/** What is to be cut: after the cursor, up to `to` (inclusive; absent: the end). */
+export interface Uncut {
+  readonly cursor: string;
+  readonly to?: string | undefined;
+}
 
 /**
- * A boundary after the cursor with at least one key on either side, the upper one at most `to` (absent: the end). Undefined
- * where none was found or too little is left. Rejects with what the probe throws.
+ * A boundary with at least one key of the range on either side. Undefined where none was found or too little is left.
+ * Rejects with what the probe throws.
  */
-export async function findBoundary(
-  { cursor, to }: { readonly cursor: string; readonly to?: string | undefined },
-  probe: KeyProbe,
-): Promise<string | undefined> {
-  const isWithin = (key: string | undefined): key is string => key !== undefined && (to === undefined || compareKeys(key, to) <= 0);
+export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
   const page = await probe.page(cursor);
-  if (page === undefined || !isWithin(page.last)) return undefined;
+  if (page === undefined || !isUpTo(to, page.last)) return undefined;
   const { first } = page;
-  let depth = commonLength(first, page.last);
-  let upper = upperAt(depth, first, to);
-  let best: string | undefined;
-  for (let probes = 1; probes <= PROBES_MAX; probes += 1) {
-    const middle = middleOf(first.codePointAt(depth) ?? 0, upper);
-    if (middle === undefined) break;
-    const boundary = first.slice(0, depth) + String.fromCodePoint(middle);
-    const key = isWithin(boundary) ? await probe.next(boundary) : undefined;
-    if (isWithin(key)) {
-      best = boundary;
-      const shared = commonLength(first, key);
-      if (shared >= depth) break;
-      depth = shared;
-      upper = upperAt(depth, first, to);
-    } else {
-      upper = middle;
-    }
+  let probesLeft = PROBES_MAX;
+
+  /** The first key of the range after this text. */
+  async function next(after: string): Promise<string | undefined> {
+    if (probesLeft === 0 || !isUpTo(to, after)) return undefined;
+    probesLeft -= 1;
+    const key = await probe.next(after);
+    return key !== undefined && isUpTo(to, key) ? key : undefined;
   }
-  return best;
+
+  /** Depths at which keys differ, the least first. */
+  async function climb(depths: readonly [number, ...number[]]): Promise<readonly number[]> {
+    const [depth] = depths;
+    const outside = depth === 0 ? undefined : await next(first.slice(0, depth) + LAST_CHARACTER);
+    const shared = outside === undefined ? depth : commonLength(first, outside);
+    return shared < depth ? climb([shared, ...depths]) : depths;
+  }
+
+  async function cutAt(depth: number): Promise<string | undefined> {
+    const lower = first.codePointAt(depth) ?? 0;
+    let middle = middleOf(lower, upperAt(depth, first, to));
+    while (middle !== undefined) {
+      const boundary = first.slice(0, depth) + String.fromCodePoint(middle);
+      if ((await next(boundary)) !== undefined) return boundary;
+      middle = middleOf(lower, middle);
+    }
+    return undefined;
+  }
+
+  for (const depth of await climb([commonLength(first, page.last)])) {
+    const boundary = await cutAt(depth);
+    if (boundary !== undefined) return boundary;
+  }
+  return undefined;
+}
+
+function isUpTo(to: string | undefined, key: string): boolean {
+  return to === undefined || compareKeys(key, to) <= 0;
 }
 
 /** How many units the two begin with in common, never half a character. */

@@ -79,10 +79,10 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
   }
 
   /** Before the job ends, so that a bucket never waits for a date whose job is over. */
-  async function dateBucket(job: JobRecord): Promise<void> {
+  async function dateBucket(job: JobRecord, atMs: number): Promise<void> {
     const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true;
     if (!certifies) return;
-    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: clock.nowMs() });
+    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
   }
 
   async function attemptFinish(jobId: string): Promise<'conflict' | 'over'> {
@@ -93,9 +93,10 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
     if (placeOf(job) !== 'comparing') return 'over';
     const ranges = await allDone(job);
     if (ranges === undefined) return 'over';
-    const finished = afterStep(job, { kind: 'finish', atMs: clock.nowMs(), sums: sumOf(job, ranges) });
+    const atMs = clock.nowMs();
+    const finished = afterStep(job, { kind: 'finish', atMs, sums: sumOf(job, ranges) });
     if (finished === 'refused') return 'over';
-    await dateBucket(job);
+    await dateBucket(job, atMs);
     // a range that was split off since would have changed it
     const stored = await state.put({ id, kind, record: finished }, entry.version);
     if (stored === 'conflict') return 'conflict';

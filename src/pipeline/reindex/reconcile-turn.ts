@@ -196,9 +196,11 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
         observedAtMs,
         expiresAtMs,
       };
-      // as they are now: those that follow, itself among them, are none of those before
-      const before = [...settling];
-      const settled = settle({ ...work, turn: () => lastOf(before) }, passSignal);
+      // of those before it only: the list goes on, this slice in it
+      const before = lastOf([...settling]);
+      // nobody may ask for it
+      before.catch(() => undefined);
+      const settled = settle({ ...work, turn: before }, passSignal);
       // read when its time comes; by then an earlier one may have ended the pass
       settled.catch(() => undefined);
       settling.push({
