@@ -197,7 +197,7 @@ function rangeEnds({ keys }: History, { ranges }: ReindexPlan, random: Random): 
   if (keys.length === 0) return [];
   const ends = Array.from({ length: ranges - 1 }, () => {
     const { key } = random.pick(keys);
-    return random.integer(0, 1) === 0 ? key : [...key].slice(0, random.integer(1, key.length)).join('');
+    return random.integer(0, 1) === 0 ? key : Array.from(key).slice(0, random.integer(1, key.length)).join('');
   });
   return [...new Set(ends)].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }

@@ -68,6 +68,8 @@ export interface ListingRequest {
 export interface Faults {
   /** Replaces all faults. */
   set(faults: readonly Fault[]): void;
+  /** One more, after the others; what is returned removes it. */
+  add(fault: Fault): () => void;
   /** The first fault that this request meets; it is counted. */
   meet(request: ListingRequest): ActiveFault | undefined;
 }
@@ -76,10 +78,18 @@ export interface Faults {
 export function createFaults(): Faults {
   const random = createRandom(5);
   let active: { readonly fault: ActiveFault; left: number }[] = [];
+  const activeOf = (fault: Fault) => ({ fault: faultSchema.parse(fault), left: fault.times ?? Infinity });
 
   return {
     set(faults) {
-      active = faults.map((fault) => ({ fault: faultSchema.parse(fault), left: fault.times ?? Infinity }));
+      active = faults.map(activeOf);
+    },
+    add(fault) {
+      const added = activeOf(fault);
+      active = [...active, added];
+      return () => {
+        active = active.filter((each) => each !== added);
+      };
     },
     meet(request) {
       const met = active.find(

@@ -17,7 +17,8 @@ export interface Page {
 /** Renders a page of the contents, spoilt by the fault if there is one. */
 export function renderPage(contents: Contents, request: PageRequest, fault?: FaultKind): Page {
   const slice = contents.slice(fault === 'restarted' ? { ...request, after: '' } : request);
-  const entries = spoiltEntries(slice.entries, fault);
+  // without a prefix no key is foreign
+  const entries = fault === 'foreign' && request.prefix === '' ? slice.entries : spoiltEntries(slice.entries, fault);
   const isTruncated = fault === 'empty' || (slice.isTruncated && fault !== 'early-end');
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
   const last = slice.entries.at(-1)?.key;

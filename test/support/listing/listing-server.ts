@@ -43,6 +43,8 @@ export interface ListingServer {
   removeBucket(name: string): void;
   /** Replaces all faults; of several that match the first counts. */
   setFaults(...faults: readonly Fault[]): void;
+  /** One fault more, after the others; what is returned removes it. */
+  addFault(fault: Fault): () => void;
   /** The most keys of a page, whatever is asked for, as S3 may. Default: S3's limit of 1,000. */
   setPageMax(keys: number): void;
   /** Default: answers at once. */
@@ -137,6 +139,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     },
     removeBucket: (name) => void buckets.delete(name),
     setFaults: (...wanted) => faults.set(wanted),
+    addFault: (fault) => faults.add(fault),
     setPageMax(keys) {
       pageMax = keys;
     },
