@@ -2,7 +2,7 @@
  * The composition root of `tally serve`: every part is built once and joined by hand. Parts start in the order they are
  * needed and stop in reverse:
  *
- *   serve lock → embedded AWS → health listener → store prepared → watches → control plane → ingest
+ *   serve lock → embedded AWS → tracing → health listener → store prepared → watches → control plane → ingest
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
@@ -11,6 +11,7 @@ import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
+import type { ServeEnvironment } from './config-traces.ts';
 import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
 import { createControlPlane } from './http/control-plane.ts';
 import { createHealthListener } from './http/health-listener.ts';
@@ -23,12 +24,14 @@ import { createLetterBrowser } from './pipeline/letter-browser.ts';
 import { createMovedLetters } from './pipeline/moved-letters.ts';
 import { createIngestRole, type IngestParts } from './pipeline/ingest/ingest-role.ts';
 import type { Telemetry } from './pipeline/ports.ts';
+import { noTracing, type Tracing } from './pipeline/ports-tracing.ts';
 import { createReadiness } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
 import { servingChecks } from './pipeline/serving-checks.ts';
 import { listAllRecords } from './pipeline/state-records.ts';
 import { watchState } from './pipeline/state-watch.ts';
 import { createWorkerDemand } from './pipeline/worker-demand.ts';
+import { startTracing } from './tracing.ts';
 import { welcome } from './welcome.ts';
 
 const version = packageJson.version;
@@ -60,11 +63,13 @@ export interface App {
 }
 
 /** Builds a serving process. `print` shows people where things are (the embedded mode only). */
-export function createApp(settings: Settings, environment: AwsEnvironment, print: (text: string) => void): App {
+export function createApp(settings: Settings, environment: ServeEnvironment, print: (text: string) => void): App {
   const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
   const stops: (() => Promise<void>)[] = [];
+  let stoppedByMs = Infinity;
 
   async function stop(): Promise<void> {
+    stoppedByMs = Math.min(stoppedByMs, systemClock.monotonicMs() + settings.TALLY_SHUTDOWN_TIMEOUT_MS);
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   }
 
@@ -74,7 +79,9 @@ export function createApp(settings: Settings, environment: AwsEnvironment, print
         takeServeLock(settings, stops);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
-        const serving = createServing({ settings, environment, telemetryAdapter, embedded });
+        const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
+        stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
+        const serving = createServing({ settings, environment, telemetryAdapter, embedded, tracing });
         await serving.start(stops);
         if (embedded !== undefined) print(welcome(settings, { endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
@@ -120,21 +127,24 @@ interface ServingParts {
   readonly environment: AwsEnvironment;
   readonly telemetryAdapter: TelemetryAdapter;
   readonly embedded: Embedded | undefined;
+  readonly tracing: Tracing;
 }
 
 /** The process's own parts, once the serve lock and the embedded AWS are there. */
-function createServing({ settings, environment, telemetryAdapter, embedded }: ServingParts): {
+function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): {
   start(stops: (() => Promise<void>)[]): Promise<void>;
 } {
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
-  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry });
+  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
   const stopping = new AbortController();
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
   const ingests = settings.TALLY_ROLES.includes('ingest');
-  const ingest = ingests ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry }), stopping) : undefined;
+  const ingest = ingests
+    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }), stopping)
+    : undefined;
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -235,9 +245,10 @@ interface IngestRoleParts {
   readonly gate: FaultGate;
   readonly probeIndex: Probe;
   readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
 }
 
-function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: IngestRoleParts): IngestParts {
+function ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -245,6 +256,7 @@ function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: In
     pollers: settings.TALLY_INGEST_POLLERS,
     waitS: settings.TALLY_INGEST_WAIT_S,
     visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    traceHeaders: tracing !== noTracing,
     clock,
   });
   return {
@@ -255,6 +267,7 @@ function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: In
     probeIndex,
     clock,
     telemetry,
+    tracing,
     topics: createTopics(core),
     sendDeadLetter: core.deadLetters.send,
     limits: {

@@ -20,6 +20,7 @@ import { createControl } from './pipeline/control/create-control.ts';
 import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
 import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
+import type { Tracing } from './pipeline/ports-tracing.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
 
 /** Where AWS's services are for this process. */
@@ -87,7 +88,7 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 export function createCore(
   settings: Settings,
   addresses: AwsAddresses,
-  { queues: queueUrls, telemetry }: { readonly queues: Queues; readonly telemetry: Telemetry },
+  { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
 ): Core {
   const clock = systemClock;
   const store = createStore(settings, addresses.region);
@@ -100,7 +101,7 @@ export function createCore(
     },
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
   });
-  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
     queues,

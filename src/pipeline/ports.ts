@@ -9,6 +9,8 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
+import type { Traced, TracedBucket } from './ports-tracing.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -24,7 +26,7 @@ export interface Clock {
 // ── the object index ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One conditional write of a whole document at its clock. */
-export interface IndexWrite {
+export interface IndexWrite extends Traced {
   readonly document: ObjectDocument;
   /** What to do when the store holds the very same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses. */
   readonly equalClock: 'accept' | 'refuse';
@@ -131,14 +133,14 @@ export interface Observation {
   readonly observedAtMs: number;
 }
 
-export interface ObjectStorage {
+export interface ObjectStorage extends VersionDetails {
   /**
    * The present state of a key, by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 with an exact compare. 404 and
    * 404/405 with `x-amz-delete-marker` are absence **iff** the bucket itself answered HeadBucket 200 within the last
    * 60 s (asked here when needed). Throws `object.denied`, `object.undated`, `object.failed`, `bucket.missing`,
    * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  observe(bucket: { readonly bucket: string; readonly region: string }, key: string, signal?: AbortSignal): Promise<Observation>;
+  observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
   /** The bucket's region, from HeadBucket. Throws `bucket.missing` when there is none. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** GetBucketVersioning with its D. `unknown` when it is denied. */
@@ -161,6 +163,8 @@ export interface QueueMessage {
   readonly receiveCount: number;
   /** The message attributes as received, to travel with a dead letter. */
   readonly attributes: Readonly<Record<string, MessageAttribute>>;
+  /** AWSTraceHeader, where the receiver asks for it and the sender was traced. */
+  readonly traceHeader?: string;
   /** When this process received it, monotonic. */
   readonly receivedAtMonotonicMs: number;
 }
@@ -265,6 +269,8 @@ export interface Telemetry {
   bulkQueue(fact: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
   headSent(fact: { readonly durationMs: number; readonly result: 'present' | 'absent' | FaultCode }): void;
   heads(fact: { readonly queued: number; readonly inFlight: number }): void;
+  /** A live document was, or was not, enriched. */
+  enriched(fact: EnrichFact): void;
   held(messages: number): void;
   queueDepth(
     queue: 'bucket' | 'work' | 'dead-letter',

@@ -2,29 +2,28 @@
  * Looking at buckets: what S3 says of a key, and when it said so. The time of an answer, D, is its Date header minus the
  * measured duration of the attempt, so S3's own clock at or before the moment it looked; never this machine's.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { z } from 'zod';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
-import type { PresentState } from '../../domain/document.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
+import { createAsk, isAbsence, observedAt, presentState } from './s3-ask.ts';
+import { createS3Details } from './s3-details.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
+import { stateOfHead } from './s3-states.ts';
 
 interface S3StorageDependencies {
   readonly clientFor: (region: string) => S3Client;
   /** Where a bucket's region is asked. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** Default: off. */
+  readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
-type Reply<Output> =
-  | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
-  | ({ readonly ok: false } & S3Refusal);
-type SendOptions = { readonly abortSignal?: AbortSignal };
 
 /** How long a bucket that answered HeadBucket 200 is believed to exist (ordering rule 5). */
 const CONFIRMED_AGE_MAX_MS = 60_000;
@@ -32,15 +31,15 @@ const CONFIRMED_AGE_MAX_MS = 60_000;
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
-export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock);
+export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
+  const ask = createAsk(clientFor, clock, tracing);
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
   async function observeByHead(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const question = { ...target, operation: 'HeadObject', key };
     const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (reply.ok) return { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
     if (isAbsence(reply.answer)) {
       const observedAtMs = observedAt(question, reply.answer);
@@ -56,7 +55,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     const question = { ...target, operation: 'ListObjectsV2', key };
     // without the encoding, a key with control characters would not survive XML
     const command = new ListObjectsV2Command({ Bucket: target.bucket, Prefix: key, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw s3Fault(question, reply);
     const observedAtMs = observedAt(question, reply.answer);
     const { Contents, EncodingType } = reply.output;
@@ -81,7 +80,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function headBucket(target: Target, id: string): Promise<void> {
     const question = { ...target, operation: 'HeadBucket' };
     const command = new HeadBucketCommand({ Bucket: target.bucket });
-    const reply = await ask(question, undefined, (client, options) => client.send(command, options));
+    const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? s3Fault(question, reply);
     if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
     confirmed.set(id, clock.monotonicMs());
@@ -91,16 +90,17 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   async function tryListing(target: Target, signal: AbortSignal | undefined): Promise<FaultError | undefined> {
     const question = { ...target, operation: 'ListObjectsV2' };
     const command = new ListObjectsV2Command({ Bucket: target.bucket, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, (client, options) => client.send(command, options));
+    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     return reply.ok ? undefined : s3Fault(question, reply);
   }
 
   return {
+    ...createS3Details(ask),
     observe: observeByHead,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       const named = reply.answer?.headers['x-amz-bucket-region'];
       // told even with a redirect or a 403
       if (named !== undefined) return named;
@@ -111,7 +111,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     async versioningOf(target, signal) {
       const question = { ...target, operation: 'GetBucketVersioning' };
       const command = new GetBucketVersioningCommand({ Bucket: target.bucket });
-      const reply = await ask(question, signal, (client, options) => client.send(command, options));
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { Status } = reply.output;
         const status = Status === 'Enabled' ? 'enabled' : Status === 'Suspended' ? 'suspended' : 'never';
@@ -128,69 +128,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   };
 }
 
-/** Makes the function that sends one request and keeps the raw answer to its last attempt, whatever the SDK makes of it. */
-function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>) {
-  const asking = new AsyncLocalStorage<{ answer?: S3Answer | undefined }>();
-  const watched = new WeakSet<S3Client>();
-
-  function watchedClient(region: string): S3Client {
-    const client = clientFor(region);
-    if (watched.has(client)) return client;
-    watched.add(client);
-    client.middlewareStack.add(
-      (next) => async (args) => {
-        const slot = asking.getStore() ?? {};
-        slot.answer = undefined;
-        const sentMs = clock.monotonicMs();
-        const result = await next(args);
-        slot.answer = answerOf(result.response, clock.monotonicMs() - sentMs);
-        return result;
-      },
-      // innermost: inside of retries, and before an error answer is thrown
-      { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
-    );
-    return client;
-  }
-
-  return async function ask<Output>(
-    { region }: S3Question,
-    signal: AbortSignal | undefined,
-    send: (client: S3Client, options: SendOptions) => Promise<Output>,
-  ): Promise<Reply<Output>> {
-    const slot: { answer?: S3Answer | undefined } = {};
-    try {
-      const output = await asking.run(slot, () => send(watchedClient(region), signal === undefined ? {} : { abortSignal: signal }));
-      return { ok: true, output, answer: slot.answer };
-    } catch (error) {
-      signal?.throwIfAborted();
-      return { ok: false, error, answer: slot.answer };
-    }
-  };
-}
-
-const responseSchema = z.object({
-  statusCode: z.number(),
-  reason: z.string().default(''),
-  headers: z.record(z.string(), z.string()),
-});
-
-function answerOf(response: unknown, durationMs: number): S3Answer {
-  const { statusCode, reason, headers } = responseSchema.parse(response);
-  return { status: statusCode, reasonPhrase: reason, headers, durationMs };
-}
-
-/** D. Rounded down, as the Date header itself is (to whole seconds). */
-function observedAt(question: S3Question, answer: S3Answer | undefined): number {
-  const dateMs = Date.parse(answer?.headers['date'] ?? '');
-  if (answer === undefined || Number.isNaN(dateMs)) throw new FaultError('object.undated', `${questionText(question)}: no Date header`);
-  return Math.floor(dateMs - answer.durationMs);
-}
-
-function isAbsence(answer: S3Answer | undefined): boolean {
-  if (answer?.status === 404) return true;
-  return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
-}
-
 /** 403: without list permission, S3 says so of missing keys too. 400: the object has a customer's key. */
 function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
   return (answer?.status === 403 || answer?.status === 400) && otherRegionOf(question, answer) === undefined;
@@ -199,32 +136,6 @@ function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
 /** A HEAD's 404 has no body that would say NoSuchBucket. */
 function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: no such bucket`) : undefined;
-}
-
-function stateOfHead(head: HeadObjectCommandOutput): PresentState {
-  const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
-  return {
-    ...presentState({ ...head, sizeBytes: head.ContentLength }),
-    // `null` is what S3 itself calls the version of an object in a bucket whose versioning is suspended
-    ...(head.VersionId !== undefined && { versionId: head.VersionId }),
-    ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
-  };
-}
-
-/** What HEAD and LIST both say. */
-function presentState(facts: {
-  readonly ETag?: string | undefined;
-  readonly sizeBytes: number | undefined;
-  readonly LastModified?: Date | undefined;
-  readonly StorageClass?: string | undefined;
-}): PresentState {
-  return {
-    present: true,
-    ...(facts.ETag !== undefined && { etag: facts.ETag.replaceAll('"', '') }),
-    ...(facts.sizeBytes !== undefined && { sizeBytes: facts.sizeBytes }),
-    ...(facts.LastModified !== undefined && { lastModifiedMs: facts.LastModified.getTime() }),
-    ...(facts.StorageClass !== undefined && { storageClass: facts.StorageClass }),
-  };
 }
 
 /** Waits for a shared request no longer than the signal allows. */

@@ -183,6 +183,7 @@ const messageSchema = z.object({
     SentTimestamp: z.coerce.number().int(),
     ApproximateReceiveCount: z.coerce.number().int().positive(),
     ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
+    AWSTraceHeader: z.string().optional(),
   }),
 });
 
@@ -199,6 +200,7 @@ export function messageOf(message: Message, received: { readonly queueUrl: strin
     sentAtMs: Attributes.SentTimestamp,
     firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
     receiveCount: Attributes.ApproximateReceiveCount,
+    ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
     attributes: Object.fromEntries(
       Object.entries(message.MessageAttributes ?? {}).map(([name, value]) => [name, attributeReceived(value)]),
     ),

@@ -26,6 +26,8 @@ interface SqsReceiverDependencies {
   readonly waitS: number;
   /** How long a received message stays hidden unless that is extended. */
   readonly visibilityS: number;
+  /** Whether SQS is asked for the trace that each message comes from. */
+  readonly traceHeaders?: boolean;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
 }
 
@@ -77,7 +79,7 @@ interface PollerOptions extends SqsReceiverDependencies {
   readonly stopping: AbortSignal;
 }
 
-function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, visibilityS }: PollerOptions): Poller {
+function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, visibilityS, traceHeaders }: PollerOptions): Poller {
   let failures = 0;
   let receiving = Promise.withResolvers<void>();
   receiving.resolve();
@@ -89,7 +91,7 @@ function createPoller({ clientFor, queueUrl, handlers, stopping, clock, waitS, v
     waitTimeSeconds: waitS,
     visibilityTimeout: visibilityS,
     shouldDeleteMessages: false,
-    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
+    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES, ...(traceHeaders === true ? (['AWSTraceHeader'] as const) : [])],
     messageAttributeNames: ['All'],
     // its own pause after some errors: ours is the rule for all
     authenticationErrorTimeout: 0,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { ObjectDocument } from '../../domain/document.ts';
+import { textsSchema, type ObjectDocument } from '../../domain/document.ts';
 
 const text = z.string().exactOptional();
-const texts = z.record(z.string(), z.string()).exactOptional();
+const texts = textsSchema.exactOptional();
 
 const documentSchema = z.object({
   bucket: z.string(),

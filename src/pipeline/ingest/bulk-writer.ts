@@ -5,6 +5,7 @@
  */
 import PQueue from 'p-queue';
 import { sameContent } from '../../domain/document.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, IndexWrite, IndexWriteAnswer, ObjectIndex, Telemetry } from '../ports.ts';
@@ -49,7 +50,7 @@ interface Pending {
   pushBack: Fault | undefined;
 }
 
-/** What a document weighs beyond its key: field names, times, action line. An estimate; the adapter halves what is too large. */
+/** What a document weighs beyond its key and its enrichment: field names, times, action line. An estimate; the adapter halves what is too large. */
 const DOCUMENT_BYTES = 700;
 /** A backlog fills requests faster than this; single events do not. */
 const FAST_PER_MS = 1;
@@ -70,7 +71,8 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      add({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer: resolve, pushBack: undefined });
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
+      add({ request, sizeBytes, answer: resolve, pushBack: undefined });
       pump(false);
     });
   }

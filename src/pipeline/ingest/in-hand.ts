@@ -1,6 +1,7 @@
 /** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
 import { isLastReceive } from '../../domain/settlement.ts';
 import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
+import type { Traces, Tracing } from '../ports-tracing.ts';
 
 /** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
 const LAST_HOLD_MAX_MS = 11 * 3_600_000;
@@ -11,6 +12,7 @@ const BODIES_LENGTH_MAX = 33_554_432;
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
+  readonly traces: Traces;
   /** Aborted when the process stops: whatever waits gives its message back. */
   readonly signal: AbortSignal;
   /** Moves the message to the held set: the poller that received it goes on. */
@@ -37,6 +39,7 @@ export interface HeldSet {
 interface HeldSetDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   readonly maxReceiveCount: (queueUrl: string) => number;
@@ -44,7 +47,8 @@ interface HeldSetDependencies {
 }
 
 /** Creates an empty held set, full at `heldMax` messages or 32 Mi characters of bodies. It may pass either by what the pollers had received when it became full. */
-export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceiveCount, stopping }: HeldSetDependencies): HeldSet {
+export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
+  const { clock, telemetry, tracing, heldMax, holdMaxMs, maxReceiveCount, stopping } = dependencies;
   const running = new Set<Promise<void>>();
   let slow = 0;
   let slowLength = 0;
@@ -70,6 +74,7 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceive
         let isSlow = false;
         const hand: InHand = {
           message,
+          traces: tracing.message(message),
           signal: stopping,
           turnSlow() {
             if (isSlow) return;

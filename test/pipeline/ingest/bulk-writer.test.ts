@@ -105,6 +105,14 @@ describe('a bulk request', () => {
     expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
   });
 
+  it('counts what enrichment adds to a document', async () => {
+    const world = await setUp({ bytesMax: 10_000 });
+    const tags = { tag: 'v'.repeat(1_024) };
+    for (const key of ['a', 'b', 'c']) void world.write(key, { state: { present: true, etag: 'e', tags } });
+    await settled();
+    expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
+  });
+
   it('waits while as many are in flight as may be, and takes all that came meanwhile', async () => {
     const world = await setUp({ concurrency: 1, actionsMax: 100 });
     const answering = Promise.withResolvers<void>();
