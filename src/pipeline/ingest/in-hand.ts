@@ -27,7 +27,10 @@ export interface InHand {
 export interface HeldSet {
   /** Runs the work of one message; resolves when it ended or turned slow, whichever comes first. Never rejects if `work` does not. */
   run(message: QueueMessage, work: (hand: InHand) => Promise<void>): Promise<void>;
+  /** Too many slow messages: nothing is to be received. */
   readonly isFull: boolean;
+  /** Whether another batch may be received before the fast ones of this are settled. */
+  readonly hasRoom: boolean;
   /** Slow messages now. */
   readonly size: number;
   /** Resolves when no work is running, fast or slow. */
@@ -50,6 +53,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   const running = new Set<Promise<void>>();
   let slow = 0;
   let slowLength = 0;
+  let length = 0;
 
   function changeSlow(by: 1 | -1, { body }: QueueMessage): void {
     slow += by;
@@ -82,8 +86,10 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
           isLastReceive: isLast(message),
           holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
         };
+        length += message.body.length;
         const ended = work(hand).finally(() => {
           running.delete(ended);
+          length -= message.body.length;
           if (isSlow) changeSlow(-1, message);
           resolve();
         });
@@ -92,6 +98,10 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     get isFull() {
       return slow >= heldMax || slowLength >= BODIES_LENGTH_MAX;
+    },
+    // what is fast may turn slow, all at once when the store fails: so both count
+    get hasRoom() {
+      return running.size < heldMax && length < BODIES_LENGTH_MAX;
     },
     get size() {
       return slow;
