@@ -16,3 +16,21 @@ function rankOf(unit: number): number {
   if (unit < 0xd8_00) return unit;
   return unit < 0xe0_00 ? unit + 0x20_00 : unit - 0x8_00;
 }
+
+const CODE_POINT_MAX = 0x10_ff_ff;
+const SURROGATES = { first: 0xd8_00, last: 0xdf_ff } as const;
+
+/**
+ * The least string, in UTF-8 bytes (the order of code points), that is greater than every string with this prefix;
+ * undefined when there is none.
+ */
+export function firstAfterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  while (points.at(-1) === CODE_POINT_MAX) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  const next = last + 1;
+  // surrogates are no characters and have no UTF-8 form
+  const inSurrogates = next >= SURROGATES.first && next <= SURROGATES.last;
+  return String.fromCodePoint(...points, inSurrogates ? SURROGATES.last + 1 : next);
+}

@@ -1,10 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import { z } from 'zod';
-import { compareKeys } from '../../domain/key-order.ts';
+import { compareKeys, firstAfterPrefix } from '../../domain/key-order.ts';
 import type { ObjectScan, ScannedDocument } from '../../pipeline/ports-reindex.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { scannedOfRow } from './sqlite-document.ts';
-import { firstAfterPrefix } from './sqlite-search.ts';
 
 /** Rows read at a time: some 5 ms, in which nothing else of this process is served. */
 const CHUNK = 1_000;

@@ -1,5 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite';
 import type { ObjectDocument } from '../../domain/document.ts';
+import { firstAfterPrefix } from '../../domain/key-order.ts';
 import type { QueryWords } from '../../domain/words.ts';
 import type { ObjectQuery } from '../../pipeline/ports.ts';
 import type { SqliteSession } from './sqlite-connection.ts';
@@ -72,24 +73,6 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
       : { sql: 'objects.key >= ?', values: [prefix] },
     ...(end === undefined ? [] : [{ sql: 'objects.key < ?', values: [end] }]),
   ];
-}
-
-const CODE_POINT_MAX = 0x10_ff_ff;
-const SURROGATES = { first: 0xd8_00, last: 0xdf_ff } as const;
-
-/**
- * The least string, in UTF-8 bytes (the order of code points), that is greater than every string with this prefix;
- * undefined when there is none.
- */
-export function firstAfterPrefix(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
-  while (points.at(-1) === CODE_POINT_MAX) points.pop();
-  const last = points.pop();
-  if (last === undefined) return undefined;
-  const next = last + 1;
-  // surrogates are no characters and have no UTF-8 form
-  const inSurrogates = next >= SURROGATES.first && next <= SURROGATES.last;
-  return String.fromCodePoint(...points, inSurrogates ? SURROGATES.last + 1 : next);
 }
 
 /** An FTS5 query for documents that hold every word, the last as a prefix. Words are letters and digits: no quote can be among them. */

@@ -83,8 +83,8 @@ interface ScanFeedOptions {
   readonly signal: AbortSignal;
 }
 
-/** OpenSearch's largest page; the fixed cost of a sorted page is that of some thousand documents. */
-const SCAN_PAGE_MAX = 10_000;
+/** Half of what OpenSearch gives at once: no slower on an index sorted by key, and half the memory of eight ranges. */
+const SCAN_PAGE_MAX = 5_000;
 const SCAN_PAGE_MIN = 1_000;
 
 /** Scans page after page; once half of one is used up, the next is asked for. */

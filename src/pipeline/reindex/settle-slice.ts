@@ -48,7 +48,7 @@ export interface SliceWork {
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
   /** Resolves when every slice before this one came to its end: tombstones are reserved in key order. */
-  readonly turn: Promise<unknown>;
+  readonly turn: () => Promise<void>;
   readonly tombstones: Tombstones;
   /** Told of each HEAD. */
   readonly asked: () => void;
@@ -169,7 +169,7 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
   async function brakeOf(planned: readonly Planned[], work: SliceWork): Promise<Brake | undefined> {
     const tombstones = planned.filter(isTombstone);
     if (tombstones.length === 0) return undefined;
-    await work.turn;
+    await work.turn();
     const granted = await work.tombstones.reserve(tombstones.length);
     const first = tombstones[granted];
     return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };

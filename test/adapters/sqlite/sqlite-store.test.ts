@@ -11,7 +11,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/sqlite-connection.ts';
 import { schemaSteps, upgradeSchema } from '../../../src/adapters/sqlite/sqlite-schema.ts';
-import { firstAfterPrefix } from '../../../src/adapters/sqlite/sqlite-search.ts';
+import { firstAfterPrefix } from '../../../src/domain/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/sqlite-serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
 import type { ObjectDocument } from '../../../src/domain/document.ts';

@@ -6,14 +6,10 @@ import type { BucketFacts, Hint, ObserveHint, ResolveHint } from '../../../src/d
 import { hintOf, hintOfTie } from '../../../src/domain/ordering/hint.ts';
 import type { ObservedWrite } from '../../../src/domain/ordering/observation.ts';
 import { planObservedWrite } from '../../../src/domain/ordering/observation.ts';
-import {
-  ANSWER_LIFE_MS,
-  BUCKET_RECORD_AGE_MAX_MS,
-  MARGIN_MS,
-  PLAUSIBLE_MS,
-  RECONCILE_WAIT_MS,
-} from '../../../src/domain/ordering/constants.ts';
+import { ANSWER_LIFE_MS, BUCKET_RECORD_AGE_MAX_MS, PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../../src/domain/ordering/constants.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
+import type { PresentState } from '../../../src/domain/document.ts';
+import { clockOfListing, decideListed, decideSeen, type StoredDocument } from '../../../src/domain/reindex/decide.ts';
 import type { Content, History, Random, SimMessage } from './history.ts';
 import { randomOf, START_MS } from './history.ts';
 
@@ -45,6 +41,15 @@ interface Stored {
   readonly content: Content;
   readonly settled: boolean;
 }
+
+interface Answer {
+  readonly content: Content;
+  readonly observedAtMs: number;
+  readonly answeredMs: number;
+}
+
+/** The sweep of unsettled documents leaves alone what is younger. */
+const SWEEP_AGE_MS = 600_000;
 
 interface Task {
   readonly atMs: number;
@@ -119,7 +124,7 @@ export function play(history: History, seed: number, rules: Rules = productRules
     });
   }
 
-  function ask(sentMs: number): { readonly content: Content; readonly observedAtMs: number; readonly answeredMs: number } {
+  function ask(sentMs: number): Answer {
     const durationMs = random.pick([5, 50, 800, 9_000]);
     const momentMs = sentMs + random.int(0, durationMs);
     const dateMs = Math.floor((sentMs + random.int(momentMs - sentMs, durationMs)) / 1_000) * 1_000;
@@ -153,17 +158,55 @@ export function play(history: History, seed: number, rules: Rules = productRules
     });
   }
 
-  function compare(scanned: Stored | undefined, listed: { readonly content: Content; readonly observedAtMs: number }): void {
-    if ((scanned?.content ?? null) === listed.content) return;
-    const clock = (listed.observedAtMs - MARGIN_MS) * 1_000;
-    const observe: ObserveHint = { kind: 'observe', clock: scanned?.clock ?? clock, settleFromMs: (scanned?.clock ?? clock) / 1_000 };
-    // a phantom is confirmed by HEAD, and a newer document observed again
-    if (listed.content === null || (scanned !== undefined && scanned.clock >= clock)) return look(observe, checkRecord, undefined);
-    at(nowMs + random.int(0, rules.answerLifeMs), () => {
-      if (write({ clock, content: listed.content, settled: true }, 'accept') === 'stale')
-        look({ ...observe, clock: stored!.clock, settleFromMs: stored!.clock / 1_000 }, checkRecord, undefined);
+  function compare(scanned: Stored | undefined, listed: Answer): void {
+    if ((scanned?.content ?? null) !== listed.content) secondLook(listed);
+  }
+
+  /** What the product decides on what is stored now; what is refused is looked at again. */
+  function secondLook(listed: Answer): void {
+    const looked = stored;
+    const clock = clockOfListing(listed.observedAtMs);
+    switch (decideListed(presentOf(listed.content), documentOf(looked), clock).kind) {
+      case 'gone':
+      case 'equal':
+      case 'incomplete':
+        return;
+      case 'missing':
+      case 'stale':
+        return at(nowMs + random.int(0, rules.answerLifeMs), () => {
+          if (write({ clock, content: listed.content, settled: true }, 'accept') === 'stale') secondLook(listed);
+        });
+      case 'phantom':
+      case 'inFlight':
+        return confirm(listed, looked);
+    }
+  }
+
+  function confirm(listed: Answer, looked: Stored | undefined): void {
+    const { content, observedAtMs, answeredMs } = ask(nowMs + random.int(0, 3_000));
+    const decision = decideSeen(presentOf(content) ?? { present: false }, documentOf(looked), observedAtMs);
+    if (decision.kind === 'agrees') return;
+    const { clock, settled, equalClock } = decision.plan;
+    at(answeredMs + random.int(0, rules.answerLifeMs), () => {
+      if (write({ clock, content, settled }, equalClock) === 'stale') secondLook(listed);
+      else if (!settled) at(nowMs + random.int(SWEEP_AGE_MS, 2 * SWEEP_AGE_MS), sweep);
     });
   }
+
+  /** The sweep of unsettled documents, which settles what a reconcile wrote provisionally. */
+  function sweep(): void {
+    if (stored?.settled === false) look(hintOfTie(stored.clock), checkRecord, undefined);
+  }
+}
+
+/** What the product decides by, of the one thing that differs here. */
+function presentOf(content: Content): PresentState | undefined {
+  return content === null ? undefined : { present: true, etag: content };
+}
+
+function documentOf(held: Stored | undefined): StoredDocument | undefined {
+  if (held === undefined) return undefined;
+  return { clock: held.clock, deleted: held.content === null, ...(held.content !== null && { etag: held.content }) };
 }
 
 const checkRecord: ChangeRecord = {
