@@ -10,6 +10,7 @@ import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
+import { startCalendar } from './app-calendar.ts';
 import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
 import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
@@ -136,7 +137,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
   const ingests = settings.TALLY_ROLES.includes('ingest');
-  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX });
+  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
   const liveTelemetry = live.watching(telemetry);
   const ingest = ingests
     ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry }), stopping)
@@ -200,6 +201,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
       await tellReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
+      startCalendar({ settings, core, telemetry }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return;

@@ -204,7 +204,9 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const secrets = readSecrets(values, readFile);
   const parsed = settingsSchema.safeParse({ ...values, ...secrets.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${secrets.sourceOf(String(name))}: ${message}`);
-  const contradictory = parsed.success ? [...indexMistakes(parsed.data, secrets.sourceOf), ...caMistakes(parsed.data, readFile)] : [];
+  const contradictory = parsed.success
+    ? [...queueMistakes(parsed.data), ...indexMistakes(parsed.data, secrets.sourceOf), ...caMistakes(parsed.data, readFile)]
+    : [];
   // several parts of a list may have the same one
   const mistakes = [...new Set([...unknown, ...secrets.mistakes, ...mistaken, ...contradictory])];
   return parsed.success && mistakes.length === 0 ? { ok: true, settings: parsed.data } : { ok: false, mistakes };
@@ -250,6 +252,16 @@ function textOf(filePath: string, readFile: ReadFile): { readonly text: string }
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     return { mistake: `must name a file that can be read (${code})` };
   }
+}
+
+/** What is no task is deleted from the work queue: bucket events would be lost. */
+function queueMistakes({
+  TALLY_WORK_QUEUE_URL: work,
+  TALLY_QUEUE_URL: bucket,
+  TALLY_DEAD_LETTER_QUEUE_URL: letters,
+}: Settings): readonly string[] {
+  if (work === undefined || !(bucket.includes(work) || work === letters)) return [];
+  return ['TALLY_WORK_QUEUE_URL: must be a queue of its own: neither a bucket queue nor the dead-letter queue'];
 }
 
 /** Where the URL, its authentication and its certificates contradict each other. */

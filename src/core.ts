@@ -144,10 +144,13 @@ export function createCore(
   };
 }
 
+/** HEADs of sweeps at once: a quarter of what live events have. */
+export const SWEEP_HEADS = 8;
+
 /** Each for its own: a HEAD for a live event must not wait for a listing to end. */
 function s3Connections(settings: Settings): number {
   const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
-  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads : 0);
+  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
 /** SNS, for confirming subscriptions. */

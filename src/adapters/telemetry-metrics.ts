@@ -5,6 +5,7 @@ import { gapKinds } from '../domain/gap.ts';
 import { outcomeKinds } from '../domain/outcome.ts';
 import { dialects } from '../domain/events/record.ts';
 import { jobStates } from '../domain/reindex/job.ts';
+import { calendarMetrics } from './telemetry-metrics-calendar.ts';
 import { reindexMetrics } from './telemetry-metrics-reindex.ts';
 
 type LabelValues = Readonly<Record<string, readonly string[]>>;
@@ -165,7 +166,7 @@ export const metricTable = {
     unit: 'gaps',
     labels: { bucket: [], kind: gapKinds },
     help: 'Gaps that are not closed, by bucket and kind.',
-    alert: '> 0 for longer than a re-index takes',
+    alert: '> 0 for longer than a day (a covered one closes within it)',
   },
   tally_jobs: {
     type: 'gauge',
@@ -175,6 +176,7 @@ export const metricTable = {
     alert: 'state="failed" increases',
   },
   ...reindexMetrics,
+  ...calendarMetrics,
   tally_paused: {
     type: 'gauge',
     unit: '0 or 1',

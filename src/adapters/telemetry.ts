@@ -2,8 +2,9 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
-import type { ReindexTelemetry } from '../pipeline/ports-reindex.ts';
+import type { CalendarTelemetry, ReindexTelemetry } from '../pipeline/ports-reindex.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import { calendarFacts } from './telemetry-calendar.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './telemetry-memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
 import { reindexFacts } from './telemetry-reindex.ts';
@@ -40,7 +41,7 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
     createOnce({ clock, intervalMs, full: () => log.warn({ kind, intervalMs }, 'too many to say them all') });
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
-    telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools) },
+    telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
     metricsText() {
       metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
       return metrics.registry.metrics();
@@ -125,12 +126,12 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       if (isNewBucket(bucket)) log.warn({ bucket }, 'events of a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
-      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open: re-index the bucket to close it');
+      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open');
     },
   };
 }
 
-type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry>;
+type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry | keyof CalendarTelemetry>;
 
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);

@@ -76,6 +76,13 @@ export const faults = {
   /** Any other refusal of one object. */
   'object.failed': { scope: 'own', advice: 'See the reason; the message is tried again and then dead-lettered.' },
 
+  /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
+  'lifecycle.denied': {
+    scope: 'own',
+    advice:
+      'Allow s3:GetLifecycleConfiguration on the bucket to this process; until then only expirations that objects told themselves are followed.',
+  },
+
   // ── listings ──
   /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
   'listing.disorder': {

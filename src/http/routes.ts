@@ -138,7 +138,7 @@ function bucketRoutes(control: Control): readonly Route[] {
 function jobRoutes(control: Control): readonly Route[] {
   const { jobs } = control;
   return [
-    route(['POST', '/v1/buckets/:bucket/reindex'], 'Queue a re-index of the bucket.', {
+    route(['POST', '/v1/buckets/:bucket/reindex'], 'Start a re-index or a drift report of the bucket.', {
       ...plain,
       params: bucketParams,
       body: reindexBody,
@@ -152,7 +152,7 @@ function jobRoutes(control: Control): readonly Route[] {
       answer: pageOf(gapSchema),
       verb: ({ query }, signal) => control.gaps(query, signal),
     }),
-    route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first.', {
+    route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first, without their examples.', {
       ...plain,
       query: pageQuery,
       answer: pageOf(jobViewSchema),

@@ -9,7 +9,7 @@ import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
-import type { ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
+import type { CalendarTelemetry, ObjectMaintenance, ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,7 +75,19 @@ export interface ObjectIndex {
 
 // ── state: the product's own records ──────────────────────────────────────────────────────────────────────────────
 
-export const stateKinds = ['bucket', 'unconnected', 'gap', 'job', 'job-slot', 'range', 'dead-letter', 'lock', 'schedule'] as const;
+export const stateKinds = [
+  'bucket',
+  'unconnected',
+  'gap',
+  'quota',
+  'job',
+  'job-examples',
+  'job-slot',
+  'range',
+  'dead-letter',
+  'lock',
+  'schedule',
+] as const;
 export type StateKind = (typeof stateKinds)[number];
 
 /** Opaque: what a compare-and-swap compares. */
@@ -120,6 +132,7 @@ export interface Store {
   readonly scan: ObjectScan;
   readonly state: StateStore;
   readonly setup: IndexSetup;
+  readonly maintenance: ObjectMaintenance;
   /** `opensearch` or `sqlite`, for logs. */
   readonly product: 'opensearch' | 'sqlite';
   close(): Promise<void>;
@@ -241,7 +254,7 @@ import type { FaultError } from '../domain/fault.ts';
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
 /** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
-export interface Telemetry extends ReindexTelemetry {
+export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   recordEnded(fact: {
     /** `unknown`: the record could not even be told apart. */
     readonly dialect: Dialect | 'unknown';

@@ -199,25 +199,6 @@ describe('tally bucket', () => {
   });
 });
 
-describe('tally gaps', () => {
-  it('asks for what its options say and shows why each was opened', async () => {
-    const world = createCliWorld();
-    const { stdout } = await world.run('gaps', '--bucket', 'photos', '--state', 'open', '--limit', '5');
-    expect(world.asked).toEqual([['gaps', { bucket: 'photos', state: 'open', limit: 5 }]]);
-    expect(stdout).toMatch(/^photos +loss +open +2 +2 h +2 h +- +dead letter: record.key-missing$/m);
-  });
-});
-
-describe('tally gaps, where one has a job', () => {
-  it('shows which job is closing it or has closed it', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ items: [gap, { ...gap, state: 'closing', jobId: 'job-7' }] });
-    const { stdout } = await world.run('gaps');
-    expect(stdout).toMatch(/^photos +loss +open +- +2 /m);
-    expect(stdout).toMatch(/^photos +loss +closing +job-7 +2 /m);
-  });
-});
-
 describe('tally dead-letters', () => {
   it('list shows faults and reasons', async () => {
     const world = createCliWorld();

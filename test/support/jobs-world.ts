@@ -31,6 +31,9 @@ interface WorkerOptions {
   readonly listings?: number;
   readonly tap?: Tap;
   readonly turn?: ReconcileTurn;
+  /** Of its machine. */
+  readonly clock?: Clock;
+  readonly queues?: QueueClient;
 }
 
 interface WorldOptions {
@@ -54,12 +57,19 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: createSendTask(queues, WORK_QUEUE) });
   const workers: { readonly stop: AbortController }[] = [];
 
-  function startWorker({ name = `worker-${workers.length}`, listings = 8, tap = () => {}, turn }: WorkerOptions = {}) {
+  function startWorker({
+    name = `worker-${workers.length}`,
+    listings = 8,
+    tap = () => {},
+    turn,
+    clock: ownClock = clock,
+    queues: ownQueues = queues,
+  }: WorkerOptions = {}) {
     const dead = new AbortController();
     const stop = new AbortController();
     workers.push({ stop });
-    const own = { clock, telemetry };
-    const tapped = { state: tapState(state, tap, dead.signal), queues: tapQueues(queues, tap, dead.signal) };
+    const own = { clock: ownClock, telemetry };
+    const tapped = { state: tapState(state, tap, dead.signal), queues: tapQueues(ownQueues, tap, dead.signal) };
     const objects: Store['objects'] = {
       ...store.objects,
       write: (writes, signal) => tapCall({ tap, dead: dead.signal }, 'objects.write', () => store.objects.write(writes, signal)),
@@ -75,6 +85,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       listing: s3,
       turn: ownTurn,
       queues: tapped.queues,
+      workQueueUrl: WORK_QUEUE,
       sendTask,
       receiver,
       gate: { closedBy: () => new Map() },
@@ -100,7 +111,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       await clock.advance(STEP_MS);
       await settled();
       if (Math.floor(clock.nowMs() / 60_000) !== Math.floor((clock.nowMs() - STEP_MS) / 60_000))
-        await lookForOverdue(new AbortController().signal);
+        await lookForOverdue(new AbortController().signal).catch(() => undefined);
     }
   }
 

@@ -144,7 +144,7 @@ async function decide(
 const texts = z.record(z.string(), z.string());
 
 /** ObjectDocument as it is stored; `words`, and fields of a newer version, are left out. */
-const documentSchema = z.object({
+export const documentSchema = z.object({
   bucket: z.string(),
   key: z.string(),
   name: z.string().exactOptional(),
@@ -201,6 +201,7 @@ function searchBody(query: ObjectQuery): Record<string, unknown> {
   };
 }
 
-function isIndexMissing(answer: OpenSearchAnswer): boolean {
+/** Whether the request's index or alias is not there. */
+export function isIndexMissing(answer: OpenSearchAnswer): boolean {
   return answer.status === 404 && errorOf(answer).type === 'index_not_found_exception';
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { ObjectDocument } from '../../domain/document.ts';
-import { objectDocumentSchema } from '../../domain/document-schema.ts';
+import { objectDocumentSchema, type ObjectDocument } from '../../domain/document.ts';
 import type { ScannedDocument } from '../../pipeline/ports-reindex.ts';
 
 const rowSchema = z.object({ document: z.string() });

@@ -55,7 +55,7 @@ function reportText(job: JobView): string {
       ? `${place} and its index agree.`
       : `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
   const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(costUsd) });
-  return [heading, countsText(counts), ...examplesOf(job), facts].join('\n\n');
+  return [heading, countsText(counts), facts, ...examplesOf(job)].join('\n\n');
 }
 
 function countsText(counts: ReconcileCounts): string {

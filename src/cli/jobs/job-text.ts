@@ -45,6 +45,7 @@ function courseOf(job: JobView): Fields {
     progress: percentText(job.progress),
     rate: job.objectsPerSecond === undefined ? undefined : `${countText(job.objectsPerSecond)} objects/s`,
     ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} at work`,
+    cursor: job.cursor,
     'covers changes before': timeText(job.coversBeforeMs),
   };
 }

@@ -176,9 +176,9 @@ function withFacts(job: JobRecord, step: JobStep): JobRecord {
       return withoutPause(job, step);
     case 'cancel':
     case 'finish':
-      return { ...job, ...sumsOf(step.sums), finishedAtMs: step.atMs };
+      return endedWith(job, step);
     case 'fail':
-      return { ...job, ...sumsOf(step.sums), finishedAtMs: step.atMs, error: step.error };
+      return { ...endedWith(job, step), error: step.error };
   }
 }
 
@@ -225,12 +225,11 @@ function released(brake: Brake, allowDeletes = 0): Brake {
   return { ...brake, limit: Math.max(brake.limit, brake.reserved + allowDeletes), waiting: 0 };
 }
 
-function sumsOf({ counts, examples, rangesDone }: JobSums): Partial<JobRecord> {
-  return {
-    ...(counts !== undefined && { counts }),
-    ...(examples !== undefined && { examples }),
-    ...(rangesDone !== undefined && { rangesDone }),
-  };
+/** What is kept of a job that has ended. Its examples are not: they have a record of their own. */
+function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
+  const { cuts: _, ...kept } = job;
+  const { counts, rangesDone } = sums;
+  return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
 }
 
 /**

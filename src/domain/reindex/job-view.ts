@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, examplesSchema, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { compareKeys } from '../key-order.ts';
 import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
 
 /**
@@ -18,7 +19,10 @@ export const jobViewSchema = jobSchema.omit(internal).extend({
   progress: z.number().optional(),
   /** Objects listed per second of comparing, pauses left out. */
   objectsPerSecond: z.number().optional(),
+  examples: examplesSchema.optional(),
   ranges: z.object({ cut: z.number(), done: z.number(), leased: z.number() }),
+  /** Keys up to this one, inclusive, are compared, while it runs; ranges beyond it may be as well. */
+  cursor: z.string().optional(),
   /** What S3 charges for the job's requests so far: an estimate. */
   costUsd: z.number().optional(),
   /** The latest fault of one of its ranges, which is tried again. */
@@ -33,18 +37,18 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
 
 /** What a job's ranges add up to, with what the job itself asked of S3. */
 export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart'>,
+  job: Pick<JobRecord, 'listRequestsAtStart' | 'brake'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
 ): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
   const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), noCounts);
   return {
-    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0 }),
+    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0, held: job.brake?.waiting ?? 0 }),
     examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
     rangesDone: ranges.filter(({ done }) => done).length,
   };
 }
 
-/** The job as it is shown. `ranges`: its range records, in the order of their keys; of one that has ended they are not needed. */
+/** The job as it is shown. `ranges`: its range records, in the order of their numbers; of one that has ended they are not needed, and its examples are not there. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
   const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, ...shown } = job;
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
@@ -53,14 +57,23 @@ export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: nu
   const { counts, examples, rangesDone: done } = sumOf(job, ranges);
   const leased = ranges.filter(({ lease }) => lease !== undefined && lease.untilMs > nowMs).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
+  const cursor = ranges.length < cut ? '' : cursorOf(ranges);
   return {
     ...shown,
     counts,
     examples,
     ...measuresOf(job, counts, nowMs),
     ranges: { cut, done, leased },
+    ...(cursor !== '' && { cursor }),
     ...(fault !== undefined && { lastFault: fault }),
   };
+}
+
+/** Where the first range in key order is that is not done; empty where nothing is. */
+function cursorOf(ranges: readonly RangeRecord[]): string {
+  const open = ranges.filter(({ done }) => !done);
+  const [first] = open.toSorted((a, b) => compareKeys(a.from, b.from));
+  return first?.cursor ?? '';
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: number): Partial<JobView> {

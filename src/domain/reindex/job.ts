@@ -78,9 +78,8 @@ export const jobSchema = z.object({
   pausedMs: z.number().optional(),
   /** `--allow-deletes`: tombstones allowed whatever the brake says. */
   allowDeletes: z.number().optional(),
-  /** Sums over all ranges; stored when the job ends, else made up on reading. */
+  /** Sums over all ranges; stored when the job ends, else made up on reading. Its examples have a record of their own. */
   counts: countsSchema.optional(),
-  examples: examplesSchema.optional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;
@@ -99,6 +98,9 @@ export function isCancellable(job: JobRecord): boolean {
 export function hasEnded(job: JobRecord): boolean {
   return !isCancellable(job);
 }
+
+/** The examples of a job that has ended: apart from it, since jobs are listed often and examples are looked at once. */
+export const jobExamplesSchema = z.object({ jobId: z.string(), examples: examplesSchema });
 
 /** Who works on a range, and until when nobody else may. */
 export const leaseSchema = z.object({ worker: z.string(), untilMs: z.number() });

@@ -9,7 +9,7 @@
  * Three fruitless leases in a row (a worker died, or a fault of the range itself, and the cursor where it was) fail the job.
  */
 import { scopeOf, type Fault, type FaultCode } from '../fault.ts';
-import { addCounts, addExamples, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, RangeRecord } from './job.ts';
 
 export const FRUITLESS_MAX = 3;
@@ -40,8 +40,13 @@ export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, turn }: 
   const { lease } = range;
   if (lease !== undefined && lease.untilMs > nowMs) return { kind: 'leased', leftMs: lease.untilMs - nowMs };
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
-  if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: range.error ?? ended(range) };
+  if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
   return { kind: 'taken', range: { ...range, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };
+}
+
+/** What was waited out is not why it is given up. */
+function ownError({ error }: RangeRecord): JobFault | undefined {
+  return error !== undefined && answerTo(error.code) === 'retry' ? error : undefined;
 }
 
 function ended(range: RangeRecord): JobFault {
@@ -62,7 +67,7 @@ export interface TurnEnd {
 export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, fault }: TurnEnd, nowMs: number): RangeRecord {
   const { lease: _, error: __, ...rest } = range;
   const hasProgress = done || cursor !== range.cursor;
-  const allExamples = addExamples(range.examples ?? {}, examples);
+  const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
   return {
     ...rest,
     cursor,
@@ -75,6 +80,13 @@ export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, 
     taskAtMs: nowMs,
     resends: 0,
   };
+}
+
+/** Of one range among many: four of them fill what a job shows, and hundreds must not weigh on who sums them up. */
+const EXAMPLES_MAX_PART = 25;
+
+function isWhole({ from, to }: RangeRecord): boolean {
+  return from === '' && to === undefined;
 }
 
 /** The range given back without a turn: nothing was learned of it. */

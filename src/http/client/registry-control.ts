@@ -1,7 +1,7 @@
 /** The control plane's verbs by a running registry's HTTP API: what the command line uses with --registry. */
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
-import { objectDocumentSchema } from '../../domain/document-schema.ts';
+import { objectDocumentSchema } from '../../domain/document.ts';
 import { faults, type FaultCode } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gap.ts';
 import type { Control, DeadLetter, Explanation, Page } from '../../pipeline/control/control.ts';

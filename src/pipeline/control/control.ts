@@ -100,6 +100,7 @@ export interface Control {
      */
     request(request: ReindexRequest, by: string, signal?: AbortSignal): Promise<JobView>;
     get(id: string, signal?: AbortSignal): Promise<JobView>;
+    /** The oldest first, without their examples. */
     list(request: PageRequest, signal?: AbortSignal): Promise<Page<JobView>>;
     /** Throws `job.not-cancellable` when it has ended. */
     cancel(id: string, signal?: AbortSignal): Promise<JobView>;

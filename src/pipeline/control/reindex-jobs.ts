@@ -117,6 +117,12 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     return viewOf(job, isComparing ? await listRanges(state, job.id, signal) : [], clock.nowMs());
   }
 
+  async function shownWhole(job: JobRecord, signal?: AbortSignal): Promise<JobView> {
+    const view = await shown(job, signal);
+    const kept = hasEnded(job) ? await readRecord(state, refs.jobExamples(job.id), signal) : undefined;
+    return kept === undefined ? view : { ...view, examples: kept.examples };
+  }
+
   /** Throws `job.not-found`, and the refusal. */
   async function step(id: string, toStep: JobStep, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
     const job = await stepJob(state, id, toStep);
@@ -143,7 +149,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>
       store({ ...jobOf(wishes, requestedBy, clock.nowMs()), ...(gapIds.length > 0 && { gapIds: [...gapIds] }) }, signal),
-    get: async (id, signal) => shown(await find(id, signal), signal),
+    get: async (id, signal) => shownWhole(await find(id, signal), signal),
     async list(page, signal) {
       const { limit, cursor } = parseRequest(listSchema, page);
       const { items, ...rest } = await readPage({
@@ -157,13 +163,19 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
         positionOf: ({ id }) => [id],
       });
       const views: JobView[] = [];
-      for (const job of items) views.push(await shown(job, signal));
+      for (const job of items) {
+        // up to 500 keys each
+        const { examples: _, ...view } = await shown(job, signal);
+        views.push(view);
+      }
       return { ...rest, items: views };
     },
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
-      return shown(await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal));
+      const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      telemetry.jobEnded(job);
+      return shownWhole(job);
     },
     async pause(id, signal) {
       await find(id, signal);

@@ -5,7 +5,7 @@
  *        ▲                        │
  *        └── expired, tie, fault waited out: decided anew
  */
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf } from '../../domain/document.ts';
 import type { Fault } from '../../domain/fault.ts';
@@ -22,6 +22,7 @@ import type { LastEvents } from './last-events.ts';
 import type { LookAnswer, Observe } from './observer.ts';
 import type { BucketPart, Parking } from './parking.ts';
 import type { Clock } from '../ports.ts';
+import type { ToldKeys } from '../told-keys.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
@@ -31,6 +32,7 @@ interface FinishDependencies {
   readonly writer: BulkWriter;
   readonly observe: Observe;
   readonly gaps: GapReports;
+  readonly toldKeys: ToldKeys;
   readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
@@ -50,7 +52,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, gaps, toldKeys, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -82,6 +84,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
       if (bucket === undefined) return endUnconnected(record.bucket);
       lastEvents.seen(record.bucket);
+      noteToldKey(record);
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
@@ -91,10 +94,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
           hand.turnSlow();
           return await lookAndWrite(record, hint, bucket);
         case 'gap':
-          await slowly(
-            hand,
-            gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }),
-          );
+          await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
         case 'ignored':
           return { kind: 'ended', outcome: hint };
@@ -147,7 +147,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'written':
       case 'stale':
         for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
-        if (answer.objectExpires && !tellsExpirations(bucket)) await reportLifecycle(record.bucket);
+        if (answer.objectExpires && !tellsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
@@ -158,8 +158,19 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     }
   }
 
+  function noteToldKey({ bucket, dialect, change, eventTimeMs }: ChangeRecord): void {
+    const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
+    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') toldKeys.single(bucket, eventTimeMs);
+  }
+
+  async function reportBulkDelete({ bucket, eventName }: ChangeRecord, seenAtMs: number): Promise<void> {
+    const keysToldMs = toldKeys.bulk(bucket, seenAtMs);
+    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, ...(keysToldMs !== undefined && { keysToldMs }) });
+  }
+
   async function reportLifecycle(bucket: string): Promise<void> {
-    await gaps.report({ bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() });
+    const sighting = { bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() } as const;
+    await gaps.report({ ...sighting, standing: true });
   }
 }
 
@@ -171,16 +182,4 @@ function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
 
 function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
   return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
-}
-
-/** Whether the bucket's source tells lifecycle expirations (audit trails never do, and a user's own topic need not). */
-function tellsExpirations(bucket: BucketRecord): boolean {
-  switch (bucket.source) {
-    case 'notification':
-    case 'eventbridge':
-      return true;
-    case 'topic':
-    case 'routed':
-      return false;
-  }
 }

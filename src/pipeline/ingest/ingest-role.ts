@@ -21,6 +21,7 @@ import { createParking } from './parking.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from './settler.ts';
+import { createToldKeys } from '../told-keys.ts';
 import { createWaitOut, type FaultContext } from './wait-out.ts';
 import type { Fault } from '../../domain/fault.ts';
 
@@ -86,7 +87,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock });
+  const toldKeys = createToldKeys({ gaps, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, toldKeys, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({

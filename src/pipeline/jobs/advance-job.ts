@@ -20,8 +20,8 @@ import { readRecord, refs, updateRecord } from '../state-records.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
 import { cutKeys, probeIndex } from './key-probes.ts';
-import { boundsCut, ensureRange, freshRange, listRanges, type RangeLimits } from './range-records.ts';
-import { REMOVE, type TaskEnd } from './task-end.ts';
+import { boundsCut, ensureRange, freshRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
+import { REMOVE, type TaskEnd } from './tasks.ts';
 
 /** Beyond W, what rule 8 adds for the fractions that a whole second and two clocks hide. */
 const FLOOR_SLACK_MS = 3_000;
@@ -144,11 +144,12 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
   /** Makes what is missing of the ranges, and tells the workers of each that is open and in nobody's hands. */
   async function sendRanges(job: JobRecord): Promise<TaskEnd> {
     const ranges = new Map((await listRanges(state, job.id)).map((range) => [range.number, range]));
-    for (let number = 0; number < (job.rangesCut ?? 0); number += 1) {
+    const numbers = Array.from({ length: job.rangesCut ?? 0 }, (_, number) => number);
+    await writeEach(numbers, async (number) => {
       const range = ranges.get(number) ?? (await made(job, number));
       const isFree = range !== undefined && !range.done && (range.lease?.untilMs ?? 0) <= clock.nowMs();
       if (isFree) await sendTask({ job: job.id, range: number, turn: range.turn });
-    }
+    });
     await ends.finishIfDone(job.id);
     return REMOVE;
   }

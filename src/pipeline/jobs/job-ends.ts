@@ -7,8 +7,8 @@ import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
-import { stepJob, sumsNow } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange, listRanges } from './range-records.ts';
+import { keepExamples, stepJob, sumsNow } from './job-records.ts';
+import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
 /** Lists may be a moment behind: when no more ranges than this are open by them, each is read by its id. */
@@ -94,8 +94,10 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
     const ranges = await allDone(job);
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
-    const finished = afterStep(job, { kind: 'finish', atMs, sums: sumOf(job, ranges) });
+    const sums = sumOf(job, ranges);
+    const finished = afterStep(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
+    await keepExamples(state, job.id, sums);
     await dateBucket(job, atMs);
     // a range that was split off since would have changed it
     const stored = await state.put({ id, kind, record: finished }, entry.version);
@@ -124,7 +126,7 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
 
 /** Removes all range records of a job. Throws the store's fault. */
 export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
-  for (const { number } of await listRanges(state, jobId)) await removeRecord(state, refs.range(jobId, number).id);
+  await writeEach(await listRanges(state, jobId), ({ number }) => removeRecord(state, refs.range(jobId, number).id));
 }
 
 function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {

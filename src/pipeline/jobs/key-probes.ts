@@ -1,28 +1,34 @@
 /** What of a bucket's keys is known: by its listing, which is asked for money, or by its documents, which are asked first. */
 import { findBoundary, type KeyProbe } from '../../domain/reindex/boundary.ts';
-import type { BucketListing, BucketPlace, ObjectScan } from '../ports-reindex.ts';
+import type { BucketListing, BucketPlace, ListingPage, ObjectScan } from '../ports-reindex.ts';
 
-/** Probes a listing, and counts its requests. Less than `keysMin` keys (at most 1,000) are not worth a page. */
+interface ListingProbeOptions {
+  readonly listing: BucketListing;
+  readonly place: BucketPlace;
+  readonly prefix: string;
+  /** Less are not worth a page; at most 1,000. */
+  readonly keysMin: number;
+  /** Asked before each request: else there is nothing more. */
+  readonly isWanted: () => boolean;
+}
+
+/** Probes a listing, and counts its requests. */
 export function probeListing(
-  {
-    listing,
-    place,
-    prefix,
-    keysMin,
-  }: { readonly listing: BucketListing; readonly place: BucketPlace; readonly prefix: string; readonly keysMin: number },
+  { listing, place, prefix, keysMin, isWanted }: ListingProbeOptions,
   signal: AbortSignal,
 ): KeyProbe & { readonly requests: () => number } {
   let requests = 0;
 
-  async function page(after: string, limit: number) {
+  async function list(after: string, limit: number): Promise<ListingPage> {
     requests += 1;
     return listing.page(place, { prefix, after, limit }, signal);
   }
 
   return {
-    next: async (after) => (await page(after, 1)).objects[0]?.key,
+    next: async (after) => (isWanted() ? (await list(after, 1)).objects[0]?.key : undefined),
     async page(after) {
-      const { objects, isTruncated } = await page(after, keysMin);
+      if (!isWanted()) return undefined;
+      const { objects, isTruncated } = await list(after, keysMin);
       const [first, last] = [objects[0]?.key, objects.at(-1)?.key];
       return isTruncated && first !== undefined && last !== undefined ? { first, last } : undefined;
     },

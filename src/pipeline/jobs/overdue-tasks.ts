@@ -6,8 +6,9 @@ import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } fr
 import { isOverdue } from '../../domain/reindex/range-steps.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
 import type { Clock, StateStore } from '../ports.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../state-records.ts';
 import type { SendTask } from './tasks.ts';
+import { removeJob } from './job-records.ts';
 import { boundsCut } from './range-records.ts';
 import { removeRanges } from './job-ends.ts';
 
@@ -34,13 +35,13 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
     await sendTask({ job: job.id });
   }
 
-  async function resendRange({ jobId, number }: RangeRecord): Promise<void> {
-    const range = await updateRecord(state, refs.range(jobId, number), (current) =>
+  async function resendRange({ jobId, number, turn }: RangeRecord): Promise<void> {
+    await sendTask({ job: jobId, range: number, turn });
+    await updateRecord(state, refs.range(jobId, number), (current) =>
       current === undefined || !isLost(current, clock.nowMs())
         ? undefined
         : { ...current, taskAtMs: clock.nowMs(), resends: current.resends + 1 },
     );
-    if (range !== undefined) await sendTask({ job: jobId, range: number, turn: range.turn });
   }
 
   async function lookAt(job: JobRecord, ranges: readonly RangeRecord[], signal: AbortSignal): Promise<void> {
@@ -65,7 +66,7 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
     const ended = jobs.filter(hasEnded).sort((a, b) => endedAtMs(a) - endedAtMs(b));
     const tooMany = ended.length - KEPT_MAX;
     const gone = ended.filter((job, index) => index < tooMany || clock.nowMs() - endedAtMs(job) > KEPT_MS);
-    for (const { id } of gone) await removeRecord(state, refs.job(id).id);
+    for (const { id } of gone) await removeJob(state, id);
   }
 
   return async function lookForOverdue(signal) {

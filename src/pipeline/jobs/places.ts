@@ -5,8 +5,8 @@ import { readRecord, refs } from '../state-records.ts';
 import type { TurnSlot } from './run-range.ts';
 import type { Task } from './tasks.ts';
 
-/** A receive that waits so long has found the queue empty: what this worker has is all that there is. */
-const QUEUE_EMPTY_MS = 1_500;
+/** A turn that has only begun may end by itself. */
+const TURN_MIN_MS = 1_500;
 /** A range that could not be split is not asked again for so long. */
 const SPLIT_PAUSE_MS = 15_000;
 
@@ -18,8 +18,10 @@ export interface Places {
   idle(): Promise<void>;
   /** Ends the turns of jobs that no longer run. Throws the store's fault. */
   watchJobs(): Promise<void>;
-  /** While the queue is empty and places are free, the ranges that have been turning longest make room for others. `receivingSinceMs`: since when a receive waits. */
-  wantSplits(receivingSinceMs: number | undefined): void;
+  /** How many may be occupied. */
+  readonly free: number;
+  /** The ranges that have been turning longest are to be split, so that up to `count` splits are under way. */
+  wantSplits(count: number): void;
 }
 
 interface PlacesDependencies {
@@ -79,23 +81,26 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
       while (places.size > 0) await Promise.all([...places].map(({ ended }) => ended));
     },
     async watchJobs() {
-      for (const [id, ofJob] of Map.groupBy(turning(), ({ task }) => task.job)) {
+      const ofRanges = [...places].filter(({ task }) => task.range !== undefined);
+      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
         const job = await readRecord(state, refs.job(id));
         const isOver = job === undefined || placeOf(job) !== 'comparing';
         for (const place of ofJob) place.isOver = isOver;
       }
     },
-    wantSplits(receivingSinceMs) {
+    get free() {
+      return placesMax - places.size;
+    },
+    wantSplits(count) {
       const nowMs = clock.monotonicMs();
       for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
-      if (receivingSinceMs === undefined || nowMs - receivingSinceMs < QUEUE_EMPTY_MS) return;
       const running = turning().filter(({ isOver }) => !isOver);
-      const free = placesMax - places.size - running.filter(({ wantsSplit }) => wantsSplit).length;
+      const more = count - running.filter(({ wantsSplit }) => wantsSplit).length;
       const candidates = running
-        .filter(({ wantsSplit, turningSinceMs }) => !wantsSplit && nowMs - turningSinceMs >= QUEUE_EMPTY_MS)
+        .filter(({ wantsSplit, turningSinceMs }) => !wantsSplit && nowMs - turningSinceMs >= TURN_MIN_MS)
         .filter(({ task }) => !unsplit.has(nameOf(task)))
         .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
-      for (const place of candidates.slice(0, Math.max(0, free))) place.wantsSplit = true;
+      for (const place of candidates.slice(0, Math.max(0, more))) place.wantsSplit = true;
     },
   };
 }

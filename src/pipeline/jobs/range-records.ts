@@ -59,6 +59,20 @@ export async function ensureRange(state: StateStore, range: RangeRecord): Promis
   return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
 }
 
+/** Each write waits until the store's lists show it, many as long as one. */
+const WRITES_AT_ONCE = 16;
+
+/** Writes records of many ranges, a few at once. Rejects with the first failure, when none is on its way any more. */
+export async function writeEach<Item>(items: readonly Item[], write: (item: Item) => Promise<unknown>): Promise<void> {
+  const left = [...items];
+  const lanes = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await write(item);
+  });
+  const results = await Promise.allSettled(lanes);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
 /** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
 export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
   const entries = await state.list('range', { after: `range:${jobId}:`, limit: LIST_MAX }, signal);

@@ -21,8 +21,7 @@ import { createJobSlots } from './job-slots.ts';
 import { createPlaces } from './places.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange, type TurnSlot } from './run-range.ts';
-import { FAULT_WAIT_S, type TaskEnd } from './task-end.ts';
-import { parseTask, type SendTask, type Task } from './tasks.ts';
+import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
 
 /** A running long poll may end for this long before it is aborted. */
 const POLL_GRACE_MS = 500;
@@ -32,7 +31,11 @@ const ABORTED_GRACE_MS = 500;
 const LOOK_AGAIN_MS = 100;
 /** A pause or a cancel is seen this soon. */
 const JOB_LOOK_MS = 2_000;
+/** A receive that waits so long has found the queue empty: what this worker has is all that there is. */
+const QUEUE_EMPTY_MS = 1_500;
 const SPLIT_LOOK_MS = 500;
+/** A worker without a free place receives nothing; so often it asks whether others might be waiting for work. */
+const QUEUE_LOOK_MS = 5_000;
 /** The start of a job that fails by itself is tried so often. */
 const STARTS_MAX = 3;
 const START_RETRY_S = 10;
@@ -42,6 +45,7 @@ export interface ReindexParts {
   readonly listing: BucketListing;
   readonly turn: ReconcileTurn;
   readonly queues: QueueClient;
+  readonly workQueueUrl: string;
   readonly sendTask: SendTask;
   /** Of the work queue, one message at a time. */
   readonly receiver: QueueReceiver;
@@ -75,6 +79,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const places = createPlaces({ state, clock, telemetry, placesMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
   let lastFault: Fault | undefined;
+  let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
     receivingSinceMs = undefined;
@@ -89,6 +94,9 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       const task = parseTask(message.body);
       if (task === undefined) {
         telemetry.reindexTask('invalid');
+        // they may be many
+        if (!hasForeign) telemetry.warn('what is no task was deleted; more are only counted', { queueUrl: parts.workQueueUrl });
+        hasForeign = true;
         await settler.remove(message);
       } else {
         places.occupy(task, (slot) => work(message, slot));
@@ -139,6 +147,19 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     }
   }
 
+  /** While the queue is empty and places are free, ranges in hand are split. */
+  async function fillOwnPlaces(): Promise<void> {
+    const isEmpty = receivingSinceMs !== undefined && clock.monotonicMs() - receivingSinceMs >= QUEUE_EMPTY_MS;
+    if (isEmpty) places.wantSplits(places.free);
+  }
+
+  /** While nothing waits in the queue and no place is free here, a part of one range is left to whoever has one. */
+  async function feedOthers(signal: AbortSignal): Promise<void> {
+    if (!places.isFull) return;
+    const { visible, delayed } = await queues.attributes(parts.workQueueUrl, signal);
+    if (visible + delayed === 0) places.wantSplits(1);
+  }
+
   async function idleBy(signal: AbortSignal): Promise<void> {
     const aborted = new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
@@ -151,9 +172,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     start() {
       const signal = stopping.signal;
       repeat({ clock, telemetry }, { name: 'look at the jobs in hand', intervalMs: JOB_LOOK_MS, signal }, () => places.watchJobs());
-      repeat({ clock, telemetry }, { name: 'look for ranges to split', intervalMs: SPLIT_LOOK_MS, signal }, async () =>
-        places.wantSplits(receivingSinceMs),
-      );
+      repeat({ clock, telemetry }, { name: 'look for ranges to split', intervalMs: SPLIT_LOOK_MS, signal }, fillOwnPlaces);
+      repeat({ clock, telemetry }, { name: 'look whether others wait for work', intervalMs: QUEUE_LOOK_MS, signal }, feedOthers);
       receiver.start({
         admit,
         handle,

@@ -6,25 +6,26 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
-import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, takeRange } from '../../domain/reindex/range-steps.ts';
-import { rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
-import { faultOf, type Fault, type FaultCode } from '../../domain/fault.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName } from '../../domain/reindex/range-steps.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { JobSlots } from './job-slots.ts';
 import type { BucketListing } from '../ports-reindex.ts';
-import { parseEntry, readRecord, refs } from '../state-records.ts';
+import { readRecord, refs } from '../state-records.ts';
 import { createBrake, type Brake } from './brake.ts';
-import { holdRange, LEASE_MS, type HeldRange } from './held-range.ts';
+import { createTakeRange, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange, type RangeLimits } from './range-records.ts';
+import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnResult } from '../reindex/reconcile-turn.ts';
 import { createSplitHeld } from './split-range.ts';
-import { FAULT_WAIT_S, REMOVE, type TaskEnd } from './task-end.ts';
-import type { Task } from './tasks.ts';
+import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
 
 /** A turn is so short that many jobs get theirs, and so long that its beginning and end cost nothing. */
 const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
+/** Whatever a turn waits for has a time-out of its own; if one is missing, this ends it. Answers that it still has live for 30 s. */
+const TURN_STUCK_MS = 180_000;
 /** A range's own fault may pass: 5, then 10 seconds. */
 const RETRY_S = 5;
 
@@ -61,6 +62,7 @@ interface Held {
 /** Creates the run. It throws the faults of the store and the work queue; the range is free again after its lease at the latest. */
 export function createRunRange(dependencies: RunDependencies): RunRange {
   const { state, clock, telemetry, slots, ends, turn, sendTask, worker } = dependencies;
+  const takeAndHold = createTakeRange({ state, clock, worker });
   const splitHeld = createSplitHeld(dependencies);
 
   async function runRange(slot: TurnSlot, signal: AbortSignal): Promise<TaskEnd> {
@@ -77,21 +79,22 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     if ('kind' in range) return range;
     try {
       return await workOn({ job, bucket, range }, slot, signal);
+    } catch (error) {
+      // whoever takes it next need not wait for the lease
+      await range.change(givenBack).catch(() => false);
+      throw error;
     } finally {
       range.release();
     }
   }
 
-  /** The range leased, or what becomes of a task that does not get it. */
+  /** The range in hand, or what becomes of a task that does not get it. */
   async function take(job: JobRecord, { range: number = 0, turn: taskTurn }: Task): Promise<HeldRange | TaskEnd> {
-    const ref = refs.range(job.id, number);
-    const bounds = boundsCut(job, number);
-    if (bounds !== undefined) await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
-    const entry = await state.get(ref.id);
-    if (entry === undefined) return REMOVE;
-    const taking = takeRange(parseEntry(entry, rangeSchema), { worker, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn: taskTurn });
-    telemetry.reindexTask(taking.kind);
-    switch (taking.kind) {
+    const taken = await takeAndHold(job, number, taskTurn);
+    telemetry.reindexTask(taken.kind);
+    switch (taken.kind) {
+      case 'taken':
+        return taken.range;
       case 'done':
         // its worker may have died before it looked whether this was the last one
         await ends.finishIfDone(job.id);
@@ -99,15 +102,10 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       case 'stale':
         return REMOVE;
       case 'leased':
-        return { kind: 'again', delayS: Math.ceil(taking.leftMs / 1_000) };
+        return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000) };
       case 'poisonous':
-        await ends.fail(job, taking.error);
+        await ends.fail(job, taken.error);
         return REMOVE;
-      case 'taken': {
-        const stored = await state.put({ id: ref.id, kind: ref.kind, record: taking.range }, entry.version);
-        // somebody was faster, and will tell what comes after
-        return stored === 'conflict' ? REMOVE : holdRange({ state, clock, worker }, stored, taking.range);
-      }
     }
   }
 
@@ -131,7 +129,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (!isStored) return REMOVE;
-    if (wantsSplit && !(await splitHeld({ ...held }, signal))) slot.notSplit();
+    if (wantsSplit && !(await splitHeld({ ...held, isWanted: slot.wantsSplit }, signal))) slot.notSplit();
     return follow(held, result);
   }
 
@@ -142,6 +140,12 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     { brake, signal }: { readonly brake: Brake; readonly signal: AbortSignal },
   ): Promise<TurnResult | TaskEnd> {
     const { cursor, to } = range.record;
+    const stuck = new AbortController();
+    const ended = new AbortController();
+    clock.sleep(TURN_STUCK_MS, ended.signal).then(
+      () => stuck.abort(new FaultError('internal.unexpected', `the turn did not end within ${TURN_STUCK_MS} ms`)),
+      () => undefined,
+    );
     slot.isRunning(true);
     try {
       return await turn(
@@ -153,17 +157,16 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
           pagesMax: TURN_PAGES_MAX,
           durationMaxMs: TURN_MS_MAX,
         },
-        AbortSignal.any([signal, range.lost]),
+        AbortSignal.any([signal, range.lost, stuck.signal]),
       );
     } catch (error) {
       if (range.lost.aborted) return REMOVE;
       signal.throwIfAborted();
-      // no turn may throw; if one does, it is like any other fault of its range
+      // it was stuck, or threw what no turn may: like any other fault of its range
       return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
     } finally {
+      ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
-      // whoever takes it next need not wait for the lease
-      if (signal.aborted) await range.change(givenBack).catch(() => false);
     }
   }
 
@@ -206,7 +209,7 @@ function isWhole({ done, fault, braked }: TurnResult): boolean {
   return !done && fault === undefined && braked === undefined;
 }
 
-function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | Fault['code'] {
+function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
   if (fault !== undefined) return fault.code;
   if (braked !== undefined) return 'braked';
   return done ? 'done' : 'on';

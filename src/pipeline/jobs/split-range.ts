@@ -26,12 +26,14 @@ interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
   readonly range: HeldRange;
+  /** Whether it is still wanted: a stop or a pause is not kept waiting. */
+  readonly isWanted: () => boolean;
 }
 
 /** Creates the split: the range is given back, shorter where a boundary was found. Resolves with whether it was split. Throws the store's fault. */
 export function createSplitHeld({ state, telemetry, listing, ends, limits }: SplitDependencies) {
-  return async function splitHeld({ job, bucket, range }: Splittable, signal: AbortSignal): Promise<boolean> {
-    const probe = probeListing({ listing, place: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin }, signal);
+  return async function splitHeld({ job, bucket, range, isWanted }: Splittable, signal: AbortSignal): Promise<boolean> {
+    const probe = probeListing({ listing, place: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin, isWanted }, signal);
     const boundary = await findBoundary(range.record, probe).catch((error: unknown) => noBoundary(error, signal));
     const number = boundary === undefined ? undefined : await takeNumber(job.id);
     const at = boundary === undefined || number === undefined ? undefined : { boundary, number };

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareKeys } from '../../../src/domain/key-order.ts';
 import { findBoundary, type KeyProbe } from '../../../src/domain/reindex/boundary.ts';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { afterStep, mayStep, placeOf, reserved, tombstoneLimit, type JobStep } from '../../../src/domain/reindex/job-steps.ts';
@@ -173,6 +173,10 @@ describe('the view of a job', () => {
       sums: { counts: range.counts, examples: {}, rangesDone: 2 },
     });
     if (job === 'refused') throw new Error('refused');
-    expect(viewOf(job, [], 99)).toMatchObject({ counts: range.counts, progress: 1, ranges: { cut: 2, done: 2, leased: 0 } });
+    expect(viewOf(job, [], 99)).toMatchObject({
+      counts: range.counts,
+      progress: 1,
+      ranges: { cut: 2, done: 2, leased: 0 },
+    });
   });
 });

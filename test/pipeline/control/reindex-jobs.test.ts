@@ -136,6 +136,16 @@ describe('jobs', () => {
     expect(second).not.toHaveProperty('next');
   });
 
+  it('are listed without their examples, which make a page large', async () => {
+    const { jobs, state } = await setUp();
+    const job = await jobs.request({ bucket: 'photos', mode: 'report' }, 'someone');
+    const examples = { missing: [{ key: 'a' }] };
+    await change(state, job, { state: 'done' });
+    await updateRecord(state, refs.jobExamples(job.id), () => ({ jobId: job.id, examples }));
+    expect(await jobs.get(job.id)).toMatchObject({ examples });
+    expect((await jobs.list({})).items).toEqual([expect.not.objectContaining({ examples })]);
+  });
+
   it('that are queued, running or paused can be cancelled, which frees the bucket', async () => {
     for (const jobState of ['queued', 'running', 'paused'] as const) {
       const { jobs, state, clock } = await setUp();
