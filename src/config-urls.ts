@@ -8,6 +8,13 @@ export const queueUrl = z
   .refine(isHttpUrl, 'must be the URL of an SQS queue')
   .refine((text) => !hasCredentials(text), 'must name no user or password: AWS credentials come from the AWS SDK’s own variables');
 
+/** The address of a control plane: http://127.0.0.1:8080. */
+export const registryUrl = z
+  .string()
+  .trim()
+  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT and nothing more')
+  .transform((text) => new URL(text).origin);
+
 /** https://user:pass@host:9200, several nodes comma-separated, or sqlite:PATH. What it says of a mistake repeats nothing of the value. */
 export const indexUrl = z
   .string()
@@ -39,6 +46,10 @@ export function hasCredentials(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { username, password } = new URL(text);
   return username !== '' || password !== '';
+}
+
+function isOrigin(text: string): boolean {
+  return !hasCredentials(text) && new URL(text).pathname === '/' && !/[?#]/.test(text);
 }
 
 function isPercentEncoded(text: string): boolean {

@@ -1,7 +1,9 @@
 /** The settings: one schema, each with a description, a default and its reason. Only main.ts reads the environment. */
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl } from './config-urls.ts';
+import { integer } from './config-fields.ts';
+import { reindexSettings } from './config-reindex.ts';
+import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless, queueUrl, registryUrl } from './config-urls.ts';
 
 export const roles = ['ingest', 'reindex', 'http'] as const;
 
@@ -10,15 +12,6 @@ const list = (text: string): string[] =>
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
-
-const integer = (min: number, max: number, fallback: number) =>
-  z
-    .string()
-    .trim()
-    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(fallback))
-    .transform(Number)
-    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
 const flag = (fallback: boolean) =>
   z
@@ -50,7 +43,9 @@ export const settingsSchema = z.object({
     .transform((text) => list(text ?? ''))
     .pipe(z.array(queueUrl).max(10))
     .describe('The bucket queue: the SQS queue that all bucket events reach. Several, comma-separated.'),
-  TALLY_WORK_QUEUE_URL: queueUrl.optional().describe('The SQS queue that re-index work travels on.'),
+  TALLY_WORK_QUEUE_URL: queueUrl
+    .optional()
+    .describe('The SQS queue that re-index work travels on. Without it the role reindex does nothing and jobs stay queued.'),
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()
     .describe('Where rejected messages go, with their reason. Default: the bucket queue’s redrive target.'),
@@ -90,6 +85,11 @@ export const settingsSchema = z.object({
       'must be a loopback address: callers of the control plane are not authenticated in this version',
     )
     .describe('The control plane. Loopback only, since its callers are not authenticated.'),
+  TALLY_REGISTRY_URL: registryUrl
+    .optional()
+    .describe(
+      'Commands (all but serve and config) ask the control plane at this address, like http://127.0.0.1:8080, instead of opening index and queues themselves. The same as --registry.',
+    ),
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe('/livez, /readyz and /metrics, on every process whatever its roles.'),
   TALLY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
@@ -129,6 +129,7 @@ export const settingsSchema = z.object({
     .optional()
     .transform((text) => (text === undefined ? undefined : text === 'true'))
     .describe('Path-style S3 addresses. Default: true when AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, else false.'),
+  ...reindexSettings,
   TALLY_AUTO_CONNECT: z
     .enum(['true', 'false'], { error: 'must be true or false' })
     .optional()
@@ -203,7 +204,9 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const secrets = readSecrets(values, readFile);
   const parsed = settingsSchema.safeParse({ ...values, ...secrets.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${secrets.sourceOf(String(name))}: ${message}`);
-  const contradictory = parsed.success ? [...indexMistakes(parsed.data, secrets.sourceOf), ...caMistakes(parsed.data, readFile)] : [];
+  const contradictory = parsed.success
+    ? [...queueMistakes(parsed.data), ...indexMistakes(parsed.data, secrets.sourceOf), ...caMistakes(parsed.data, readFile)]
+    : [];
   // several parts of a list may have the same one
   const mistakes = [...new Set([...unknown, ...secrets.mistakes, ...mistaken, ...contradictory])];
   return parsed.success && mistakes.length === 0 ? { ok: true, settings: parsed.data } : { ok: false, mistakes };
@@ -249,6 +252,16 @@ function textOf(filePath: string, readFile: ReadFile): { readonly text: string }
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     return { mistake: `must name a file that can be read (${code})` };
   }
+}
+
+/** What is no task is deleted from the work queue: bucket events would be lost. */
+function queueMistakes({
+  TALLY_WORK_QUEUE_URL: work,
+  TALLY_QUEUE_URL: bucket,
+  TALLY_DEAD_LETTER_QUEUE_URL: letters,
+}: Settings): readonly string[] {
+  if (work === undefined || !(bucket.includes(work) || work === letters)) return [];
+  return ['TALLY_WORK_QUEUE_URL: must be a queue of its own: neither a bucket queue nor the dead-letter queue'];
 }
 
 /** Where the URL, its authentication and its certificates contradict each other. */

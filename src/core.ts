@@ -19,8 +19,11 @@ import type { Control } from './pipeline/control/control.ts';
 import { createControl } from './pipeline/control/create-control.ts';
 import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
-import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
+import type { ObjectStorage, Store, Telemetry } from './pipeline/ports.ts';
+import type { QueueClient } from './pipeline/ports-queues.ts';
+import type { Tracing } from './pipeline/ports-tracing.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
+import { createSendTask, type SendTask } from './pipeline/jobs/tasks.ts';
 
 /** Where AWS's services are for this process. */
 export interface AwsAddresses {
@@ -41,6 +44,8 @@ export interface Core {
   readonly gaps: GapReports;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly control: Control;
+  /** Absent: there is no work queue. */
+  readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
 }
 
@@ -87,7 +92,7 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 export function createCore(
   settings: Settings,
   addresses: AwsAddresses,
-  { queues: queueUrls, telemetry }: { readonly queues: Queues; readonly telemetry: Telemetry },
+  { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
 ): Core {
   const clock = systemClock;
   const store = createStore(settings, addresses.region);
@@ -96,11 +101,12 @@ export function createCore(
     s3: {
       forcePathStyle: addresses.forcePathStyle,
       timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
-      connectionsMax: settings.TALLY_S3_HEAD_CONCURRENCY,
+      connectionsMax: s3Connections(settings),
     },
-    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
+    // and one for the work queue
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
-  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
     queues,
@@ -120,7 +126,8 @@ export function createCore(
     deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
     bucketQueueUrls: queueUrls.bucket,
   });
-  const control = createControl({ store, storage, clock, connectBucket, deadLetters });
+  const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  const control = createControl({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
   return {
     store,
     aws,
@@ -131,11 +138,21 @@ export function createCore(
     gaps,
     deadLetters,
     control,
+    sendTask,
     async close() {
       aws.close();
       await store.close();
     },
   };
+}
+
+/** HEADs of sweeps at once: a quarter of what live events have. */
+export const SWEEP_HEADS = 8;
+
+/** Each for its own: a HEAD for a live event must not wait for a listing to end. */
+function s3Connections(settings: Settings): number {
+  const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
+  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
 /** SNS, for confirming subscriptions. */

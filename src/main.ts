@@ -3,6 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import packageJson from '../package.json' with { type: 'json' };
+import { systemClock } from './adapters/system-clock.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
@@ -12,12 +13,12 @@ let isServing = false;
 
 const exitNow = (code: number): void => process.exit(code);
 
-const serve: CliDependencies['serve'] = async (settings, aws) => {
+const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   const { createApp, StartError } = await import('./app.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
-  const app = createApp(settings, aws, (text) => void process.stdout.write(text));
+  const app = createApp(settings, environment, (text) => void process.stdout.write(text));
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
   try {
     return await runUntilStopped({ signals: process, app, shutdownTimeoutMs: settings.TALLY_SHUTDOWN_TIMEOUT_MS, exitNow, say });
@@ -48,9 +49,15 @@ const exitCode = await runCli(process.argv.slice(2), {
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
   stderr: process.stderr,
-  nowMs: Date.now,
+  clock: systemClock,
+  terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
+  signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
   openControl: async (settings, aws) => {
+    if (settings.TALLY_REGISTRY_URL !== undefined) {
+      const { createRegistryControl } = await import('./http/client/registry-control.ts');
+      return { control: createRegistryControl(settings.TALLY_REGISTRY_URL), close: async () => undefined };
+    }
     const { openControl } = await import('./core.ts');
     return openControl(settings, aws);
   },

@@ -265,6 +265,16 @@ describe('a CA file', () => {
   });
 });
 
+describe('the work queue', () => {
+  const queues = { TALLY_QUEUE_URL: 'https://sqs/1/a,https://sqs/1/b', TALLY_DEAD_LETTER_QUEUE_URL: 'https://sqs/1/dead' };
+
+  it.each(['https://sqs/1/b', 'https://sqs/1/dead'])('is a queue of its own: what is no task is deleted from it (%s)', (url) => {
+    const mistake = expect.stringMatching(/^TALLY_WORK_QUEUE_URL: must be a queue of its own/);
+    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: url })).toEqual([mistake]);
+    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: 'https://sqs/1/work' })).toEqual([]);
+  });
+});
+
 describe('serving', () => {
   it('needs a bucket queue and an index', () => {
     expect(serveMistakes(settingsOf({}))).toEqual([

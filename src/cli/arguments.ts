@@ -1,5 +1,7 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { registryUrl } from '../config-urls.ts';
+import { CommandError } from './errors.ts';
 
 export interface PageOptions {
   readonly limit?: number;
@@ -19,6 +21,27 @@ export function limitOption(): Option {
 /** `--cursor CURSOR`: where the page before ended. */
 export function cursorOption(): Option {
   return new Option('--cursor <cursor>', 'go on where the page before ended');
+}
+
+/** `--registry URL`: the same as TALLY_REGISTRY_URL. */
+export function registryOption(): Option {
+  return new Option('--registry <url>', 'ask a running registry, http://127.0.0.1:8080 for one');
+}
+
+/** What was given with it. Throws {@link CommandError}; not by commander's argParser, which would repeat a password. */
+export function registryOf({ registry }: { readonly registry?: string }): string | undefined {
+  if (registry === undefined) return undefined;
+  const parsed = registryUrl.safeParse(registry);
+  if (!parsed.success) throw new CommandError('usage', `--registry: ${parsed.error.issues[0]?.message ?? ''}`);
+  return parsed.data;
+}
+
+/** `--allow-deletes N`: what a re-index may delete whatever its brake says. */
+export function allowDeletesOption(): Option {
+  return new Option('--allow-deletes <n>', 'delete up to so many documents, whatever the brake says').argParser((text) => {
+    if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+    return Number(text);
+  });
 }
 
 /** Ends the help of a command. */

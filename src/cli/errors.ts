@@ -29,6 +29,11 @@ export class CommandError extends Error {
   }
 }
 
+/** What was thrown, in one line for people; not escaped yet. */
+export function messageOf(error: unknown): string {
+  return describe(error).lines[0] ?? '';
+}
+
 interface Failure {
   readonly exitCode: number;
   /** For programs: one object, on one line. */

@@ -1,2 +1,16 @@
-/** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 2 is kept for a drift report that found drift. */
-export const exitCodes = { ok: 0, failure: 1, usage: 64, unavailable: 69, config: 78 } as const;
+/**
+ * Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as shells have
+ * it. `drift`: the report found differences. `cancelled` and `paused`: the job that was waited for was cancelled, or its
+ * brake waits for a decision.
+ */
+export const exitCodes = {
+  ok: 0,
+  failure: 1,
+  drift: 2,
+  cancelled: 3,
+  paused: 4,
+  usage: 64,
+  unavailable: 69,
+  config: 78,
+  interrupted: 130,
+} as const;

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { gapSchema, type GapRecord } from '../domain/gap.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { ageText } from './human.ts';
+import { ageText, durationText } from './human.ts';
 import { tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
@@ -29,18 +29,39 @@ export function addGapsCommand(program: Command, cli: Cli): void {
   });
 }
 
+/** With the jobs that close them or have closed them, and why they are open still, where that is known of one. */
 function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
+  const withJobs = gaps.some(({ jobId }) => jobId !== undefined);
+  const withWaits = gaps.some(({ waits }) => waits !== undefined);
   return tableText(
-    ['BUCKET', 'KIND', 'STATE', 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON'],
+    [
+      'BUCKET',
+      'KIND',
+      'STATE',
+      ...(withJobs ? ['JOB'] : []),
+      'COUNT',
+      'FIRST',
+      'LAST',
+      'PREFIX',
+      'REASON',
+      ...(withWaits ? ['WAITS'] : []),
+    ],
     gaps.map((gap) => [
       gap.bucket,
       gap.kind,
       gap.state,
+      ...(withJobs ? [gap.jobId] : []),
       gap.count,
       ageText(gap.firstSeenMs, nowMs),
       ageText(gap.lastSeenMs, nowMs),
       gap.prefix,
       gap.reason,
+      ...(withWaits ? [waitsText(gap, nowMs)] : []),
     ]),
   );
+}
+
+function waitsText({ waits }: GapRecord, nowMs: number): string | undefined {
+  if (waits?.untilMs === undefined) return waits?.reason;
+  return `${durationText(waits.untilMs - nowMs)}: ${waits.reason}`;
 }

@@ -30,3 +30,25 @@ export function ageText(atMs: number | undefined, nowMs: number): string | undef
 export function ageOfText(at: string | undefined, nowMs: number): string | undefined {
   return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
 }
+
+/** A number with its thousands apart: `1,234,567`. */
+export function countText(count: number): string {
+  return Math.round(count).toLocaleString('en-US');
+}
+
+/** 0 to 1 as whole per cent; 100 only when it is all. */
+export function percentText(share: number | undefined): string | undefined {
+  return share === undefined ? undefined : `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
+}
+
+/** How long something is going to take, in one unit. */
+export function durationText(durationMs: number): string {
+  return ageText(0, Math.max(0, durationMs)) ?? '';
+}
+
+/** US dollars, cents at the least: what S3 charges for a few requests is not worth more digits. */
+export function dollarsText(usd: number | undefined): string | undefined {
+  if (usd === undefined) return undefined;
+  if (usd > 0 && usd < 0.01) return '< $0.01';
+  return `$${usd.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}

@@ -1,5 +1,6 @@
 /** The command line: reads arguments, runs one command, says what went wrong, answers the exit code. */
 import { Command, CommanderError } from 'commander';
+import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
@@ -8,7 +9,9 @@ import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { addExplainCommand } from './explain.ts';
 import { addGapsCommand } from './gaps.ts';
-import { addJobCommands } from './jobs.ts';
+import { addDriftCommand } from './jobs/drift.ts';
+import { addJobsCommand } from './jobs/jobs.ts';
+import { addReindexCommand } from './jobs/reindex.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
@@ -46,10 +49,17 @@ interface ProgramOptions {
 }
 
 function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): Command {
+  const registry = registryOption();
   const program = new Command('tally')
     .description('Keeps a search index in exact agreement with object-storage buckets.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
+    .addOption(registry)
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: ({ parent }) => (parent === null ? [] : [registry]) })
+    .hook('preAction', (self) => {
+      const url = registryOf(self.opts());
+      if (url !== undefined) cli.override({ TALLY_REGISTRY_URL: url });
+    })
     .exitOverride()
     .configureOutput({
       writeOut: print,
@@ -66,8 +76,10 @@ function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): 
       `
 Settings are environment variables; \`tally config\` shows them all.
 
-Exit codes: 0 done; 1 failed; 64 called in a way it cannot be;
-69 the index, a queue or S3 is out of reach; 78 invalid settings.
+Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
+4 the job's brake waits for a decision; 64 called in a way it cannot be;
+69 the index, a queue, S3 or the registry is out of reach; 78 invalid settings;
+130 interrupted.
 
 Example:
   tally serve --embedded`,
@@ -79,7 +91,9 @@ Example:
   addExplainCommand(program, cli);
   addGapsCommand(program, cli);
   addDeadLetterCommands(program, cli);
-  addJobCommands(program, cli);
+  addReindexCommand(program, cli);
+  addDriftCommand(program, cli);
+  addJobsCommand(program, cli);
   return program;
 }
 

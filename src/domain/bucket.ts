@@ -5,6 +5,23 @@ import { z } from 'zod';
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
 export type BucketSource = (typeof bucketSources)[number];
 
+/** Whether the source tells lifecycle expirations: audit trails never do, and a user's own topic need not. */
+export function tellsExpirations(source: BucketSource): boolean {
+  switch (source) {
+    case 'notification':
+    case 'eventbridge':
+      return true;
+    case 'topic':
+    case 'routed':
+      return false;
+  }
+}
+
+/** Whether the source may lose events without anybody's notice: what CloudTrail sends to EventBridge is best effort. S3's own deliveries are made at least once. */
+export function isBestEffort(source: BucketSource): boolean {
+  return source === 'routed';
+}
+
 /** How far documents are enriched beyond what events and HEADs tell. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
@@ -47,6 +64,16 @@ export const bucketRecordSchema = z.object({
   checkedAtMs: z.number(),
   lastEventAtMs: z.number().optional(),
   lastReindexAtMs: z.number().optional(),
+  /** Of buckets whose source does not tell expirations: when its lifecycle rules were read and what they expire was looked for. */
+  lifecycle: z
+    .object({
+      checkedAtMs: z.number(),
+      /** `unknown`: they may not be read. */
+      rules: z.enum(['known', 'unknown']),
+      /** Rules in force that expire present objects. */
+      expiring: z.number(),
+    })
+    .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 

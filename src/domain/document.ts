@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { wordsOf } from './words.ts';
+
+/** User metadata or tags, by name; z.record would leave out one that is called `__proto__`. */
+export const textsSchema = z.custom<Readonly<Record<string, string>>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
+);
+type Texts = z.infer<typeof textsSchema>;
 
 /** How a document came to say what it says. */
 export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
@@ -18,6 +25,11 @@ export interface PresentState {
   readonly storageClass?: string;
   /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
   readonly expiresAtMs?: number;
+  readonly contentType?: string;
+  /** Without `x-amz-meta-`. Empty: it has none. */
+  readonly userMetadata?: Texts;
+  /** Empty: it has none. */
+  readonly tags?: Texts;
 }
 
 export interface AbsentState {
@@ -46,8 +58,8 @@ export interface ObjectDocument {
   readonly last_modified_exact?: boolean;
   readonly storage_class?: string;
   readonly content_type?: string;
-  readonly user_metadata?: Readonly<Record<string, string>>;
-  readonly tags?: Readonly<Record<string, string>>;
+  readonly user_metadata?: Texts;
+  readonly tags?: Texts;
   readonly expires_at?: string;
   readonly deleted: boolean;
   readonly deleted_at?: string;
@@ -60,6 +72,35 @@ export interface ObjectDocument {
   readonly event_time?: string;
   readonly indexed_at: string;
 }
+
+const text = z.string().exactOptional();
+const texts = textsSchema.exactOptional();
+
+/** A document as stores keep it and the control plane answers it. */
+export const objectDocumentSchema = z.object({
+  bucket: z.string(),
+  key: z.string(),
+  name: text,
+  extension: text,
+  size: z.number().exactOptional(),
+  etag: text,
+  version_id: text,
+  last_modified: text,
+  last_modified_exact: z.boolean().exactOptional(),
+  storage_class: text,
+  content_type: text,
+  user_metadata: texts,
+  tags: texts,
+  expires_at: text,
+  deleted: z.boolean(),
+  deleted_at: text,
+  clock: z.number(),
+  settled: z.boolean(),
+  source: z.enum(['native', 'eventbridge', 'routed', 'listing', 'check']),
+  event_name: text,
+  event_time: text,
+  indexed_at: z.string(),
+}) satisfies z.ZodType<ObjectDocument>;
 
 /** The largest `_id` that OpenSearch takes, in UTF-8 bytes; a longer one fails the whole bulk request. */
 const ID_BYTES_MAX = 512;
@@ -115,6 +156,16 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
     }),
     ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
     ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
+    ...userFields(state),
+  };
+}
+
+/** What the bucket's users wrote beside the object. */
+function userFields({ contentType, userMetadata, tags }: PresentState): Partial<ObjectDocument> {
+  return {
+    ...(contentType !== undefined && { content_type: contentType }),
+    ...(userMetadata !== undefined && { user_metadata: userMetadata }),
+    ...(tags !== undefined && { tags }),
   };
 }
 

@@ -70,11 +70,21 @@ export const faults = {
   /** The bucket does not exist, or lives in another region than its record says. */
   'bucket.missing': { scope: 'bucket', advice: 'The bucket is gone or cannot be reached: `tally bucket remove` it, or restore it.' },
   /** Neither HEAD nor LIST is permitted for the object. */
-  'object.denied': { scope: 'own', advice: 'Allow s3:GetObject and s3:ListBucket on the bucket to this process.' },
+  'object.denied': {
+    scope: 'own',
+    advice: 'Allow s3:GetObject and s3:ListBucket on the bucket to this process, and what its enrichment needs (README, “Enrichment”).',
+  },
   /** The answer carried no Date header, so it proves nothing about time. */
   'object.undated': { scope: 'own', advice: 'The S3 endpoint must answer with a Date header; check the proxy in between.' },
   /** Any other refusal of one object. */
   'object.failed': { scope: 'own', advice: 'See the reason; the message is tried again and then dead-lettered.' },
+
+  /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
+  'lifecycle.denied': {
+    scope: 'own',
+    advice:
+      'Allow s3:GetLifecycleConfiguration on the bucket to this process; until then only expirations that objects told themselves are followed.',
+  },
 
   // ── listings ──
   /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
@@ -97,6 +107,18 @@ export const faults = {
   'queue.no-dead-letter': {
     scope: 'own',
     advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
+  },
+
+  // ── the registry, as the command line's --registry reaches it ──
+  /** No connection, or no answer in time. */
+  'registry.unreachable': {
+    scope: 'own',
+    advice: 'Check that `tally serve` with the role http runs at that address (TALLY_REGISTRY_URL or --registry).',
+  },
+  /** Something else answers there, or a version that says what this one does not know. */
+  'registry.unknown-answer': {
+    scope: 'own',
+    advice: 'Check that the address (TALLY_REGISTRY_URL or --registry) is that of a tally of this version.',
   },
 
   // ── messages and records ──

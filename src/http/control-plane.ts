@@ -2,10 +2,12 @@
 import type { FastifyReply } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 import type { Control } from '../pipeline/control/control.ts';
-import type { Telemetry } from '../pipeline/ports.ts';
+import { inTime } from '../pipeline/control/in-time.ts';
+import type { Clock, Telemetry } from '../pipeline/ports.ts';
 import type { Readiness } from '../pipeline/readiness.ts';
 import { requireJsonBody, requireLocalCaller } from './guard.ts';
 import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
+import { createJobEvents } from './job-events.ts';
 import { openApiOf } from './openapi.ts';
 import type { Route } from './route.ts';
 import { createRoutes } from './routes.ts';
@@ -17,6 +19,7 @@ interface ControlPlaneParts {
   readonly readiness: Readiness;
   readonly metrics: MetricsSource;
   readonly telemetry: Telemetry;
+  readonly clock: Clock;
   readonly version: string;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
@@ -27,22 +30,28 @@ const VERB_TIMEOUT_MS = 30_000;
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, control, readiness, metrics, telemetry, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const { address, control, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
   const app = createServer(telemetry);
   const closing = new AbortController();
   const routes = createRoutes(control);
-  const openApi = openApiOf(routes, version);
+  const jobEvents = createJobEvents({ jobs: control.jobs, clock, telemetry, closing: closing.signal });
+  const described = [...routes, jobEvents.route];
+  const openApi = openApiOf(described, version);
 
   app.addHook('onRequest', async (request) => {
     requireLocalCaller(request);
     requireJsonBody(request);
   });
-  app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process stops')));
+  app.addHook('preClose', async () => {
+    closing.abort(new RequestError('request.interrupted', 'the process stops'));
+    await jobEvents.drain();
+  });
   addHealthRoutes(app, { readiness, metrics });
   app.get('/config.json', (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }));
   app.get('/openapi.json', (_request, reply) => reply.send(openApi));
   for (const route of routes) app.route({ method: route.method, url: route.path, handler: handlerOf(route) });
-  answerUnknown(app, [...routes, ...[...healthPaths, '/config.json', '/openapi.json'].map((path) => ({ method: 'GET', path }))]);
+  app.get(jobEvents.route.path, (request, reply) => jobEvents.answer(request, reply));
+  answerUnknown(app, [...described, ...[...healthPaths, '/config.json', '/openapi.json'].map((path) => ({ method: 'GET', path }))]);
 
   function handlerOf(route: Route): Parameters<typeof app.route>[0]['handler'] {
     return async (request, reply) => {
@@ -65,13 +74,4 @@ function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
     end.abort(new RequestError('request.interrupted', 'the caller has gone'));
   });
   return end.signal;
-}
-
-/** The answer, or the signal's reason: a verb that does not heed its signal is not waited for. */
-async function inTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-  const ended = Promise.withResolvers<never>();
-  const end = (): void => ended.reject(signal.reason);
-  signal.addEventListener('abort', end, { once: true });
-  if (signal.aborted) end();
-  return Promise.race([answer, ended.promise]);
 }

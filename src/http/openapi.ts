@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { problemSchema } from './problem.ts';
-import type { Route } from './route.ts';
+import type { RouteDescription } from './route.ts';
 
 const PROBLEM = '#/components/schemas/Problem';
 
 /** The OpenAPI 3.1 document of the routes. */
-export function openApiOf(routes: readonly Route[], version: string): unknown {
+export function openApiOf(routes: readonly RouteDescription[], version: string): unknown {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
@@ -19,13 +19,13 @@ export function openApiOf(routes: readonly Route[], version: string): unknown {
   };
 }
 
-function operationOf({ summary, params, query, body, status, answer }: Route): unknown {
+function operationOf({ summary, params, query, body, status, answer, media }: RouteDescription): unknown {
   return {
     summary,
     parameters: [...parametersOf(params, 'path'), ...parametersOf(query, 'query')],
     ...bodyOf(body),
     responses: {
-      [status]: { description: 'Done', ...(answer !== undefined && { content: jsonContent(answer) }) },
+      [status]: { description: 'Done', ...(answer !== undefined && { content: contentOf(answer, media) }) },
       default: { description: 'A problem', content: { 'application/problem+json': { schema: { $ref: PROBLEM } } } },
     },
   };
@@ -41,11 +41,11 @@ function parametersOf(schema: z.ZodObject, place: 'path' | 'query'): readonly un
 function bodyOf(body: z.ZodType): { readonly requestBody?: unknown } {
   const { properties = {}, anyOf = [] } = jsonSchema(body, 'input');
   if (Object.keys(properties).length === 0 && anyOf.length === 0) return {};
-  return { requestBody: { required: !body.safeParse(undefined).success, content: jsonContent(body) } };
+  return { requestBody: { required: !body.safeParse(undefined).success, content: contentOf(body) } };
 }
 
-function jsonContent(schema: z.ZodType): unknown {
-  return { 'application/json': { schema: jsonSchema(schema, 'input') } };
+function contentOf(schema: z.ZodType, media = 'application/json'): unknown {
+  return { [media]: { schema: jsonSchema(schema, 'input') } };
 }
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): z.core.JSONSchema.BaseSchema {

@@ -8,7 +8,8 @@ export interface RouteRequest {
   readonly body: unknown;
 }
 
-export interface Route {
+/** What a route takes and answers, for OpenAPI. */
+export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** With `:name` for parameters. */
   readonly path: string;
@@ -19,34 +20,40 @@ export interface Route {
   readonly status: number;
   /** What the response holds; absent: nothing. */
   readonly answer?: z.ZodType;
+  /** Of the response. Default: application/json. */
+  readonly media?: 'text/event-stream';
+}
+
+export interface Route<Answer = unknown> extends RouteDescription {
   /**
    * Resolves to the body of the response. Rejects with `request.not-found` for an empty parameter, with `request.invalid`
    * for all mistakes of query and body at once, else with what the verb throws.
    */
-  run(request: RouteRequest, signal: AbortSignal): Promise<unknown>;
+  run(request: RouteRequest, signal: AbortSignal): Promise<Answer>;
 }
 
-interface RouteParts<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType> {
+interface RouteParts<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType, Answer> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
   /** Default: 200. */
   readonly status?: number;
   readonly answer?: z.ZodType;
+  readonly media?: 'text/event-stream';
   readonly verb: (
     request: { readonly params: z.infer<Params>; readonly query: z.infer<Query>; readonly body: z.infer<Body> },
     signal: AbortSignal,
-  ) => Promise<unknown>;
+  ) => Promise<Answer>;
 }
 
 type RouteName = readonly [method: Route['method'], path: `/${string}`];
 
 /** Makes a route of its parts. */
-export function route<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>(
+export function route<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType, Answer>(
   [method, path]: RouteName,
   summary: string,
-  { verb, status = 200, ...schemas }: RouteParts<Params, Query, Body>,
-): Route {
+  { verb, status = 200, ...schemas }: RouteParts<Params, Query, Body, Answer>,
+): Route<Answer> {
   return {
     method,
     path,

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { bucketRecordSchema, bucketSources, enrichModes, unconnectedSchema } from '../domain/bucket.ts';
 import { gapSchema } from '../domain/gap.ts';
-import { jobModes, jobSchema } from '../domain/reindex/job.ts';
+import { jobModes } from '../domain/reindex/job.ts';
+import { jobViewSchema } from '../domain/reindex/job-view.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { limitSchema } from '../pipeline/control/pages.ts';
 import { route, type Route } from './route.ts';
@@ -36,7 +37,19 @@ const addBody = z.strictObject({
   topicArn: text,
   enrich: z.enum(enrichModes).exactOptional(),
 });
-const reindexBody = z.strictObject({ prefix: text, mode: z.enum(jobModes).exactOptional() }).optional();
+const flag = z.boolean().exactOptional();
+const allowDeletes = z.int().min(0).describe('So many tombstones are allowed whatever the brake says.').exactOptional();
+const reindexBody = z
+  .strictObject({
+    prefix: text.describe('Only keys that begin so.'),
+    mode: z.enum(jobModes).describe('report: only tell the differences.').exactOptional(),
+    fill: flag.describe('Documents that lack a field that a listing gives are written too.'),
+    now: flag.describe('Do not wait for late events: such a job closes no gap.'),
+    repair: flag.describe('Re-create the bucket’s notification first. Refused in this version.'),
+    allowDeletes,
+  })
+  .optional();
+const resumeBody = z.strictObject({ allowDeletes }).optional();
 const lettersBody = z.union([z.strictObject({ ids: z.array(z.string()).min(1).max(1_000) }), z.strictObject({ all: z.literal(true) })], {
   error: 'must be {"ids": ["…"]} or {"all": true}',
 });
@@ -125,12 +138,12 @@ function bucketRoutes(control: Control): readonly Route[] {
 function jobRoutes(control: Control): readonly Route[] {
   const { jobs } = control;
   return [
-    route(['POST', '/v1/buckets/:bucket/reindex'], 'Queue a re-index of the bucket.', {
+    route(['POST', '/v1/buckets/:bucket/reindex'], 'Start a re-index or a drift report of the bucket.', {
       ...plain,
       params: bucketParams,
       body: reindexBody,
       status: 202,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params, body }, signal) => jobs.request({ ...body, ...params }, CALLER, signal),
     }),
     route(['GET', '/v1/gaps'], 'Changes that a source did not tell.', {
@@ -139,23 +152,36 @@ function jobRoutes(control: Control): readonly Route[] {
       answer: pageOf(gapSchema),
       verb: ({ query }, signal) => control.gaps(query, signal),
     }),
-    route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first.', {
+    route(['GET', '/v1/jobs'], 'Re-index jobs, oldest first, without their examples.', {
       ...plain,
       query: pageQuery,
-      answer: pageOf(jobSchema),
+      answer: pageOf(jobViewSchema),
       verb: ({ query }, signal) => jobs.list(query, signal),
     }),
     route(['GET', '/v1/jobs/:id'], 'One re-index job.', {
       ...plain,
       params: idParams,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params }, signal) => jobs.get(params.id, signal),
     }),
     route(['POST', '/v1/jobs/:id/cancel'], 'Cancel a job that has not ended.', {
       ...plain,
       params: idParams,
-      answer: jobSchema,
+      answer: jobViewSchema,
       verb: ({ params }, signal) => jobs.cancel(params.id, signal),
+    }),
+    route(['POST', '/v1/jobs/:id/pause'], 'Pause a job that is queued or running.', {
+      ...plain,
+      params: idParams,
+      answer: jobViewSchema,
+      verb: ({ params }, signal) => jobs.pause(params.id, signal),
+    }),
+    route(['POST', '/v1/jobs/:id/resume'], 'Resume a paused job; one that the brake holds needs allowDeletes.', {
+      ...plain,
+      params: idParams,
+      body: resumeBody,
+      answer: jobViewSchema,
+      verb: ({ params, body }, signal) => jobs.resume(params.id, { ...body }, signal),
     }),
   ];
 }

@@ -59,17 +59,19 @@ export function createServer(telemetry: Telemetry): FastifyInstance {
     void reply.headers(safeHeaders);
   });
   app.setErrorHandler((error, _request, reply) => {
-    const problem = problemOf(error);
     // whoever went away has interrupted it himself
-    if (isUnexpected(problem) && !reply.raw.destroyed)
-      telemetry.requestFailed(
-        'answer a request',
-        'internal.unexpected',
-        error instanceof Error ? `${error.name}: ${error.message}` : 'not an error',
-      );
-    return sendProblem(reply, problem);
+    return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
+}
+
+/** The problem document of whatever was thrown; what nobody foresaw is logged. */
+export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
+  const problem = problemOf(error);
+  if (!isUnexpected(problem)) return problem;
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : 'not an error';
+  telemetry.requestFailed('answer a request', 'internal.unexpected', text);
+  return problem;
 }
 
 /** Answers what no route answers: 405 with Allow where the path has other methods, else 404. */

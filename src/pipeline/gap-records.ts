@@ -1,6 +1,6 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
 import { z } from 'zod';
-import { gapId, withSighting, type GapRecord, type GapSighting } from '../domain/gap.ts';
+import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../domain/gap.ts';
 import { decodeCursor } from '../domain/cursor.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { Control, Page } from './control/control.ts';
@@ -19,6 +19,8 @@ export interface GapReports {
    * sighting of a bucket that is not connected is dropped: there is nothing to close a gap of. Throws the store's fault.
    */
   report(sighting: GapSighting, signal?: AbortSignal): Promise<void>;
+  /** Stores that the keys of the bucket's bulk deletes are told one by one, where it has an open gap of such deletes: answers whether. Throws the store's fault. */
+  keysTold(bucket: string, keysToldMs: number): Promise<boolean>;
 }
 
 export interface UnconnectedReports {
@@ -49,25 +51,41 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
     const { bucket, kind, reason } = sum.sighting;
     if ((await readRecord(state, refs.bucket(bucket))) === undefined) return;
-    await updateRecord(state, refs.gap(id), (current) => withSightings(current, sum));
-    telemetry.gapSeen(bucket, kind, reason);
+    let isOpen = false;
+    await updateRecord(state, refs.gap(id), (current) => {
+      const next = withSightings(current, sum, clock.nowMs());
+      isOpen = next !== current && next.state !== 'closed';
+      return next;
+    });
+    if (isOpen) telemetry.gapSeen(bucket, kind, reason);
   }
 
   return {
+    async keysTold(bucket, keysToldMs) {
+      const ref = refs.gap(gapId({ bucket, kind: 'bulk-delete' }));
+      const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysTold(current, keysToldMs)));
+      return gap !== undefined && gap.state !== 'closed';
+    },
     report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
   };
 }
 
 function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
   return {
-    sighting: { ...later.sighting, seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs) },
+    sighting: { ...later.sighting, ...keysTold(earlier, later), seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs) },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
     count: earlier.count + later.count,
   };
 }
 
-function withSightings(current: GapRecord | undefined, { sighting, firstSeenMs, count }: SightingSum): GapRecord {
-  return withSighting(withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, count), sighting, 0);
+function keysTold({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'keysToldMs'> {
+  const latestMs = Math.max(a.keysToldMs ?? 0, b.keysToldMs ?? 0);
+  return latestMs === 0 ? {} : { keysToldMs: latestMs };
+}
+
+function withSightings(current: GapRecord | undefined, { sighting, firstSeenMs, count }: SightingSum, toldAtMs: number): GapRecord {
+  const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { count, toldAtMs });
+  return sighting.seenAtMs === firstSeenMs ? first : withSighting(first, sighting, { count: 0, toldAtMs });
 }
 
 interface UnconnectedSum {

@@ -10,15 +10,18 @@ interface CheckParts {
   readonly gate: FaultGate;
   readonly ingest: IngestRole | undefined;
   readonly prepared: () => Fault | 'prepared';
+  /** Of the other roles. */
+  readonly others: readonly CheckSource[];
 }
 
 /** What readiness looks at. S3 out of reach stops ingest only: searches and stored records go on. */
-export function servingChecks({ queueWatch, gate, ingest, prepared }: CheckParts): readonly CheckSource[] {
+export function servingChecks({ queueWatch, gate, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
   const indexFault = (): Fault | undefined => {
     const preparing = prepared();
     return preparing === 'prepared' ? gate.closedBy().get('index') : preparing;
   };
-  const all: CheckSource[] = [{ name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) }];
+  const index: CheckSource = { name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) };
+  const all = [index, ...others];
   if (ingest === undefined) return all;
   return [
     ...all,

@@ -32,6 +32,11 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
         first === undefined ? [] : [{ bucket: first.bucket, kind: first.kind, count: others.length + 1 }],
       ),
     );
+    telemetry.gapStates(
+      [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>
+        first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
+      ),
+    );
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.jobs(Object.fromEntries(jobStates.map((each) => [each, jobs.filter((job) => job.state === each).length])));
   }

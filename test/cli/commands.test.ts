@@ -27,6 +27,8 @@ describe('every command that reads or writes records', () => {
     ['jobs', { items: [job], next: 'page-2' }],
     ['jobs job-1', job],
     ['jobs cancel job-1', { ...job, state: 'cancelled' }],
+    ['jobs pause job-1', { ...job, state: 'paused', pausedBecause: 'requested' }],
+    ['jobs resume job-1', job],
   ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
     const world = createCliWorld();
     const { exitCode, stdout, stderr } = await world.run(...command.split(' '), '--json');
@@ -197,15 +199,6 @@ describe('tally bucket', () => {
   });
 });
 
-describe('tally gaps', () => {
-  it('asks for what its options say and shows why each was opened', async () => {
-    const world = createCliWorld();
-    const { stdout } = await world.run('gaps', '--bucket', 'photos', '--state', 'open', '--limit', '5');
-    expect(world.asked).toEqual([['gaps', { bucket: 'photos', state: 'open', limit: 5 }]]);
-    expect(stdout).toMatch(/^photos +loss +open +2 +2 h +2 h +- +dead letter: record.key-missing$/m);
-  });
-});
-
 describe('tally dead-letters', () => {
   it('list shows faults and reasons', async () => {
     const world = createCliWorld();
@@ -246,28 +239,6 @@ describe('tally dead-letters', () => {
     expect(world.asked).toEqual([]);
     expect((await world.run('dead-letters', 'discard', '--all', '--yes')).stdout).toBe('Deleted: 1\n');
     expect(world.asked).toEqual([['deadLetters.discard', 'all']]);
-  });
-});
-
-describe('tally reindex and jobs', () => {
-  it('reindex queues a job and says plainly that it only waits', async () => {
-    const world = createCliWorld();
-    const { stdout, stderr } = await world.run('reindex', 'photos', '--prefix', '2026/', '--mode', 'report');
-    expect(world.asked).toEqual([['jobs.request', { bucket: 'photos', prefix: '2026/', mode: 'report' }, 'cli']]);
-    expect(stdout).toBe('Job job-1 is queued.\n');
-    expect(stderr).toContain('does not run it yet');
-  });
-
-  it('jobs lists, shows and cancels', async () => {
-    const world = createCliWorld();
-    expect((await world.run('jobs', '--limit', '3')).stdout).toMatch(/^job-1 +queued +apply +2 h +photos +-$/m);
-    expect((await world.run('jobs', 'job-1')).stdout).toMatch(/^state +queued$/m);
-    expect((await world.run('jobs', 'cancel', 'job-1')).stdout).toMatch(/^state +cancelled$/m);
-    expect(world.asked).toEqual([
-      ['jobs.list', { limit: 3 }],
-      ['jobs.get', 'job-1'],
-      ['jobs.cancel', 'job-1'],
-    ]);
   });
 });
 

@@ -3,13 +3,30 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/adapters/system-clock.ts';
+import { createControlPlane } from '../../src/http/control-plane.ts';
+import { createFakeControl, job } from '../support/fake-control.ts';
+import { createFakeTelemetry } from '../support/fakes.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   return spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** All that comes; `action` is done once when the words have come. */
+async function textUntil(stream: Readable, words: string, action: () => unknown): Promise<string> {
+  let all = '';
+  let isDone = false;
+  for await (const chunk of stream.setEncoding('utf8')) {
+    all += chunk;
+    if (!isDone && all.includes(words)) action();
+    isDone ||= all.includes(words);
+  }
+  return all;
 }
 
 async function run(args: readonly string[], env?: Readonly<Record<string, string>>) {
@@ -52,6 +69,39 @@ describe('the program', () => {
     const { code, stderr } = await run(['search', '--json'], { TALLY_INDEX_URL: 'sqlite:/nowhere/index.sqlite' });
     expect(code).toBe(69);
     expect(JSON.parse(stderr)).toMatchObject({ code: 'index.state-missing', advice: expect.any(String) });
+  });
+
+  it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {
+    const fake = createFakeControl();
+    const registry = createControlPlane({
+      address: { host: '127.0.0.1', port: 0 },
+      control: fake.control,
+      readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
+      metrics: { metricsText: async () => '', contentType: 'text/plain' },
+      telemetry: createFakeTelemetry(),
+      clock: systemClock,
+      version: '1.2.3',
+    });
+    const { port } = await registry.listen();
+    try {
+      const url = `http://localhost:${port}`;
+      expect(await run(['jobs', 'job-1', '--json'], { TALLY_REGISTRY_URL: url })).toEqual({
+        code: 0,
+        stdout: `${JSON.stringify(job, undefined, 2)}\n`,
+        stderr: '',
+      });
+      const child = spawnTally(['drift', 'photos', '--registry', url]);
+      const [stdout, stderr, [code]] = await Promise.all([
+        text(child.stdout),
+        textUntil(child.stderr, 'queued', () => child.kill('SIGINT')),
+        once(child, 'close'),
+      ]);
+      expect({ code: code as unknown, stdout }).toEqual({ code: 130, stdout: '' });
+      expect(stderr).toBe('job-1: queued\nThe job goes on. Look at it: tally jobs job-1\nCancel it: tally jobs cancel job-1\n');
+      expect(fake.asked.map(([verb]) => verb)).not.toContain('jobs.cancel');
+    } finally {
+      await registry.close();
+    }
   });
 
   it('refuses to delete without --yes where no terminal is', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SettingsError } from '../../src/cli/errors.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
+import { createFakeControl } from '../support/fake-control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('help', () => {
@@ -24,6 +25,9 @@ describe('help', () => {
     ['reindex'],
     ['jobs'],
     ['jobs', 'cancel'],
+    ['jobs', 'pause'],
+    ['jobs', 'resume'],
+    ['drift'],
   ];
 
   it.each(commands.map((command) => [command.join(' '), command]))('of `tally %s` goes to stdout within 80 columns', async (_, command) => {
@@ -147,6 +151,64 @@ describe('settings', () => {
   });
 });
 
+describe('--registry', () => {
+  function createRegistryWorld(env: Readonly<Record<string, string>> = {}) {
+    const urls: (string | undefined)[] = [];
+    const world = createCliWorld({
+      env: { TALLY_INDEX_URL: 'sqlite:nowhere', ...env },
+      async openControl({ TALLY_REGISTRY_URL: url }) {
+        urls.push(url);
+        return { control: createFakeControl().control, close: async () => undefined };
+      },
+    });
+    return { run: world.run, urls };
+  }
+
+  it.each([
+    [['--registry', 'http://127.0.0.1:8080', 'jobs']],
+    [['jobs', '--registry', 'http://127.0.0.1:8080']],
+    [['jobs', '--registry=http://127.0.0.1:8080/', 'cancel', 'job-1']],
+    [['jobs', 'cancel', 'job-1', '--registry', 'HTTP://127.0.0.1:8080']],
+    [['search', '--registry', ' http://127.0.0.1:8080 ', 'annual', 'report']],
+  ])('is taken wherever it stands: %j', async (args) => {
+    const { run, urls } = createRegistryWorld();
+    expect((await run(...args)).exitCode).toBe(0);
+    expect(urls).toEqual(['http://127.0.0.1:8080']);
+  });
+
+  it('is a setting as well, which the option overrides', async () => {
+    const { run, urls } = createRegistryWorld({ TALLY_REGISTRY_URL: 'http://localhost:1234' });
+    await run('gaps');
+    await run('gaps', '--registry', 'http://[::1]:8080');
+    expect(urls).toEqual(['http://localhost:1234', 'http://[::1]:8080']);
+  });
+
+  it('is not there unless it is given', async () => {
+    const { run, urls } = createRegistryWorld();
+    await run('gaps');
+    expect(urls).toEqual([undefined]);
+  });
+
+  it.each([
+    '127.0.0.1:8080',
+    'ftp://127.0.0.1',
+    'http://user:secret@127.0.0.1:8080',
+    'http://127.0.0.1:8080/v1',
+    'http://127.0.0.1:8080/?a',
+    '',
+  ])('refuses %j as an option with 64 and as a setting with 78, and repeats no password', async (url) => {
+    const { run, urls } = createRegistryWorld();
+    const asOption = await run('gaps', '--registry', url);
+    expect(asOption.exitCode).toBe(64);
+    const withSetting = createRegistryWorld({ TALLY_REGISTRY_URL: url });
+    const asSetting = await withSetting.run('gaps');
+    // an empty variable is none at all
+    expect(asSetting.exitCode).toBe(url === '' ? 0 : 78);
+    expect(asOption.stderr + asSetting.stderr).not.toContain('secret');
+    expect(urls).toEqual([]);
+  });
+});
+
 describe('serve', () => {
   it('serves with the settings of the environment and ends as the serving ended', async () => {
     const env = { TALLY_QUEUE_URL: 'https://sqs.eu-west-1.amazonaws.com/123456789012/events', TALLY_INDEX_URL: 'https://index:9200' };
@@ -176,6 +238,27 @@ describe('serve', () => {
     expect(stderr).toContain('TALLY_INDEX_URL: must be set');
     expect(stderr).toContain('tally serve --embedded');
     expect(world.served).toEqual([]);
+  });
+
+  it('is told what traces need of its environment, which no other command judges', async () => {
+    const traces: unknown[] = [];
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+    const world = createCliWorld({
+      env,
+      async serve(_settings, environment) {
+        traces.push(environment.traces);
+        return 0;
+      },
+    });
+    expect((await world.run('serve', '--embedded')).exitCode).toBe(0);
+    expect(traces).toEqual([expect.objectContaining({ collector: 'http://collector:4318' })]);
+
+    const mistaken = createCliWorld({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', TALLY_INDEX_URL: 'sqlite:nowhere' } });
+    const { exitCode, stderr } = await mistaken.run('serve');
+    expect(exitCode).toBe(78);
+    expect(stderr).toContain('OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL');
+    expect(stderr).toContain('TALLY_QUEUE_URL: must be set');
+    expect((await mistaken.run('config')).exitCode).toBe(0);
   });
 
   it('that the operator must correct something for ends with 78', async () => {

@@ -1,8 +1,10 @@
 /** The command line with its streams in memory, a control plane that answers fixed records, and a clock that stands still. */
+import { EventEmitter } from 'node:events';
 import type { CliDependencies } from '../../src/cli/cli.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import type { Settings } from '../../src/config.ts';
 import { createFakeControl } from '../support/fake-control.ts';
+import { createFakeClock } from '../support/fakes.ts';
 
 /** Two hours after everything that the fake control plane tells of. */
 const NOW_MS = Date.UTC(2026, 0, 2, 5, 4, 5);
@@ -16,6 +18,8 @@ export interface Ran {
 /** `overrides` replace what commands are given, the environment for one. */
 export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
   const fake = createFakeControl();
+  const clock = createFakeClock({ startMs: NOW_MS, autoAdvance: true });
+  const signals = new EventEmitter();
   const served: Settings[] = [];
   let opened = 0;
   let closed = 0;
@@ -29,7 +33,8 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       readFile: () => ({ text: '', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },
       stderr: { write: (text: string) => err.push(text) },
-      nowMs: () => NOW_MS,
+      clock,
+      signals,
       async openControl() {
         opened += 1;
         return {
@@ -59,6 +64,12 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       }),
     /** The next verb answers this. */
     nextAnswers: (answer: unknown): void => fake.nextDoes(async () => answer),
+    /** The next verb of which nothing was said yet does this. */
+    nextDoes: (action: () => Promise<unknown>): void => fake.nextDoes(action),
+    /** Ctrl-C. */
+    interrupt: (): void => void signals.emit('SIGINT'),
+    /** Whether anything would hear a Ctrl-C. */
+    isInterruptible: (): boolean => signals.listenerCount('SIGINT') > 0,
     served,
     opened: () => opened,
     closed: () => closed,

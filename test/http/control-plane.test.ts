@@ -18,12 +18,13 @@ import {
   objectDocument,
   type FakeControl,
 } from '../support/fake-control.ts';
-import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes.ts';
 
 const ready: ReadinessReport = { ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } };
 
 let fake: FakeControl;
 let telemetry: FakeTelemetry;
+let clock: FakeClock;
 let report: ReadinessReport;
 let listener: Listener;
 let port: number;
@@ -31,6 +32,7 @@ let port: number;
 beforeEach(async () => {
   fake = createFakeControl();
   telemetry = createFakeTelemetry();
+  clock = createFakeClock();
   report = ready;
   listener = createControlPlane(parts());
   ({ port } = await listener.listen());
@@ -43,6 +45,7 @@ function parts() {
     readiness: { read: () => report },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry,
+    clock,
     version: '1.2.3',
   };
 }
@@ -119,9 +122,20 @@ describe('each route calls one verb and answers its result', () => {
     ['DELETE', '/v1/buckets/photos', undefined, ['buckets.remove', 'photos'], 204, {}],
     ['POST', '/v1/buckets/photos/reindex', { prefix: 'p/' }, ['jobs.request', { bucket: 'photos', prefix: 'p/' }, 'http'], 202, job],
     ['POST', '/v1/buckets/photos/reindex', undefined, ['jobs.request', { bucket: 'photos' }, 'http'], 202, job],
+    [
+      'POST',
+      '/v1/buckets/photos/reindex',
+      { mode: 'report', fill: true, now: false, repair: false, allowDeletes: 5 },
+      ['jobs.request', { bucket: 'photos', mode: 'report', fill: true, now: false, repair: false, allowDeletes: 5 }, 'http'],
+      202,
+      job,
+    ],
     ['GET', '/v1/jobs?limit=1', undefined, ['jobs.list', { limit: 1 }], 200, { items: [job], next: 'page-2' }],
     ['GET', '/v1/jobs/job-1', undefined, ['jobs.get', 'job-1'], 200, job],
     ['POST', '/v1/jobs/job-1/cancel', undefined, ['jobs.cancel', 'job-1'], 200, { ...job, state: 'cancelled' }],
+    ['POST', '/v1/jobs/job-1/pause', undefined, ['jobs.pause', 'job-1'], 200, { ...job, state: 'paused', pausedBecause: 'requested' }],
+    ['POST', '/v1/jobs/job-1/resume', undefined, ['jobs.resume', 'job-1', {}], 200, job],
+    ['POST', '/v1/jobs/job-1/resume', { allowDeletes: 20_000 }, ['jobs.resume', 'job-1', { allowDeletes: 20_000 }], 200, job],
     ['GET', '/v1/gaps?bucket=photos&state=open', undefined, ['gaps', { bucket: 'photos', state: 'open' }], 200, { items: [gap] }],
     ['GET', '/v1/dead-letters?limit=1000', undefined, ['deadLetters.list', { limit: 1_000 }], 200, { items: [deadLetter] }],
     ['GET', '/v1/dead-letters/letter-1', undefined, ['deadLetters.show', 'letter-1'], 200, { ...deadLetter, body: '{x}\u001b[2J' }],
@@ -172,6 +186,12 @@ describe('requests that are not as documented', () => {
     ['/v1/buckets', { bucket: 'photos', source: 'pigeon' }, 'source'],
     ['/v1/buckets', ['photos'], 'object'],
     ['/v1/buckets/photos/reindex', { prefix: 7 }, 'prefix'],
+    ['/v1/buckets/photos/reindex', { mode: 'guess' }, 'mode'],
+    ['/v1/buckets/photos/reindex', { fill: 'yes', now: 1 }, 'now'],
+    ['/v1/buckets/photos/reindex', { allowDeletes: -1 }, 'allowDeletes'],
+    ['/v1/buckets/photos/reindex', { bucket: 'other' }, 'bucket'],
+    ['/v1/jobs/job-1/resume', { allowDeletes: '7' }, 'allowDeletes'],
+    ['/v1/jobs/job-1/resume', { force: true }, 'force'],
     ['/v1/dead-letters/replay', {}, 'ids'],
     ['/v1/dead-letters/replay', { all: false }, 'all'],
     ['/v1/dead-letters/replay', { ids: [] }, 'ids'],
@@ -443,12 +463,15 @@ describe('the other documents', () => {
       'get /v1/gaps',
       'get /v1/jobs',
       'get /v1/jobs/{id}',
+      'get /v1/jobs/{id}/events',
       'get /v1/objects',
       'post /v1/buckets',
       'post /v1/buckets/{bucket}/reindex',
       'post /v1/dead-letters/discard',
       'post /v1/dead-letters/replay',
       'post /v1/jobs/{id}/cancel',
+      'post /v1/jobs/{id}/pause',
+      'post /v1/jobs/{id}/resume',
     ]);
   });
 

@@ -22,7 +22,7 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const storage = createFakeStorage(clock);
   storage.createBucket('photos', { region: 'eu-west-1', versioning: 'enabled' });
   const gaps = createGapReports({ state, clock, telemetry });
-  const jobs = createReindexJobs({ state, clock });
+  const jobs = createReindexJobs({ state, clock, telemetry });
   return {
     objects,
     state,

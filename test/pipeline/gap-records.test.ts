@@ -62,6 +62,8 @@ describe('gap reports', () => {
         lastSeenMs: 100,
         count: 1,
         state: 'open',
+        openedAtMs: world.clock.nowMs(),
+        toldAtMs: world.clock.nowMs(),
       },
     ]);
     expect(world.telemetry.told('gapSeen')).toEqual([['photos', 'bulk-delete', 'DeleteObjects']]);

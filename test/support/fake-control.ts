@@ -2,7 +2,8 @@
 import type { BucketRecord } from '../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../src/domain/document.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
-import type { JobRecord } from '../../src/domain/reindex/job.ts';
+import { noCounts } from '../../src/domain/reindex/counts.ts';
+import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import type { Control, DeadLetter, Explanation } from '../../src/pipeline/control/control.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -56,7 +57,7 @@ export const gap: GapRecord = {
   state: 'open',
 };
 
-export const job: JobRecord = {
+export const job: JobView = {
   id: 'job-1',
   bucket: 'photos',
   prefix: '',
@@ -64,6 +65,23 @@ export const job: JobRecord = {
   requestedBy: 'test',
   state: 'queued',
   createdAtMs: AT_MS,
+  ranges: { cut: 0, done: 0, leased: 0 },
+};
+
+/** The same an hour later. */
+export const runningJob: JobView = {
+  ...job,
+  state: 'running',
+  phase: 'comparing',
+  startedAtMs: AT_MS,
+  coversBeforeMs: AT_MS,
+  documentsAtStart: 4_000,
+  counts: { ...noCounts, listed: 1_000, equal: 990, missing: 6, stale: 4, phantom: 2, written: 10, tombstones: 2, listRequests: 5 },
+  examples: { missing: [{ key: nastyKey }], stale: [{ key: 'b', fields: ['etag', 'size'] }] },
+  progress: 0.25,
+  objectsPerSecond: 25_000,
+  ranges: { cut: 8, done: 2, leased: 3 },
+  costUsd: 0.000_025,
 };
 
 export const deadLetter: DeadLetter = {
@@ -80,7 +98,7 @@ export interface FakeControl {
   readonly asked: readonly (readonly unknown[])[];
   /** The signals that verbs were given, in order. */
   readonly signals: readonly (AbortSignal | undefined)[];
-  /** The next verb does this instead. */
+  /** The next verb of which this was not said yet does this instead. */
   nextDoes(action: (signal: AbortSignal | undefined) => Promise<unknown>): void;
 }
 
@@ -88,7 +106,7 @@ export interface FakeControl {
 export function createFakeControl(): FakeControl {
   const asked: unknown[][] = [];
   const signals: (AbortSignal | undefined)[] = [];
-  let next: ((signal: AbortSignal | undefined) => Promise<unknown>) | undefined;
+  const nexts: ((signal: AbortSignal | undefined) => Promise<unknown>)[] = [];
 
   function verb<Args extends readonly unknown[], Answer>(name: string, answer: (...args: Args) => Answer) {
     return async (...args: [...Args, AbortSignal?]): Promise<Answer> => {
@@ -97,8 +115,7 @@ export function createFakeControl(): FakeControl {
       const own = signal === undefined ? args : args.slice(0, -1);
       asked.push([name, ...own]);
       signals.push(signal);
-      const action = next;
-      next = undefined;
+      const action = nexts.shift();
       return (action === undefined ? answer(...(own as unknown as Args)) : await action(signal)) as Answer;
     };
   }
@@ -121,6 +138,8 @@ export function createFakeControl(): FakeControl {
       get: verb('jobs.get', (_id: string) => job),
       list: verb('jobs.list', (_request: unknown) => ({ items: [job], next: 'page-2' })),
       cancel: verb('jobs.cancel', (_id: string) => ({ ...job, state: 'cancelled' as const })),
+      pause: verb('jobs.pause', (_id: string) => ({ ...job, state: 'paused' as const, pausedBecause: 'requested' as const })),
+      resume: verb('jobs.resume', (_id: string, _request: unknown) => job),
     },
     deadLetters: {
       list: verb('deadLetters.list', (_request: unknown) => [deadLetter]),
@@ -134,7 +153,7 @@ export function createFakeControl(): FakeControl {
     asked,
     signals,
     nextDoes: (action) => {
-      next = action;
+      nexts.push(action);
     },
   };
 }

@@ -4,6 +4,7 @@ import type { QueryWords } from '../../src/domain/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery, StateEntry, StateStore, Store } from '../../src/pipeline/ports.ts';
 import type { ObjectScan, ScannedDocument } from '../../src/pipeline/ports-reindex.ts';
 import { FaultError } from '../../src/domain/fault.ts';
+import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
@@ -11,10 +12,11 @@ export function compareUtf8(a: string, b: string): number {
 }
 
 export function createMemoryStore(): Store {
-  const buckets = new Map<string, Map<string, ObjectDocument>>();
+  const buckets: Buckets = new Map();
   return {
     objects: createMemoryObjects(buckets),
     scan: createMemoryScan(buckets),
+    maintenance: createMemoryMaintenance(buckets),
     state: createMemoryState(),
     setup: { prepare: async () => {} },
     product: 'sqlite',
@@ -22,6 +24,7 @@ export function createMemoryStore(): Store {
   };
 }
 
+/** Documents by key, of each bucket. */
 type Buckets = Map<string, Map<string, ObjectDocument>>;
 
 function createMemoryObjects(buckets: Buckets): ObjectIndex {

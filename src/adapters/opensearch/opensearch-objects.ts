@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/document.ts';
-import { documentId } from '../../domain/document.ts';
+import { documentId, textsSchema } from '../../domain/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports.ts';
 import type { BulkAction, BulkVerdict } from './opensearch-bulk.ts';
@@ -141,10 +141,8 @@ async function decide(
   );
 }
 
-const texts = z.record(z.string(), z.string());
-
 /** ObjectDocument as it is stored; `words`, and fields of a newer version, are left out. */
-const documentSchema = z.object({
+export const documentSchema = z.object({
   bucket: z.string(),
   key: z.string(),
   name: z.string().exactOptional(),
@@ -156,8 +154,8 @@ const documentSchema = z.object({
   last_modified_exact: z.boolean().exactOptional(),
   storage_class: z.string().exactOptional(),
   content_type: z.string().exactOptional(),
-  user_metadata: texts.exactOptional(),
-  tags: texts.exactOptional(),
+  user_metadata: textsSchema.exactOptional(),
+  tags: textsSchema.exactOptional(),
   expires_at: z.string().exactOptional(),
   deleted: z.boolean(),
   deleted_at: z.string().exactOptional(),
@@ -201,6 +199,7 @@ function searchBody(query: ObjectQuery): Record<string, unknown> {
   };
 }
 
-function isIndexMissing(answer: OpenSearchAnswer): boolean {
+/** Whether the request's index or alias is not there. */
+export function isIndexMissing(answer: OpenSearchAnswer): boolean {
   return answer.status === 404 && errorOf(answer).type === 'index_not_found_exception';
 }

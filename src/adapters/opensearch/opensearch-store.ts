@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
 import type { Clock, Store } from '../../pipeline/ports.ts';
 import { createOpenSearchClient } from './opensearch-client.ts';
+import { createObjectMaintenance } from './opensearch-maintenance.ts';
 import { indexNames } from './opensearch-names.ts';
 import { createObjectIndex } from './opensearch-objects.ts';
 import { createObjectScan } from './opensearch-scan.ts';
@@ -50,6 +51,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
     scan: createObjectScan({ client, names }),
     state,
+    maintenance: createObjectMaintenance(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),
   };

@@ -1,51 +1,23 @@
 import { z } from 'zod';
-import type { ObjectDocument } from '../../domain/document.ts';
+import { objectDocumentSchema, type ObjectDocument } from '../../domain/document.ts';
 import type { ScannedDocument } from '../../pipeline/ports-reindex.ts';
-
-const text = z.string().exactOptional();
-const texts = z.record(z.string(), z.string()).exactOptional();
-
-const documentSchema = z.object({
-  bucket: z.string(),
-  key: z.string(),
-  name: text,
-  extension: text,
-  size: z.number().exactOptional(),
-  etag: text,
-  version_id: text,
-  last_modified: text,
-  last_modified_exact: z.boolean().exactOptional(),
-  storage_class: text,
-  content_type: text,
-  user_metadata: texts,
-  tags: texts,
-  expires_at: text,
-  deleted: z.boolean(),
-  deleted_at: text,
-  clock: z.number(),
-  settled: z.boolean(),
-  source: z.enum(['native', 'eventbridge', 'routed', 'listing', 'check']),
-  event_name: text,
-  event_time: text,
-  indexed_at: z.string(),
-}) satisfies z.ZodType<ObjectDocument>;
 
 const rowSchema = z.object({ document: z.string() });
 
 /** The document of a row that holds it as JSON in the column `document`. */
 export function documentOfRow(row: unknown): ObjectDocument {
-  return documentSchema.parse(JSON.parse(rowSchema.parse(row).document));
+  return objectDocumentSchema.parse(JSON.parse(rowSchema.parse(row).document));
 }
 
-const scannedSchema = z.object({
-  key: z.string(),
-  size: z.number().exactOptional(),
-  etag: text,
-  last_modified: text,
-  last_modified_exact: z.boolean().exactOptional(),
-  storage_class: text,
-  clock: z.number(),
-  settled: z.boolean(),
+const scannedSchema = objectDocumentSchema.pick({
+  key: true,
+  size: true,
+  etag: true,
+  last_modified: true,
+  last_modified_exact: true,
+  storage_class: true,
+  clock: true,
+  settled: true,
 }) satisfies z.ZodType<ScannedDocument>;
 
 /** What a scan tells of the document of such a row. */

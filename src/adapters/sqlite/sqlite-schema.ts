@@ -41,6 +41,13 @@ export const schemaSteps: readonly string[] = [
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), writes INTEGER NOT NULL) STRICT;
   INSERT INTO probe (id, writes) VALUES (1, 0);
   `,
+  // on expressions: a column would not be kept by a process of the version before
+  `
+  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE json_extract(document, '$.settled') = 0;
+  CREATE INDEX objects_expiring ON objects (bucket, key, json_extract(document, '$.expires_at'))
+    WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
+  CREATE INDEX objects_tombstones ON objects (bucket, key, json_extract(document, '$.deleted_at'), clock) WHERE deleted = 1;
+  `,
 ];
 
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });

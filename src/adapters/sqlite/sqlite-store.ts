@@ -1,5 +1,6 @@
 import type { Store } from '../../pipeline/ports.ts';
 import { createSqliteConnection } from './sqlite-connection.ts';
+import { createSqliteMaintenance } from './sqlite-maintenance.ts';
 import { createSqliteObjects } from './sqlite-objects.ts';
 import { createSqliteScan } from './sqlite-scan.ts';
 import { createSqliteState } from './sqlite-state.ts';
@@ -23,6 +24,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOp
     objects: createSqliteObjects(connection),
     scan: createSqliteScan(connection),
     state: createSqliteState(connection),
+    maintenance: createSqliteMaintenance(connection),
     setup: {
       async prepare(signal) {
         connection.prepare(signal);

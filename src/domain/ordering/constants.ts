@@ -25,3 +25,9 @@ export const SETTLE_SLACK_MS = 3_000;
 export const VERSIONING_READ_AFTER_MS = 3_000;
 /** The index's refresh interval. */
 export const REFRESH_INTERVAL_MS = 1_000;
+/**
+ * How long a tombstone stays: for as long as a write from before the delete may still come. Exact events write for a day
+ * after their time, and their answers live for P; everything else asks S3 first and so writes the truth. A week leaves
+ * six days for clocks that are wrong and processes that stood still.
+ */
+export const TOMBSTONE_LIFE_MS = 604_800_000;

@@ -73,11 +73,11 @@ export type DifferenceExample = z.infer<typeof exampleSchema>;
 export const examplesSchema = z.partialRecord(z.enum(differenceKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
-/** The first of both, at most EXAMPLES_MAX of a kind. */
-export function addExamples(a: DifferenceExamples, b: DifferenceExamples): DifferenceExamples {
+/** The first of both, at most `max` of a kind. */
+export function addExamples(a: DifferenceExamples, b: DifferenceExamples, max = EXAMPLES_MAX): DifferenceExamples {
   const sum: { [Kind in DifferenceKind]?: DifferenceExample[] } = {};
   for (const kind of differenceKinds) {
-    const both = [...(a[kind] ?? []), ...(b[kind] ?? [])].slice(0, EXAMPLES_MAX);
+    const both = [...(a[kind] ?? []), ...(b[kind] ?? [])].slice(0, max);
     if (both.length > 0) sum[kind] = both;
   }
   return sum;

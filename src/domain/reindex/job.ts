@@ -29,6 +29,8 @@ export const jobFaultSchema = z.object({
   range: z.string().exactOptional(),
 });
 
+export type JobFault = z.infer<typeof jobFaultSchema>;
+
 export const jobSchema = z.object({
   id: z.string(),
   bucket: z.string(),
@@ -61,9 +63,23 @@ export const jobSchema = z.object({
   documentsAtStart: z.number().optional(),
   /** Ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
   rangesCut: z.number().optional(),
-  /** Sums over all ranges; stored when the job ends, else made up on reading. */
+  /** How many of them were done when the job ended. */
+  rangesDone: z.number().optional(),
+  /** When the task that starts it was last sent, and how often again. */
+  taskAtMs: z.number().optional(),
+  resends: z.number().optional(),
+  /** LIST requests made before the first range began. */
+  listRequestsAtStart: z.number().optional(),
+  /** Where the first ranges end, the last one excepted: what their records are made of. Not part of what is shown. */
+  cuts: z.array(z.string()).optional(),
+  /** When comparing began, and how long it has been paused since. */
+  comparingAtMs: z.number().optional(),
+  pausedAtMs: z.number().optional(),
+  pausedMs: z.number().optional(),
+  /** `--allow-deletes`: tombstones allowed whatever the brake says. */
+  allowDeletes: z.number().optional(),
+  /** Sums over all ranges; stored when the job ends, else made up on reading. Its examples have a record of their own. */
   counts: countsSchema.optional(),
-  examples: examplesSchema.optional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;
@@ -82,6 +98,9 @@ export function isCancellable(job: JobRecord): boolean {
 export function hasEnded(job: JobRecord): boolean {
   return !isCancellable(job);
 }
+
+/** The examples of a job that has ended: apart from it, since jobs are listed often and examples are looked at once. */
+export const jobExamplesSchema = z.object({ jobId: z.string(), examples: examplesSchema });
 
 /** Who works on a range, and until when nobody else may. */
 export const leaseSchema = z.object({ worker: z.string(), untilMs: z.number() });
@@ -103,5 +122,12 @@ export const rangeSchema = z.object({
   /** Leases in a row that ended without progress; three fail the job. */
   fruitless: z.number(),
   error: jobFaultSchema.optional(),
+  /** Turns that were stored so far. A task names its turn, so that what is left of an earlier one is known to be stale. */
+  turn: z.number(),
+  /** When its task was last sent, and how often again since the last turn. */
+  taskAtMs: z.number(),
+  resends: z.number(),
+  /** What was split off last: its record is made from this if it is not there yet. */
+  split: z.object({ number: z.number(), from: z.string(), to: z.string().optional() }).optional(),
 });
 export type RangeRecord = z.infer<typeof rangeSchema>;

@@ -3,7 +3,8 @@ import type { BucketRecord, BucketSource, EnrichMode, UnconnectedRecord } from '
 import type { ObjectDocument, ObjectState } from '../../domain/document.ts';
 import type { Fault } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gap.ts';
-import type { JobMode, JobRecord } from '../../domain/reindex/job.ts';
+import type { JobMode } from '../../domain/reindex/job.ts';
+import type { JobView } from '../../domain/reindex/job-view.ts';
 
 /** One page of a list; `next` is absent on the last page. */
 export interface Page<Item> {
@@ -50,6 +51,21 @@ export interface BucketList {
   readonly unconnected: readonly UnconnectedRecord[];
 }
 
+export interface ReindexRequest {
+  readonly bucket: string;
+  readonly prefix?: string;
+  /** Default `apply`. */
+  readonly mode?: JobMode;
+  /** Documents that lack a field that LIST gives are written too. */
+  readonly fill?: boolean;
+  /** No floor and no wait: such a job certifies nothing and closes no gap. */
+  readonly now?: boolean;
+  /** Re-create the bucket's notification first: refused, with the reason. */
+  readonly repair?: boolean;
+  /** Tombstones allowed whatever the brake says. */
+  readonly allowDeletes?: number;
+}
+
 /** A dead letter as read from the dead-letter queue. `fault` and `reason` are absent for letters that SQS itself moved. */
 export interface DeadLetter {
   readonly id: string;
@@ -78,14 +94,23 @@ export interface Control {
     signal?: AbortSignal,
   ): Promise<Page<GapRecord>>;
   readonly jobs: {
-    request(
-      request: { readonly bucket: string; readonly prefix?: string; readonly mode?: JobMode },
-      by: string,
-      signal?: AbortSignal,
-    ): Promise<JobRecord>;
-    get(id: string, signal?: AbortSignal): Promise<JobRecord>;
-    list(request: PageRequest, signal?: AbortSignal): Promise<Page<JobRecord>>;
-    cancel(id: string, signal?: AbortSignal): Promise<JobRecord>;
+    /**
+     * Throws `job.conflict` (with `jobId`) while the bucket has an apply job, `job.repair-refused`, `job.limit`,
+     * `bucket.not-connected`, `request.invalid`.
+     */
+    request(request: ReindexRequest, by: string, signal?: AbortSignal): Promise<JobView>;
+    get(id: string, signal?: AbortSignal): Promise<JobView>;
+    /** The oldest first, without their examples. */
+    list(request: PageRequest, signal?: AbortSignal): Promise<Page<JobView>>;
+    /** Throws `job.not-cancellable` when it has ended. */
+    cancel(id: string, signal?: AbortSignal): Promise<JobView>;
+    /** Throws `job.not-pausable` when it is neither queued nor running. */
+    pause(id: string, signal?: AbortSignal): Promise<JobView>;
+    /**
+     * `allowDeletes`: so many tombstones more than it has reserved. Throws `job.not-resumable` when it is not paused, or
+     * held by the brake and allowDeletes is not given; `job.conflict` when another apply job has the bucket meanwhile.
+     */
+    resume(id: string, request: { readonly allowDeletes?: number }, signal?: AbortSignal): Promise<JobView>;
   };
   readonly deadLetters: {
     /** Looks at up to `limit` letters (default 100, at most 1,000) without removing them. */

@@ -5,7 +5,8 @@ import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createListGaps } from '../gap-records.ts';
 import { createListBuckets, requireBucket } from './list-buckets.ts';
-import type { Clock, ObjectStorage, Store } from '../ports.ts';
+import type { Clock, ObjectStorage, Store, Telemetry } from '../ports.ts';
+import type { SendTask } from '../jobs/tasks.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createSearch } from './search.ts';
 
@@ -13,14 +14,18 @@ interface ControlDependencies {
   readonly store: Pick<Store, 'objects' | 'state'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Absent: there is no work queue here. */
+  readonly sendTask?: SendTask | undefined;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Control['deadLetters'];
 }
 
 /** Creates the control plane. Its verbs throw RequestError for what the caller can correct, and faults. */
-export function createControl({ store, storage, clock, connectBucket, deadLetters }: ControlDependencies): Control {
+export function createControl(dependencies: ControlDependencies): Control {
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
   const { objects, state } = store;
-  const jobs = createReindexJobs({ state, clock });
+  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   return {
     search: createSearch({ objects }),
     explain: createExplain({ state, objects, storage }),

@@ -1,122 +1,228 @@
 /**
- * Re-index jobs as records: requested, shown, cancelled. An apply job is stored first and then takes its bucket's one
- * slot by compare-and-swap, so a slot always points to a job that exists; an apply job may run only while the slot
- * names it, so one whose requester crashed in between never runs.
+ * Re-index jobs as records: requested, shown, paused, resumed, cancelled. Whoever works on them is told by a task on the
+ * work queue; where that is lost, or there is no work queue here, the workers' own calendar finds what was asked for.
  */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { isCancellable, jobModes, jobSchema, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
+import { mayStep, type JobStep } from '../../domain/reindex/job-steps.ts';
+import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
+import { hasEnded, jobModes, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { stepJob, sumsNow } from '../jobs/job-records.ts';
+import { listRanges } from '../jobs/range-records.ts';
+import type { SendTask } from '../jobs/tasks.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import type { Clock, StateStore, Telemetry } from '../ports.ts';
 import type { Control } from './control.ts';
+import { createJobSlots } from '../jobs/job-slots.ts';
 import { requireBucket } from './list-buckets.ts';
 import { keyTextSchema, limitSchema, parseRequest, readPage } from './pages.ts';
-import type { Clock, StateStore } from '../ports.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import { faultOf } from '../../domain/fault.ts';
+
+/** Far beyond any bucket, and far below where a number is no longer exact. */
+const DELETES_MAX = 1_000_000_000_000;
+const deletesSchema = z
+  .number({ error: 'must be a whole number' })
+  .int('must be a whole number')
+  .min(0, 'must be at least 0')
+  .max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
+const flagSchema = z.boolean({ error: 'must be true or false' }).default(false);
 
 const requestSchema = z.strictObject({
   bucket: z.string(),
   prefix: keyTextSchema.default(''),
   mode: z.enum(jobModes, { error: `must be one of ${jobModes.join(', ')}` }).default('apply'),
+  fill: flagSchema,
+  now: flagSchema,
+  repair: flagSchema,
+  allowDeletes: deletesSchema.optional(),
 });
+const resumeSchema = z.strictObject({ allowDeletes: deletesSchema.optional() });
 const listSchema = z.strictObject({ limit: limitSchema, cursor: z.string().optional() });
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
-/** How often a slot is looked at that others take and leave at the same moment. */
-const SLOT_ATTEMPTS_MAX = 5;
+/** Stored at once, a thousand ended ones among them; each is read every few seconds by whoever counts them. */
+const JOBS_MAX = 2_000;
 
 type Jobs = Control['jobs'];
 
+/** What a job is asked for by the product itself. */
+export interface OwnRequest {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly mode: JobRecord['mode'];
+  readonly requestedBy: 'gap' | 'schedule';
+  /** The gaps that it closes when it is done. */
+  readonly gapIds: readonly string[];
+}
+
 export interface ReindexJobs extends Jobs {
-  /** Cancels the job that has the bucket's slot, if one has. */
+  /** Requests a job for the product's own work. Throws as request() does. */
+  start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
+  /** Cancels all jobs of a bucket that have not ended. */
   cancelOf(bucket: string): Promise<void>;
 }
 
+interface JobsDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Absent: there is no work queue here. */
+  readonly sendTask?: SendTask | undefined;
+}
+
 /** Creates the jobs' verbs. */
-export function createReindexJobs({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): ReindexJobs {
-  const request: Jobs['request'] = async (wanted, by, signal) => {
-    const { bucket, prefix, mode } = parseRequest(requestSchema, wanted);
-    await requireBucket(state, bucket, signal);
-    const createdAtMs = clock.nowMs();
-    const job: JobRecord = { id: jobId(createdAtMs), bucket, prefix, mode, requestedBy: by, state: 'queued', createdAtMs };
-    if (mode === 'report') return store(job);
-    await refuseIfOccupied(bucket, signal);
-    await store(job);
+export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
+  const slots = createJobSlots({ state });
+
+  async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
+    await requireBucket(state, job.bucket, signal);
+    if ((await state.count('job', signal)) >= JOBS_MAX)
+      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored: wait until some have ended, or cancel them`);
+    if (job.mode === 'apply') await slots.refuseIfOccupied({ bucket: job.bucket }, signal);
+    await updateRecord(state, refs.job(job.id), () => job);
+    if (job.mode === 'apply') await takeSlotOr(job, () => removeRecord(state, refs.job(job.id).id));
+    await tell(job.id);
+    return job;
+  }
+
+  async function takeSlotOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await takeSlot(job);
+      await slots.take(job);
     } catch (error) {
-      await removeRecord(state, refs.job(job.id).id);
+      await undo();
       throw error;
     }
-    return job;
-  };
-
-  async function store(job: JobRecord): Promise<JobRecord> {
-    return updateRecord(state, refs.job(job.id), () => job);
   }
 
-  /** Not by updateRecord: whether the slot is free is asked of another record. */
-  async function takeSlot(job: JobRecord): Promise<void> {
-    const { id, kind } = refs.jobSlot(job.bucket);
-    for (let attempt = 0; attempt < SLOT_ATTEMPTS_MAX; attempt += 1) {
-      const entry = await state.get(id);
-      await refuseIfOccupied(job.bucket);
-      const stored = await state.put({ id, kind, record: { bucket: job.bucket, jobId: job.id } }, entry?.version ?? null);
-      if (stored !== 'conflict') return;
+  /** Without it the workers find the job within a minute or so. */
+  async function tell(id: string): Promise<void> {
+    try {
+      await sendTask?.({ job: id });
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('send a task to the work queue', code, reason);
     }
-    throw new RequestError('state.conflict', `jobs of ${job.bucket} are requested by others at this moment: ask again`);
   }
 
-  async function refuseIfOccupied(bucket: string, signal?: AbortSignal): Promise<void> {
-    const job = await occupantOf(bucket, signal);
-    if (job === undefined) return;
-    throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { jobId: job.id });
-  }
-
-  async function occupantOf(bucket: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
-    const slot = await readRecord(state, refs.jobSlot(bucket), signal);
-    const job = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
-    return job !== undefined && occupiesBucket(job) ? job : undefined;
-  }
-
-  async function get(id: string, signal?: AbortSignal): Promise<JobRecord> {
+  async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
     const job = JOB_ID.test(id) ? await readRecord(state, refs.job(id), signal) : undefined;
     if (job === undefined) throw notFound(id);
     return job;
   }
 
-  const list: Jobs['list'] = async (page, signal) => {
-    const { limit, cursor } = parseRequest(listSchema, page);
-    return readPage({
-      limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
-      fetch: async (count, position) => {
-        const after = position?.[0];
-        const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);
-        return entries.map((entry) => parseEntry(entry, jobSchema));
-      },
-      positionOf: ({ id }) => [id],
-    });
-  };
-
-  async function cancel(id: string, signal?: AbortSignal): Promise<JobRecord> {
-    await get(id, signal);
-    return updateRecord(state, refs.job(id), (job) => {
-      if (job === undefined) throw notFound(id);
-      if (!isCancellable(job)) throw new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
-      return { ...job, state: 'cancelled' as const, finishedAtMs: clock.nowMs() };
-    });
+  async function shown(job: JobRecord, signal?: AbortSignal): Promise<JobView> {
+    const isComparing = job.comparingAtMs !== undefined && !hasEnded(job);
+    return viewOf(job, isComparing ? await listRanges(state, job.id, signal) : [], clock.nowMs());
   }
 
-  async function cancelOf(bucket: string): Promise<void> {
-    const occupant = await occupantOf(bucket);
-    if (occupant === undefined) return;
-    await updateRecord(state, refs.job(occupant.id), (job) =>
-      job !== undefined && occupiesBucket(job) ? { ...job, state: 'cancelled' as const, finishedAtMs: clock.nowMs() } : undefined,
+  async function shownWhole(job: JobRecord, signal?: AbortSignal): Promise<JobView> {
+    const view = await shown(job, signal);
+    const kept = hasEnded(job) ? await readRecord(state, refs.jobExamples(job.id), signal) : undefined;
+    return kept === undefined ? view : { ...view, examples: kept.examples };
+  }
+
+  /** Throws `job.not-found`, and the refusal. */
+  async function step(id: string, toStep: JobStep, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await stepJob(state, id, toStep);
+    if (job === undefined) throw notFound(id);
+    if (job === 'refused') throw refusal(await find(id));
+    return job;
+  }
+
+  async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
+    await takeSlotOr(resumed, () =>
+      updateRecord(state, refs.job(resumed.id), (current) => {
+        if (current === undefined || current.state !== resumed.state) return current;
+        const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
+        return { ...current, state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, brake };
+      }),
     );
   }
 
-  return { request, get, list, cancel, cancelOf };
+  return {
+    async request(wanted, by, signal) {
+      const { repair, ...wishes } = parseRequest(requestSchema, wanted);
+      if (repair) throw repairRefused((await requireBucket(state, wishes.bucket, signal)).source);
+      return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
+    },
+    start: ({ gapIds, requestedBy, ...wishes }, signal) =>
+      store({ ...jobOf(wishes, requestedBy, clock.nowMs()), ...(gapIds.length > 0 && { gapIds: [...gapIds] }) }, signal),
+    get: async (id, signal) => shownWhole(await find(id, signal), signal),
+    async list(page, signal) {
+      const { limit, cursor } = parseRequest(listSchema, page);
+      const { items, ...rest } = await readPage({
+        limit,
+        after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+        fetch: async (count, position) => {
+          const after = position?.[0];
+          const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);
+          return entries.map((entry) => parseEntry(entry, jobSchema));
+        },
+        positionOf: ({ id }) => [id],
+      });
+      const views: JobView[] = [];
+      for (const job of items) {
+        // up to 500 keys each
+        const { examples: _, ...view } = await shown(job, signal);
+        views.push(view);
+      }
+      return { ...rest, items: views };
+    },
+    async cancel(id, signal) {
+      const sums = await sumsNow(state, await find(id, signal));
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
+      const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      telemetry.jobEnded(job);
+      return shownWhole(job);
+    },
+    async pause(id, signal) {
+      await find(id, signal);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is ${job.state} already`);
+      return shown(await step(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
+    },
+    async resume(id, wanted, signal) {
+      const { allowDeletes } = parseRequest(resumeSchema, wanted);
+      const before = await find(id, signal);
+      if (!mayStep(before, 'resume')) throw notPaused(before);
+      if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
+      if (before.mode === 'apply') await slots.refuseIfOccupied(before, signal);
+      const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
+      const job = await step(id, resume, notPaused);
+      if (job.mode === 'apply') await resumeApply(before, job);
+      await tell(id);
+      return shown(job);
+    },
+    async cancelOf(bucket) {
+      const jobs = await listAllRecords(state, 'job', jobSchema);
+      for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
+        await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+      }
+    },
+  };
+}
+
+interface Wishes {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly mode: JobRecord['mode'];
+  readonly fill?: boolean;
+  readonly now?: boolean;
+  readonly allowDeletes?: number | undefined;
+}
+
+function jobOf({ fill, now, allowDeletes, ...wishes }: Wishes, requestedBy: string, createdAtMs: number): JobRecord {
+  return {
+    id: jobId(createdAtMs),
+    ...wishes,
+    requestedBy,
+    state: 'queued',
+    createdAtMs,
+    ...(fill === true && { fill }),
+    ...(now === true && { now }),
+    ...(allowDeletes !== undefined && { allowDeletes }),
+  };
 }
 
 /** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
@@ -126,4 +232,22 @@ function jobId(createdAtMs: number): string {
 
 function notFound(id: string): RequestError {
   return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}`);
+}
+
+function notPaused({ id, state }: JobRecord): RequestError {
+  return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
+}
+
+function heldByBrake({ id, brake }: JobRecord): RequestError {
+  const waiting = brake?.waiting ?? 0;
+  const detail = `${id} would delete ${waiting} or more documents beyond what its brake allows: see whether the bucket is as it should be, then resume it with allowDeletes`;
+  return new RequestError('job.not-resumable', detail, { waiting });
+}
+
+function repairRefused(source: string): RequestError {
+  const reason =
+    source === 'notification'
+      ? 'repairing the notification of a bucket belongs to connecting it, which this version does not do yet: set it up as the README says'
+      : `its events come by ${source}: re-creating its notification would make the very one that clashes with it`;
+  return new RequestError('job.repair-refused', `repair: ${reason}. Ask for the re-index without it.`);
 }

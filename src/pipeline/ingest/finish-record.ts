@@ -5,9 +5,9 @@
  *        ▲                        │
  *        └── expired, tie, fault waited out: decided anew
  */
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { documentOf } from '../../domain/document.ts';
+import { documentOf, type ObjectState } from '../../domain/document.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { ExactHint, ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
@@ -16,12 +16,14 @@ import type { Outcome } from '../../domain/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { BucketAccess } from './bucket-access.ts';
 import type { BulkWriter } from './bulk-writer.ts';
+import type { Enricher } from '../enrich/enricher.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { InHand } from './in-hand.ts';
 import type { LastEvents } from './last-events.ts';
 import type { LookAnswer, Observe } from './observer.ts';
 import type { BucketPart, Parking } from './parking.ts';
 import type { Clock } from '../ports.ts';
+import type { ToldKeys } from '../told-keys.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
@@ -30,11 +32,19 @@ interface FinishDependencies {
   readonly buckets: BucketAccess;
   readonly writer: BulkWriter;
   readonly observe: Observe;
+  readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
+  readonly toldKeys: ToldKeys;
   readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
   readonly clock: Clock;
+}
+
+/** What a record is decided by, and the message that waits for it. */
+interface Place {
+  readonly bucket: BucketRecord;
+  readonly hand: InHand;
 }
 
 /** What one attempt came to: an outcome, or what must be decided anew. */
@@ -50,7 +60,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, gaps, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -82,19 +92,17 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
       if (bucket === undefined) return endUnconnected(record.bucket);
       lastEvents.seen(record.bucket);
+      noteToldKey(record);
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
-          return await writeExact(record, hint);
+          return await writeExact(record, hint, { bucket, hand });
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          return await lookAndWrite(record, hint, bucket);
+          return await lookAndWrite(record, hint, { bucket, hand });
         case 'gap':
-          await slowly(
-            hand,
-            gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }),
-          );
+          await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
         case 'ignored':
           return { kind: 'ended', outcome: hint };
@@ -111,13 +119,16 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return { kind: 'ended', outcome: { kind: 'unconnected' } };
   }
 
-  async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {
+  async function writeExact(record: ChangeRecord, hint: ExactHint, at: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index');
     if (parked !== undefined) return { kind: 'fault', fault: parked };
+    // counted from the decision: enrichment is part of its life
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const state = at.bucket.enrich === 'none' ? hint.state : await enriched(record, hint.state, { ...at, expiresAtMs });
     const document = documentOf({
       bucket: record.bucket,
       key: record.key,
-      state: hint.state,
+      state,
       clock: hint.clock,
       settled: true,
       source: sourceOf(record.dialect),
@@ -125,11 +136,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + ANSWER_LIFE_MS });
+    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':
         parking.worked(record.bucket, 'index');
+        if (document.expires_at !== undefined && !tellsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(hint.clock) };
@@ -139,15 +151,24 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     }
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+  /** What waits for S3 goes on in the held set. A tombstone has nothing to add. */
+  async function enriched(record: ChangeRecord, state: ObjectState, at: Place & { readonly expiresAtMs: number }): Promise<ObjectState> {
+    if (!state.present) return state;
+    return slowly(
+      at.hand,
+      enricher.ofEvent({ bucket: { ...at.bucket, traces: at.hand.traces }, key: record.key, state, expiresAtMs: at.expiresAtMs }),
+    );
+  }
+
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand: { traces } }: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':
         for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
-        if (answer.objectExpires && !tellsExpirations(bucket)) await reportLifecycle(record.bucket);
+        if (answer.objectExpires && !tellsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
@@ -158,8 +179,19 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     }
   }
 
+  function noteToldKey({ bucket, dialect, change, eventTimeMs }: ChangeRecord): void {
+    const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
+    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') toldKeys.single(bucket, eventTimeMs);
+  }
+
+  async function reportBulkDelete({ bucket, eventName }: ChangeRecord, seenAtMs: number): Promise<void> {
+    const keysToldMs = toldKeys.bulk(bucket, seenAtMs);
+    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, ...(keysToldMs !== undefined && { keysToldMs }) });
+  }
+
   async function reportLifecycle(bucket: string): Promise<void> {
-    await gaps.report({ bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() });
+    const sighting = { bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() } as const;
+    await gaps.report({ ...sighting, standing: true });
   }
 }
 
@@ -171,16 +203,4 @@ function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
 
 function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
   return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
-}
-
-/** Whether the bucket's source tells lifecycle expirations (audit trails never do, and a user's own topic need not). */
-function tellsExpirations(bucket: BucketRecord): boolean {
-  switch (bucket.source) {
-    case 'notification':
-    case 'eventbridge':
-      return true;
-    case 'topic':
-    case 'routed':
-      return false;
-  }
 }

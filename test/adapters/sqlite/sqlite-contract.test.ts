@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
-async function open(): Promise<OpenStore> {
+async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
   const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
   return {
@@ -17,5 +18,6 @@ async function open(): Promise<OpenStore> {
   };
 }
 
-storeContract('SQLite', open);
-scanContract('SQLite', open);
+storeContract('SQLite', openSqliteStore);
+scanContract('SQLite', openSqliteStore);
+maintenanceContract('SQLite', openSqliteStore);

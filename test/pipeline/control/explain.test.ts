@@ -24,7 +24,7 @@ async function setUp() {
     deadLetterQueueUrl: () => undefined,
     bucketQueueUrls: [],
   });
-  const control = createControl({ store, storage, clock, connectBucket, deadLetters });
+  const control = createControl({ store, storage, clock, telemetry, connectBucket, deadLetters });
   await control.buckets.add({ bucket: 'photos' }, 'someone');
   return { store, clock, storage, control };
 }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { StateStore } from '../../../src/pipeline/ports.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock } from '../../support/fakes.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes.ts';
 import { createMemoryStore } from '../../support/memory-store.ts';
 import { racingState } from '../../support/racing-state.ts';
 
@@ -16,11 +17,11 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
     const fields = { bucket, region: 'r', source: 'notification', versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
     await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
   }
-  return { state, clock, jobs: createReindexJobs({ state: wrap(state), clock }) };
+  return { state, clock, jobs: createReindexJobs({ state: wrap(state), clock, telemetry: createFakeTelemetry() }) };
 }
 
-async function change(state: StateStore, job: JobRecord, to: Partial<JobRecord>): Promise<void> {
-  await updateRecord(state, refs.job(job.id), () => ({ ...job, ...to }));
+async function change(state: StateStore, { id }: JobView, to: Partial<JobRecord>): Promise<void> {
+  await updateRecord(state, refs.job(id), (job) => job && { ...job, ...to });
 }
 
 const isSlot = (id: string) => id.startsWith('job-slot:');
@@ -37,6 +38,7 @@ describe('requesting a re-index', () => {
       requestedBy: 'someone',
       state: 'queued',
       createdAtMs: clock.nowMs(),
+      ranges: { cut: 0, done: 0, leased: 0 },
     });
     expect(await jobs.get(job.id)).toEqual(job);
   });
@@ -84,9 +86,12 @@ describe('requesting a re-index', () => {
   });
 
   it('loses to one that took the slot between its look and its write', async () => {
-    let winner: JobRecord | undefined;
+    let winner: JobView | undefined;
     const interfere = async (state: StateStore) => {
-      winner = await createReindexJobs({ state, clock: createFakeClock() }).request({ bucket: 'photos' }, 'the first');
+      winner = await createReindexJobs({ state, clock: createFakeClock(), telemetry: createFakeTelemetry() }).request(
+        { bucket: 'photos' },
+        'the first',
+      );
     };
     const { jobs } = await setUp((state) => racingState(state, { times: 1, matches: isSlot, interfere }));
     await expect(jobs.request({ bucket: 'photos' }, 'the second')).rejects.toMatchObject({ code: 'job.conflict' });
@@ -95,7 +100,7 @@ describe('requesting a re-index', () => {
 
   it('is repeated when the slot was taken and left between its look and its write', async () => {
     const interfere = async (state: StateStore) => {
-      const others = createReindexJobs({ state, clock: createFakeClock() });
+      const others = createReindexJobs({ state, clock: createFakeClock(), telemetry: createFakeTelemetry() });
       await others.cancel((await others.request({ bucket: 'photos' }, 'the first')).id);
     };
     const { jobs } = await setUp((state) => racingState(state, { times: 1, matches: isSlot, interfere }));
@@ -107,7 +112,9 @@ describe('requesting a re-index', () => {
     ['bucket.not-connected', { bucket: 'x'.repeat(9_999) }],
     ['request.invalid', { bucket: 'photos', mode: 'guess' }],
     ['request.invalid', { bucket: 'photos', prefix: 'é'.repeat(513) }],
-    ['request.invalid', { bucket: 'photos', now: true }],
+    ['request.invalid', { bucket: 'photos', now: 'yes' }],
+    ['request.invalid', { bucket: 'photos', allowDeletes: -1 }],
+    ['job.repair-refused', { bucket: 'photos', repair: true }],
   ])('answers %s where it must', async (code, request) => {
     const { jobs } = await setUp();
     await expect(jobs.request(request as { bucket: string }, 'someone')).rejects.toMatchObject({ code });
@@ -127,6 +134,16 @@ describe('jobs', () => {
     const second = await jobs.list({ limit: 3, cursor: first.next ?? '' });
     expect([...first.items, ...second.items].map(({ id }) => id)).toEqual(ids);
     expect(second).not.toHaveProperty('next');
+  });
+
+  it('are listed without their examples, which make a page large', async () => {
+    const { jobs, state } = await setUp();
+    const job = await jobs.request({ bucket: 'photos', mode: 'report' }, 'someone');
+    const examples = { missing: [{ key: 'a' }] };
+    await change(state, job, { state: 'done' });
+    await updateRecord(state, refs.jobExamples(job.id), () => ({ jobId: job.id, examples }));
+    expect(await jobs.get(job.id)).toMatchObject({ examples });
+    expect((await jobs.list({})).items).toEqual([expect.not.objectContaining({ examples })]);
   });
 
   it('that are queued, running or paused can be cancelled, which frees the bucket', async () => {

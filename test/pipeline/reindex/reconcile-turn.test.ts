@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { ANSWER_LIFE_MS, MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
-import { createReindexWorld, missingBucket } from '../../support/reindex-world.ts';
+import { bucketRecord, createReindexWorld, missingBucket } from '../../support/reindex-world.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 
@@ -72,6 +72,19 @@ describe('a turn that applies', () => {
     const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
     expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
     expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
+  });
+
+  it('asks for the objects of an enriched bucket, whose documents say more than a listing does', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing', { contentType: 'text/plain', userMetadata: { owner: 'me' } });
+    world.put('stale', { etag: 'new', userMetadata: {} });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
+    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, inFlight: 0, written: 2, headRequests: 2 });
+    expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
+    expect(await world.found()).toEqual(world.bucketHolds());
   });
 
   it('rejects with the signal’s reason', async () => {

@@ -1,0 +1,57 @@
+/** Reading a bucket's lifecycle rules. */
+import type { GetBucketLifecycleConfigurationCommandOutput, S3Client } from '@aws-sdk/client-s3';
+import { GetBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
+import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
+import { FaultError } from '../../domain/fault.ts';
+import type { BucketLifecycle } from '../../pipeline/ports-reindex.ts';
+import type { Clock } from '../../pipeline/ports.ts';
+import { createAsk } from './s3-ask.ts';
+import { s3Fault } from './s3-faults.ts';
+
+interface S3LifecycleDependencies {
+  readonly clientFor: (region: string) => S3Client;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>[number];
+
+/** Creates the reader. Needs s3:GetLifecycleConfiguration. */
+export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
+  const ask = createAsk(clientFor, clock);
+  return {
+    async rulesOf(place, signal) {
+      const question = { ...place, operation: 'GetBucketLifecycleConfiguration' };
+      const command = new GetBucketLifecycleConfigurationCommand({ Bucket: place.bucket });
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      if (reply.ok) return (reply.output.Rules ?? []).map(ruleOf);
+      if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];
+      const fault = s3Fault(question, reply);
+      throw fault.code === 'object.denied' ? new FaultError('lifecycle.denied', fault.reason, { cause: fault }) : fault;
+    },
+  };
+}
+
+function ruleOf(rule: S3Rule): LifecycleRule {
+  const { ID = '', Status, Expiration } = rule;
+  return {
+    id: ID,
+    isEnabled: Status === 'Enabled',
+    ...filterOf(rule),
+    ...(Expiration?.Days !== undefined && { expiresAfterDays: Expiration.Days }),
+    ...(Expiration?.Date !== undefined && { expiresAtMs: Expiration.Date.getTime() }),
+  };
+}
+
+/** A filter has one condition, or several under And; rules of the old form have a prefix of their own. */
+function filterOf(rule: S3Rule): Pick<LifecycleRule, 'prefix' | 'tags' | 'sizeAbove' | 'sizeBelow'> {
+  const { Tag, And, ...one } = rule.Filter ?? {};
+  // oxlint-disable-next-line typescript/no-deprecated -- it is what S3 answers for rules of the old form
+  const { Prefix = rule.Prefix, ObjectSizeGreaterThan, ObjectSizeLessThan } = { ...one, ...And };
+  const tags = [...(Tag === undefined ? [] : [Tag]), ...(And?.Tags ?? [])];
+  return {
+    prefix: Prefix ?? '',
+    tags: Object.fromEntries(tags.map(({ Key = '', Value = '' }) => [Key, Value])),
+    ...(ObjectSizeGreaterThan !== undefined && { sizeAbove: ObjectSizeGreaterThan }),
+    ...(ObjectSizeLessThan !== undefined && { sizeBelow: ObjectSizeLessThan }),
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * Where to cut a key space that nobody knows. All that a listing tells is which key comes after a boundary; so boundaries
+ * are guessed where keys differ from each other, and one is kept if a key follows it.
+ *
+ * The walk begins at the depth at which the next thousand keys begin to differ, and climbs: whatever follows all keys that
+ * share so much differs at a lesser depth. At the least one all that is left differs, and the code point half way up cuts it,
+ * or a nearer one where nothing follows.
+ */
+import { compareKeys } from '../key-order.ts';
+
+/** Which keys there are, within the caller's prefix. */
+export interface KeyProbe {
+  /** The first key after this one. */
+  readonly next: (after: string) => Promise<string | undefined>;
+  /** The first and the last of the keys that one request tells; undefined where these are all that is left. */
+  readonly page: (after: string) => Promise<{ readonly first: string; readonly last: string } | undefined>;
+}
+
+/** Each is a request; a cut that is not in the middle is cut again later. */
+const PROBES_MAX = 16;
+
+/** Most keys are ASCII, of which half is a good guess. */
+const ASCII_END = 0x80;
+const CODE_POINT_END = 0x11_00_00;
+const LAST_CHARACTER = '\u{10ffff}';
+
+/** What is to be cut: after the cursor, up to `to` (inclusive; absent: the end). */
+export interface Uncut {
+  readonly cursor: string;
+  readonly to?: string | undefined;
+}
+
+/**
+ * A boundary with at least one key of the range on either side. Undefined where none was found or too little is left.
+ * Rejects with what the probe throws.
+ */
+export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
+  const page = await probe.page(cursor);
+  if (page === undefined || !isUpTo(to, page.last)) return undefined;
+  const { first } = page;
+  let probesLeft = PROBES_MAX;
+
+  /** The first key of the range after this text. */
+  async function next(after: string): Promise<string | undefined> {
+    if (probesLeft === 0 || !isUpTo(to, after)) return undefined;
+    probesLeft -= 1;
+    const key = await probe.next(after);
+    return key !== undefined && isUpTo(to, key) ? key : undefined;
+  }
+
+  /** Depths at which keys differ, the least first. */
+  async function climb(depths: readonly [number, ...number[]]): Promise<readonly number[]> {
+    const [depth] = depths;
+    const outside = depth === 0 ? undefined : await next(first.slice(0, depth) + LAST_CHARACTER);
+    const shared = outside === undefined ? depth : commonLength(first, outside);
+    return shared < depth ? climb([shared, ...depths]) : depths;
+  }
+
+  async function cutAt(depth: number): Promise<string | undefined> {
+    const lower = first.codePointAt(depth) ?? 0;
+    let middle = middleOf(lower, upperAt(depth, first, to));
+    while (middle !== undefined) {
+      const boundary = first.slice(0, depth) + String.fromCodePoint(middle);
+      if ((await next(boundary)) !== undefined) return boundary;
+      middle = middleOf(lower, middle);
+    }
+    return undefined;
+  }
+
+  for (const depth of await climb([commonLength(first, page.last)])) {
+    const boundary = await cutAt(depth);
+    if (boundary !== undefined) return boundary;
+  }
+  return undefined;
+}
+
+function isUpTo(to: string | undefined, key: string): boolean {
+  return to === undefined || compareKeys(key, to) <= 0;
+}
+
+/** How many units the two begin with in common, never half a character. */
+function commonLength(a: string, b: string): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a.charCodeAt(length) === b.charCodeAt(length)) length += 1;
+  const last = a.charCodeAt(length - 1);
+  return last >= 0xd8_00 && last < 0xdc_00 ? length - 1 : length;
+}
+
+/** The code point at this depth that boundaries stay below. */
+function upperAt(depth: number, first: string, to: string | undefined): number {
+  if (to !== undefined && to.length > depth && to.startsWith(first.slice(0, depth))) return (to.codePointAt(depth) ?? 0) + 1;
+  return (first.codePointAt(depth) ?? 0) < ASCII_END - 1 ? ASCII_END : CODE_POINT_END;
+}
+
+/** The code point half way between, both excluded. */
+function middleOf(lower: number, upper: number): number | undefined {
+  const half = Math.floor((lower + upper) / 2);
+  // halves of characters are no characters
+  const middle = half >= 0xd8_00 && half < 0xe0_00 ? 0xd7_ff : half;
+  return middle > lower && middle < upper ? middle : undefined;
+}

@@ -1,0 +1,167 @@
+/**
+ * Closes gaps: one round looks at what became of their jobs, and begins what is due. Every decision is made anew on the
+ * record that it changes, so that a sighting in between is never overlooked; and every step may be cut short: a job that
+ * was begun and not noted is found again as the bucket's latest.
+ */
+import { bucketRecordSchema } from '../../domain/bucket.ts';
+import { affordable, gapBudgetSchema, spentNow } from '../../domain/calendar/gap-budget.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/calendar/gap-closing.ts';
+import { jobsOf, type GapJobPlan } from '../../domain/calendar/gap-plan.ts';
+import { faultOf } from '../../domain/fault.ts';
+import { gapSchema, type GapRecord } from '../../domain/gap.ts';
+import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { ObjectScan } from '../ports-reindex.ts';
+import { createGapBudgets } from './gap-budgets.ts';
+import type { Clock, StateStore, Telemetry } from '../ports.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+
+/** Begins a re-index for the product's own sake. Throws `job.conflict` (a RequestError) where the bucket has one. */
+export type StartJob = (
+  request: {
+    readonly bucket: string;
+    readonly prefix: string;
+    readonly mode: 'apply';
+    readonly requestedBy: 'gap' | 'schedule';
+    readonly gapIds: readonly string[];
+  },
+  signal?: AbortSignal,
+) => Promise<JobRecord>;
+
+interface CloseGapsDependencies {
+  readonly state: StateStore;
+  readonly scan: Pick<ObjectScan, 'countLive'>;
+  readonly startJob: StartJob;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** LIST requests that the gaps of one bucket may cost within a day. 0: none, so that gaps stay open. */
+  readonly requestsPerDay: number;
+}
+
+/** Gaps of one bucket that one round plans for: each prefix is counted in the index. The others follow. */
+const DUE_MAX = 100;
+/** How often it is looked whether an exhausted budget allows more by now: a job may cost less than was expected. */
+const BUDGET_LOOK_MS = 300_000;
+
+type Change = (gap: GapRecord) => GapRecord;
+
+/** Creates the round. One that fails for a bucket tells it and goes on with the others; throws the store's fault. */
+export function createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }: CloseGapsDependencies) {
+  const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
+  const budgets = createGapBudgets({ state, scan, limits });
+
+  return async function closeGaps(signal: AbortSignal): Promise<void> {
+    const connected = new Set((await listAllRecords(state, 'bucket', bucketRecordSchema)).map(({ bucket }) => bucket));
+    for (const budget of await listAllRecords(state, 'gap-budget', gapBudgetSchema)) {
+      if (connected.has(budget.bucket)) await budgets.settle(budget);
+      else await removeRecord(state, refs.gapBudget(budget.bucket).id);
+    }
+    const gaps = await listAllRecords(state, 'gap', gapSchema);
+    const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
+    for (const [bucket, its] of Map.groupBy(unclosed, (gap) => gap.bucket)) {
+      signal.throwIfAborted();
+      try {
+        if (connected.has(bucket)) await closeOf(bucket, its, signal);
+        else await forget(bucket, its);
+      } catch (error) {
+        signal.throwIfAborted();
+        const { code, reason } = faultOf(error);
+        telemetry.requestFailed('close the gaps of a bucket', code, reason);
+      }
+    }
+  };
+
+  function isDue(gap: GapRecord): boolean {
+    return gapDueAtMs(gap) <= clock.nowMs();
+  }
+
+  async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
+    const slot = await readRecord(state, refs.jobSlot(bucket), signal);
+    const latest = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
+    const looked: GapRecord[] = [];
+    for (const gap of gaps) looked.push(await look(gap, latest));
+    const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
+    const due = open.filter(isDue).slice(0, DUE_MAX);
+    if (latest !== undefined && occupiesBucket(latest)) {
+      if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
+      for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
+      return;
+    }
+    if (due.length > 0) await begin(bucket, { due, open }, signal);
+  }
+
+  /** What became of the gap's own job, or, if it has none, whether the bucket's latest closes it. */
+  async function look(gap: GapRecord, latest: JobRecord | undefined): Promise<GapRecord> {
+    const { jobId } = gap;
+    if (jobId !== undefined) {
+      const job = await readRecord(state, refs.job(jobId));
+      const after = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
+      if (after.jobId !== undefined || after.state === 'closed') return after;
+    }
+    if (latest === undefined || latest.id === jobId) return (await readRecord(state, refs.gap(gap.id))) ?? gap;
+    return change(gap, (current) => (current.jobId === undefined ? gapAfterOther(current, latest, clock.nowMs()) : current));
+  }
+
+  async function begin(
+    bucket: string,
+    gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const costs = await budgets.costsOf(bucket, gaps.due, signal);
+    const budget = await budgets.read(bucket, signal);
+    const plans = jobsOf({ ...gaps, requestsOf: (prefix) => costs.get(prefix) ?? Infinity });
+    const answers = plans.map((plan) => ({ plan, answer: affordable(budget, costs.get(plan.prefix) ?? Infinity, limits()) }));
+    const chosen = answers.find(({ answer }) => answer === 'yes');
+    if (chosen !== undefined) return start(bucket, chosen.plan, { requests: costs.get(chosen.plan.prefix) ?? 0, signal });
+    const fromMs = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.fromMs] : [])).sort((a, b) => a - b)[0];
+    for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
+  }
+
+  function overBudget(gap: GapRecord, spent: number, fromMs: number | undefined): GapRecord {
+    const lookMs = Math.min(fromMs ?? Infinity, clock.nowMs() + BUDGET_LOOK_MS);
+    if (fromMs === undefined) return { ...waiting(gap, 'TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket'), notBeforeMs: lookMs };
+    const reason = `its list requests of the day are spent (${spent} of ${requestsPerDay})`;
+    return { ...waiting(gap, reason, fromMs), notBeforeMs: lookMs };
+  }
+
+  async function start(
+    bucket: string,
+    { prefix, gaps }: GapJobPlan,
+    { requests, signal }: { readonly requests: number; readonly signal: AbortSignal },
+  ): Promise<void> {
+    let job: JobRecord;
+    try {
+      job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', gapIds: gaps.map(({ id }) => id) }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      // somebody was quicker: the next round finds that job
+      if (error instanceof RequestError && error.code === 'job.conflict') return;
+      const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
+      for (const gap of gaps.filter(isDue))
+        await change(gap, (current) => failedOf(current, `no job could be begun: ${reason}`, clock.nowMs()));
+      return;
+    }
+    await budgets.note(job, requests);
+    for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
+  }
+
+  /** A gap whose bucket is disconnected goes away: there is nothing left to close it by. */
+  async function forget(bucket: string, gaps: readonly GapRecord[]): Promise<void> {
+    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
+    for (const { id } of gaps) await removeRecord(state, id);
+  }
+
+  /** Stores what `alter` makes of the gap as it is now, if it is not closed; tells what people should know of it. */
+  async function change(gap: GapRecord, alter: Change): Promise<GapRecord> {
+    let before = gap;
+    const after = await updateRecord(state, refs.gap(gap.id), (current) => {
+      if (current === undefined || current.state === 'closed') return undefined;
+      before = current;
+      return alter(current);
+    });
+    if (after === undefined) return { ...gap, state: 'closed' };
+    if (after.state === 'closed') telemetry.gapClosed(after);
+    if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
+    return after;
+  }
+}

@@ -1,0 +1,32 @@
+/** Sweeps: one visit to each connected bucket. What fails for one is told, and the others are visited all the same. */
+import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { Sweep } from '../ports-reindex.ts';
+import type { StateStore, Telemetry } from '../ports.ts';
+import { listAllRecords } from '../state-records.ts';
+
+interface SweepDependencies {
+  readonly state: StateStore;
+  readonly telemetry: Telemetry;
+}
+
+/** What a visit did: objects looked at, or tombstones purged; undefined when nothing was due, which is not told. */
+export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
+
+/** Creates a sweep of that name. Throws the store's fault when the buckets cannot be listed. */
+export function createSweep({ state, telemetry }: SweepDependencies, sweep: Sweep, visit: Visit): (signal: AbortSignal) => Promise<void> {
+  return async function sweepBuckets(signal) {
+    for (const bucket of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+      signal.throwIfAborted();
+      try {
+        const objects = await visit(bucket, signal);
+        if (objects !== undefined) telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: 'ok', objects });
+      } catch (error) {
+        signal.throwIfAborted();
+        const { code, reason } = faultOf(error);
+        telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: code, objects: 0 });
+        telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+      }
+    }
+  };
+}

@@ -1,0 +1,90 @@
+/** What of a bucket's keys is known: by its listing, which is asked for money, or by its documents, which are asked first. */
+import { findBoundary, type KeyProbe } from '../../domain/reindex/boundary.ts';
+import type { BucketListing, BucketPlace, ListingPage, ObjectScan } from '../ports-reindex.ts';
+
+interface ListingProbeOptions {
+  readonly listing: BucketListing;
+  readonly place: BucketPlace;
+  readonly prefix: string;
+  /** Less are not worth a page; at most 1,000. */
+  readonly keysMin: number;
+  /** Asked before each request: else there is nothing more. */
+  readonly isWanted: () => boolean;
+}
+
+/** Probes a listing, and counts its requests. */
+export function probeListing(
+  { listing, place, prefix, keysMin, isWanted }: ListingProbeOptions,
+  signal: AbortSignal,
+): KeyProbe & { readonly requests: () => number } {
+  let requests = 0;
+
+  async function list(after: string, limit: number): Promise<ListingPage> {
+    requests += 1;
+    return listing.page(place, { prefix, after, limit }, signal);
+  }
+
+  return {
+    next: async (after) => (isWanted() ? (await list(after, 1)).objects[0]?.key : undefined),
+    async page(after) {
+      if (!isWanted()) return undefined;
+      const { objects, isTruncated } = await list(after, keysMin);
+      const [first, last] = [objects[0]?.key, objects.at(-1)?.key];
+      return isTruncated && first !== undefined && last !== undefined ? { first, last } : undefined;
+    },
+    requests: () => requests,
+  };
+}
+
+/** Probes the documents of a bucket. Less than `keysMin` are not worth a page. */
+export function probeIndex(
+  {
+    scan,
+    bucket,
+    prefix,
+    keysMin,
+  }: { readonly scan: ObjectScan; readonly bucket: string; readonly prefix: string; readonly keysMin: number },
+  signal: AbortSignal,
+): KeyProbe {
+  return {
+    next: async (after) => (await scan.scan(bucket, { prefix, after, limit: 1 }, signal))[0]?.key,
+    async page(after) {
+      const documents = await scan.scan(bucket, { prefix, after, limit: keysMin }, signal);
+      const [first, last] = [documents[0]?.key, documents.at(-1)?.key];
+      return documents.length === keysMin && first !== undefined && last !== undefined ? { first, last } : undefined;
+    },
+  };
+}
+
+/**
+ * Cuts the whole key space into up to `parts` ranges: each is halved in turn, the earlier ones first. Resolves with
+ * where they end, the last one excepted, in order.
+ */
+export async function cutKeys(parts: number, probe: KeyProbe): Promise<readonly string[]> {
+  let segments: readonly Segment[] = [{ cursor: '' }];
+  let count = 0;
+  while (segments.length < parts && segments.length > count) {
+    count = segments.length;
+    segments = await halveAll(segments, { parts, probe });
+  }
+  return segments.flatMap(({ to }) => to ?? []);
+}
+
+interface Segment {
+  readonly cursor: string;
+  readonly to?: string;
+}
+
+async function halveAll(
+  segments: readonly Segment[],
+  { parts, probe }: { readonly parts: number; readonly probe: KeyProbe },
+): Promise<readonly Segment[]> {
+  const halves: Segment[] = [];
+  for (const [index, segment] of segments.entries()) {
+    const total = halves.length + segments.length - index;
+    const boundary = total < parts ? await findBoundary(segment, probe) : undefined;
+    if (boundary === undefined) halves.push(segment);
+    else halves.push({ cursor: segment.cursor, to: boundary }, { ...segment, cursor: boundary });
+  }
+  return halves;
+}

@@ -1,0 +1,110 @@
+/** The places of this worker: what is worked on in each, and what is looked at meanwhile. */
+import { placeOf } from '../../domain/reindex/job-steps.ts';
+import type { Clock, StateStore, Telemetry } from '../ports.ts';
+import { readRecord, refs } from '../state-records.ts';
+import type { TurnSlot } from './run-range.ts';
+import type { Task } from './tasks.ts';
+
+/** A turn that has only begun may end by itself. */
+const TURN_MIN_MS = 1_500;
+/** A range that could not be split is not asked again for so long. */
+const SPLIT_PAUSE_MS = 15_000;
+
+export interface Places {
+  readonly isFull: boolean;
+  /** Runs the work in a place of its own. */
+  occupy(task: Task, work: (slot: TurnSlot) => Promise<void>): void;
+  /** Resolves when nothing is worked on. */
+  idle(): Promise<void>;
+  /** Ends the turns of jobs that no longer run. Throws the store's fault. */
+  watchJobs(): Promise<void>;
+  /** How many may be occupied. */
+  readonly free: number;
+  /** The ranges that have been turning longest are to be split, so that up to `count` splits are under way. */
+  wantSplits(count: number): void;
+}
+
+interface PlacesDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly placesMax: number;
+  readonly stopping: AbortSignal;
+}
+
+interface Place {
+  readonly task: Task;
+  readonly ended: Promise<void>;
+  /** Since when its turn runs; undefined while none does. */
+  turningSinceMs: number | undefined;
+  wantsSplit: boolean;
+  /** Its job was paused, cancelled or ended. */
+  isOver: boolean;
+}
+
+/** Creates empty places. */
+export function createPlaces({ state, clock, telemetry, placesMax, stopping }: PlacesDependencies): Places {
+  const places = new Set<Place>();
+  const unsplit = new Map<string, number>();
+
+  function slotOf(place: Place): TurnSlot {
+    return {
+      task: place.task,
+      shouldEnd: () => stopping.aborted || place.isOver || place.wantsSplit,
+      wantsSplit: () => place.wantsSplit && !place.isOver && !stopping.aborted,
+      isRunning(isRunning) {
+        place.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
+        telemetry.reindexRanges(turning().length);
+      },
+      notSplit: () => void unsplit.set(nameOf(place.task), clock.monotonicMs() + SPLIT_PAUSE_MS),
+    };
+  }
+
+  function turning(): readonly (Place & { readonly turningSinceMs: number })[] {
+    return [...places].filter((place): place is Place & { turningSinceMs: number } => place.turningSinceMs !== undefined);
+  }
+
+  return {
+    get isFull() {
+      return places.size >= placesMax;
+    },
+    occupy(task, work) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const place: Place = { task, ended: promise, turningSinceMs: undefined, wantsSplit: false, isOver: false };
+      places.add(place);
+      void work(slotOf(place)).finally(() => {
+        places.delete(place);
+        resolve();
+      });
+    },
+    async idle() {
+      while (places.size > 0) await Promise.all([...places].map(({ ended }) => ended));
+    },
+    async watchJobs() {
+      const ofRanges = [...places].filter(({ task }) => task.range !== undefined);
+      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
+        const job = await readRecord(state, refs.job(id));
+        const isOver = job === undefined || placeOf(job) !== 'comparing';
+        for (const place of ofJob) place.isOver = isOver;
+      }
+    },
+    get free() {
+      return placesMax - places.size;
+    },
+    wantSplits(count) {
+      const nowMs = clock.monotonicMs();
+      for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
+      const running = turning().filter(({ isOver }) => !isOver);
+      const more = count - running.filter(({ wantsSplit }) => wantsSplit).length;
+      const candidates = running
+        .filter(({ wantsSplit, turningSinceMs }) => !wantsSplit && nowMs - turningSinceMs >= TURN_MIN_MS)
+        .filter(({ task }) => !unsplit.has(nameOf(task)))
+        .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
+      for (const place of candidates.slice(0, Math.max(0, more))) place.wantsSplit = true;
+    },
+  };
+}
+
+function nameOf({ job, range = 0 }: Task): string {
+  return `${job} ${range}`;
+}

@@ -1,0 +1,283 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/domain/fault.ts';
+import type { JobView } from '../../src/domain/reindex/job-view.ts';
+import { noCounts } from '../../src/domain/reindex/counts.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { job, runningJob } from '../support/fake-control.ts';
+import { createCliWorld } from './world.ts';
+
+const done: JobView = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finishedAtMs: job.createdAtMs };
+const braked: JobView = {
+  ...runningJob,
+  state: 'paused',
+  pausedBecause: 'brake',
+  brake: { limit: 1_000, reserved: 1_000, waiting: 12_345 },
+};
+const failed: JobView = {
+  ...runningJob,
+  state: 'failed',
+  error: { code: 'listing.disorder', reason: 'b after \u001b[2J', range: '3' },
+};
+
+/** A world in which the job that is requested goes this way; it stays as the last one is. */
+function worldOf(...course: readonly (JobView | Error)[]) {
+  const world = createCliWorld();
+  world.nextAnswers(job);
+  for (const step of course) {
+    if (step instanceof Error) world.nextFails(step);
+    else world.nextAnswers(step);
+  }
+  return world;
+}
+
+describe('tally reindex', () => {
+  it('asks for what its options say and does not wait', async () => {
+    const world = createCliWorld();
+    const options = ['--prefix', '2026/', '--mode', 'report', '--fill', '--now', '--allow-deletes', '20000'];
+    const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', ...options);
+    const request = { bucket: 'photos', prefix: '2026/', mode: 'report', fill: true, now: true, allowDeletes: 20_000 };
+    expect(world.asked).toEqual([['jobs.request', request, 'cli']]);
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 0,
+      stdout: 'Job job-1 is queued.\n',
+      stderr: 'Look at it: tally jobs job-1\n',
+    });
+  });
+
+  it('--wait tells how it goes on stderr in lines, and how it ended on stdout', async () => {
+    const waiting: JobView = { ...job, state: 'running', phase: 'waiting', waitUntilMs: Date.UTC(2026, 0, 2, 5, 5, 5) };
+    const world = worldOf(job, waiting, runningJob, { ...runningJob, progress: 0.5 }, done);
+    const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', '--wait');
+    expect(exitCode).toBe(0);
+    expect(stderr.split('\n')).toEqual([
+      'Job job-1 is queued.',
+      'job-1: queued',
+      expect.stringMatching(/^job-1: waiting for late events, \d+ s left$/),
+      'job-1: 25 %, 1,000 objects, 25,000/s, 0 s left, missing 6, stale 4, phantom 2',
+      'job-1: done, 1,000 objects, missing 6, stale 4, phantom 2',
+      '',
+    ]);
+    expect(stdout).toMatch(/^state +done$/m);
+    expect(stdout).toMatch(/^written +10$/m);
+    expect(world.asked.slice(1)).toEqual(Array.from({ length: 5 }, () => ['jobs.get', 'job-1']));
+    expect(world.closed()).toBe(1);
+    expect(world.isInterruptible()).toBe(false);
+  });
+
+  it('--wait --json prints nothing but the job as it ended', async () => {
+    const { exitCode, stdout, stderr } = await worldOf(runningJob, done).run('reindex', 'photos', '--wait', '--json');
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual(done);
+  });
+
+  it.each([
+    ['failed', failed, 1],
+    ['cancelled', { ...job, state: 'cancelled' as const }, 3],
+    ['paused by its brake', braked, 4],
+  ])('--wait ends with a code of its own when the job is %s', async (_, end, code) => {
+    expect((await worldOf(end).run('reindex', 'photos', '--wait')).exitCode).toBe(code);
+    expect((await worldOf(end).run('reindex', 'photos', '--wait', '--json')).exitCode).toBe(code);
+  });
+
+  it('--wait says what the brake waits for, and what to do', async () => {
+    const { stdout, stderr } = await worldOf(braked).run('reindex', 'photos', '--wait');
+    expect(stdout).toMatch(/^state +paused by the brake$/m);
+    expect(stdout).toMatch(/^brake +at most 1,000 deletions, 1,000 reserved, 12,345 waiting$/m);
+    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 12345');
+    expect(stderr).toContain('tally jobs cancel job-1');
+  });
+
+  it('--wait shows why a job failed, harmlessly, and what to do', async () => {
+    const { stdout } = await worldOf(failed).run('reindex', 'photos', '--wait');
+    expect(stdout).toMatch(/^error +b after \\u\{1b\}\[2J \(listing\.disorder\)$/m);
+    expect(stdout).toMatch(/^in range +3$/m);
+    expect(stdout).toMatch(/^advice +The S3 endpoint lists keys out of order/m);
+  });
+
+  it('--wait goes on through troubles that pass, and tells each once', async () => {
+    const down = new FaultError('registry.unreachable', 'no registry at http://127.0.0.1:8080: ECONNREFUSED');
+    const { exitCode, stderr } = await worldOf(down, down, down, runningJob, done).run('reindex', 'photos', '--wait');
+    expect(exitCode).toBe(0);
+    expect(stderr.match(/ECONNREFUSED/g)).toHaveLength(1);
+  });
+
+  it('--wait gives up after two minutes of trouble, with its exit code', async () => {
+    // one after the other is one trouble
+    const codes = ['index.unreachable', 'registry.unreachable'] as const;
+    const down = Array.from({ length: 200 }, (_, second) => new FaultError(codes[second % 2] ?? 'index.unreachable', 'ECONNREFUSED'));
+    const { exitCode, stderr } = await worldOf(...down).run('reindex', 'photos', '--wait');
+    expect(exitCode).toBe(69);
+    expect(stderr).toMatch(/^tally: ECONNREFUSED \((index|registry)\.unreachable\)$/m);
+  });
+
+  it('--wait says once that nobody works on a job that stays queued', async () => {
+    const queued = Array.from({ length: 100 }, () => job);
+    const { exitCode, stderr } = await worldOf(...queued, done).run('reindex', 'photos', '--wait');
+    expect(exitCode).toBe(0);
+    expect(stderr.match(/Nothing has moved for 30 s/g)).toHaveLength(1);
+    expect(stderr).toContain('TALLY_WORK_QUEUE_URL');
+  });
+
+  it('--wait ends when the job is gone with its bucket', async () => {
+    const gone = new RequestError('job.not-found', 'there is no job job-1');
+    expect((await worldOf(runningJob, gone).run('reindex', 'photos', '--wait')).exitCode).toBe(1);
+  });
+
+  it('Ctrl-C while waiting leaves the job alone and says how to look at it and cancel it', async () => {
+    const world = worldOf(runningJob);
+    world.nextDoes(async () => {
+      world.interrupt();
+      return runningJob;
+    });
+    const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', '--wait');
+    expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' });
+    expect(stderr).toContain('The job goes on. Look at it: tally jobs job-1\nCancel it: tally jobs cancel job-1\n');
+    expect(world.asked.map(([verb]) => verb)).not.toContain('jobs.cancel');
+    // a later Ctrl-C is nobody's business any more
+    expect(world.isInterruptible()).toBe(false);
+    expect(world.closed()).toBe(1);
+  });
+});
+
+describe('tally drift', () => {
+  const report: JobView = {
+    ...done,
+    mode: 'report',
+    counts: {
+      ...noCounts,
+      listed: 1_000,
+      scanned: 996,
+      equal: 985,
+      missing: 6,
+      stale: 4,
+      phantom: 2,
+      incomplete: 5,
+      bytesListed: 2_048,
+      listRequests: 1,
+      headRequests: 2,
+    },
+  };
+  const agreeing: JobView = { ...report, counts: { ...noCounts, listed: 5, equal: 3, incomplete: 1, inFlight: 1 }, examples: {} };
+
+  it('asks for a report, waits for it and ends with 2 if there is drift', async () => {
+    const world = worldOf(runningJob, report);
+    const { exitCode, stdout } = await world.run('drift', 'photos', '--prefix', '2026/');
+    expect(world.asked[0]).toEqual(['jobs.request', { bucket: 'photos', prefix: '2026/', mode: 'report' }, 'cli']);
+    expect(exitCode).toBe(2);
+    expect(stdout.split('\n')).toEqual([
+      's3://photos/ and its index differ in 12 keys.',
+      '',
+      'KIND        KEYS  MEANING',
+      'equal       985   the index says what the bucket says',
+      'missing     6     in the bucket, not in the index',
+      'stale       4     in both, but the index says something else',
+      'phantom     2     in the index, not in the bucket',
+      'incomplete  5     equal, but the index lacks a field: no drift',
+      'in flight   0     changed while it was looked at: no drift',
+      '',
+      'job       job-1',
+      'listed    1,000 objects, 2 KiB',
+      'scanned   996 documents',
+      'requests  1 LIST, 2 HEAD',
+      'cost      < $0.01 (estimate)',
+      '',
+      'EXAMPLE  FIELDS     KEY',
+      'missing  -          a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg',
+      'stale    etag size  b',
+      '',
+      'At most 100 of a kind are shown.',
+      '',
+    ]);
+  });
+
+  it('ends with 0 if bucket and index agree, whatever is incomplete or in flight', async () => {
+    const { exitCode, stdout } = await worldOf(agreeing).run('drift', 'photos');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('s3://photos/ and its index agree.\n');
+    expect(stdout).not.toContain('EXAMPLE');
+  });
+
+  it.each([
+    ['missing', 2],
+    ['stale', 2],
+    ['phantom', 2],
+    ['incomplete', 0],
+    ['inFlight', 0],
+  ])('one key that is %s makes the exit code %i', async (kind, code) => {
+    const end: JobView = { ...report, counts: { ...noCounts, [kind]: 1 } };
+    expect((await worldOf(end).run('drift', 'photos')).exitCode).toBe(code);
+    expect((await worldOf(end).run('drift', 'photos', '--json')).exitCode).toBe(code);
+  });
+
+  it('--json prints the report alone', async () => {
+    const { exitCode, stdout, stderr } = await worldOf(runningJob, report).run('drift', 'photos', '--json');
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual(report);
+  });
+
+  it('ends with 1 when the report failed although it had found drift', async () => {
+    const { exitCode, stdout } = await worldOf({ ...failed, mode: 'report' }).run('drift', 'photos');
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('listing.disorder');
+    expect(stdout).not.toContain('agree');
+  });
+
+  it('ends with 1 for a bucket that is not connected', async () => {
+    const world = createCliWorld();
+    world.nextFails(new RequestError('bucket.not-connected', 'photos is not connected'));
+    expect((await world.run('drift', 'photos')).exitCode).toBe(1);
+  });
+});
+
+describe('tally jobs', () => {
+  it('lists, shows, cancels, pauses and resumes', async () => {
+    const world = createCliWorld();
+    expect((await world.run('jobs', '--limit', '3')).stdout).toMatch(/^job-1 +queued +- +apply +2 h +photos +-$/m);
+    expect((await world.run('jobs', 'job-1')).stdout).toMatch(/^state +queued$/m);
+    expect((await world.run('jobs', 'cancel', 'job-1')).stdout).toMatch(/^state +cancelled$/m);
+    expect((await world.run('jobs', 'pause', 'job-1')).stdout).toMatch(/^state +paused$/m);
+    expect((await world.run('jobs', 'resume', 'job-1')).stdout).toMatch(/^state +queued$/m);
+    await world.run('jobs', 'resume', 'job-1', '--allow-deletes', '20000');
+    expect(world.asked).toEqual([
+      ['jobs.list', { limit: 3 }],
+      ['jobs.get', 'job-1'],
+      ['jobs.cancel', 'job-1'],
+      ['jobs.pause', 'job-1'],
+      ['jobs.resume', 'job-1', {}],
+      ['jobs.resume', 'job-1', { allowDeletes: 20_000 }],
+    ]);
+  });
+
+  it('shows of a running job how far it is', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...runningJob, lastFault: { code: 's3.throttled', reason: '503 SlowDown', range: '2' } });
+    const { stdout } = await world.run('jobs', 'job-1');
+    for (const line of [
+      /^state +running: comparing$/m,
+      /^progress +25 %$/m,
+      /^rate +25,000 objects\/s$/m,
+      /^ranges +2 of 8 done, 3 at work$/m,
+      /^listed +1,000 objects, 0 B$/m,
+      /^missing +6$/m,
+      /^deleted +2$/m,
+      /^requests +5 LIST, 0 HEAD$/m,
+      /^last fault +503 SlowDown \(s3.throttled\)$/m,
+      /^in range +2$/m,
+    ]) {
+      expect(stdout).toMatch(line);
+    }
+  });
+
+  it('shows what a job that the brake holds waits for', async () => {
+    const world = createCliWorld();
+    world.nextAnswers(braked);
+    expect((await world.run('jobs', 'job-1')).stderr).toContain('--allow-deletes 12345');
+  });
+
+  it.each([['-1'], ['many'], ['1.5'], ['1e3']])('--allow-deletes %s is no number of documents', async (text) => {
+    const world = createCliWorld();
+    expect((await world.run('jobs', 'resume', 'job-1', `--allow-deletes=${text}`)).exitCode).toBe(64);
+    expect((await world.run('reindex', 'photos', `--allow-deletes=${text}`)).exitCode).toBe(64);
+    expect(world.asked).toEqual([]);
+  });
+});

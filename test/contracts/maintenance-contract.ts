@@ -1,0 +1,299 @@
+/** The contract of ObjectMaintenance that both stores must pass. */
+import { randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectDocument } from '../../src/domain/document.ts';
+import type { Store } from '../../src/pipeline/ports.ts';
+import type { AgedPage } from '../../src/pipeline/ports-reindex.ts';
+import { createMemoryStore } from '../support/memory-store.ts';
+import type { OpenStore } from './store-contract.ts';
+
+const DAY_MS = 86_400_000;
+const NOON_MS = Date.UTC(2026, 10, 1, 12);
+const iso = (ms: number): string => new Date(ms).toISOString();
+const run = randomBytes(4).toString('hex');
+let made = 0;
+
+function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return { bucket, key, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOON_MS), ...more };
+}
+
+function tombstone(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return live(bucket, key, { deleted: true, deleted_at: iso(NOON_MS), ...more });
+}
+
+/** Declares the contract’s tests for one store. */
+export function maintenanceContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`${name} keeps the contract of maintenance`, () => {
+    let opened: OpenStore;
+    let store: Store;
+
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.setup.prepare();
+    });
+    afterAll(async () => {
+      await opened?.dispose();
+    });
+
+    async function newBucket(): Promise<string> {
+      made += 1;
+      const bucket = `upkeep-${run}-${made}`;
+      await store.objects.createBucket(bucket);
+      return bucket;
+    }
+
+    async function fill(documents: readonly ObjectDocument[]): Promise<void> {
+      const answers = await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+      expect(answers.filter(({ kind }) => kind !== 'written')).toEqual([]);
+      await opened.refresh?.();
+    }
+
+    const keysOf = (found: readonly { readonly key: string }[]): string[] => found.map(({ key }) => key);
+
+    describe('unsettled', () => {
+      it('finds documents and tombstones that are not settled and whose clock is below, whole, in UTF-8 order', async () => {
+        const bucket = await newBucket();
+        const found = [
+          live(bucket, '\uffff', { settled: false, size: 3, etag: 'e' }),
+          live(bucket, '\u{1f600}', { settled: false }),
+          tombstone(bucket, 'gone', { settled: false }),
+        ];
+        const others = [
+          live(bucket, 'settled'),
+          tombstone(bucket, 'gone and settled'),
+          live(bucket, 'new', { settled: false, clock: 5_000 }),
+        ];
+        await fill([...found, ...others]);
+        const page = { clockBelow: 5_000, after: '', limit: 10 };
+        expect(await store.maintenance.unsettled(bucket, page)).toEqual([found[2], found[0], found[1]]);
+      });
+
+      it('forgets a document once it is settled', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'a', { settled: false })]);
+        await fill([live(bucket, 'a', { clock: 2_000 })]);
+        expect(await store.maintenance.unsettled(bucket, { clockBelow: 9_000, after: '', limit: 10 })).toEqual([]);
+      });
+    });
+
+    describe('expiring', () => {
+      it('finds live documents that should have expired before, and no tombstone', async () => {
+        const bucket = await newBucket();
+        const past = { expires_at: iso(NOON_MS - 1) };
+        await fill([
+          live(bucket, 'b', past),
+          live(bucket, 'a', past),
+          live(bucket, 'at the very moment', { expires_at: iso(NOON_MS) }),
+          live(bucket, 'later', { expires_at: iso(NOON_MS + DAY_MS) }),
+          live(bucket, 'never'),
+          tombstone(bucket, 'gone', past),
+        ]);
+        const page = { beforeMs: NOON_MS, after: '', limit: 10 };
+        expect(keysOf(await store.maintenance.expiring(bucket, page))).toEqual(['a', 'b']);
+        expect(keysOf(await store.maintenance.expiring(bucket, { ...page, after: 'a' }))).toEqual(['b']);
+        expect(keysOf(await store.maintenance.expiring(bucket, { ...page, limit: 1 }))).toEqual(['a']);
+      });
+    });
+
+    describe('aged', () => {
+      const page: AgedPage = { prefix: '', modifiedUntilMs: NOON_MS, after: '', limit: 100 };
+
+      it('finds live documents that are old enough and those of unknown age', async () => {
+        const bucket = await newBucket();
+        await fill([
+          live(bucket, 'at the very moment', { last_modified: iso(NOON_MS) }),
+          live(bucket, 'younger', { last_modified: iso(NOON_MS + 1) }),
+          live(bucket, 'of unknown age'),
+          tombstone(bucket, 'gone'),
+        ]);
+        expect(await store.maintenance.aged(bucket, page)).toEqual({
+          documents: [live(bucket, 'at the very moment', { last_modified: iso(NOON_MS) }), live(bucket, 'of unknown age')],
+        });
+      });
+
+      it('keeps within the prefix, letter by letter', async () => {
+        const bucket = await newBucket();
+        await fill(['log/', 'log/1', 'log', 'log0', 'Log/1', 'log/\u{10ffff}', 'log*1'].map((key) => live(bucket, key)));
+        const { documents } = await store.maintenance.aged(bucket, { ...page, prefix: 'log/' });
+        expect(keysOf(documents)).toEqual(['log/', 'log/1', 'log/\u{10ffff}']);
+      });
+
+      it('keeps between the sizes, which are not included, and those of unknown size', async () => {
+        const bucket = await newBucket();
+        await fill([...[0, 10, 11, 99, 100].map((size) => live(bucket, `${size}`, { size })), live(bucket, 'unknown')]);
+        const keys = async (more: Partial<AgedPage>) => keysOf((await store.maintenance.aged(bucket, { ...page, ...more })).documents);
+        expect(await keys({ sizeAbove: 10, sizeBelow: 100 })).toEqual(['11', '99', 'unknown']);
+        expect(await keys({ sizeAbove: 0 })).toEqual(['10', '100', '11', '99', 'unknown']);
+        expect(await keys({ sizeBelow: 11 })).toEqual(['0', '10', 'unknown']);
+      });
+
+      it('goes on where a page ended, past pages that hold nothing', async () => {
+        const bucket = await newBucket();
+        const keys = Array.from({ length: 25 }, (_, at) => String.fromCodePoint(97 + at));
+        await fill(keys.map((key) => live(bucket, key, { last_modified: iso(key === 'x' ? NOON_MS : NOON_MS + DAY_MS) })));
+        const found: string[] = [];
+        let after: string | undefined = '';
+        for (let pages = 0; after !== undefined && pages < 50; pages += 1) {
+          const { documents, next } = await store.maintenance.aged(bucket, { ...page, after, limit: 2 });
+          found.push(...keysOf(documents));
+          after = next;
+        }
+        expect(after).toBeUndefined();
+        expect(found).toEqual(['x']);
+      });
+    });
+
+    describe('tombstones', () => {
+      it('finds those that were deleted before, by key and clock', async () => {
+        const bucket = await newBucket();
+        await fill([
+          tombstone(bucket, 'old', { deleted_at: iso(NOON_MS - 1), clock: 1_790_000_000_000_001 }),
+          tombstone(bucket, 'older', { deleted_at: iso(NOON_MS - DAY_MS), clock: 7 }),
+          tombstone(bucket, 'young'),
+          live(bucket, 'live'),
+        ]);
+        const page = { deletedBeforeMs: NOON_MS, after: '', limit: 10 };
+        expect(await store.maintenance.tombstones(bucket, page)).toEqual([
+          { key: 'old', clock: 1_790_000_000_000_001 },
+          { key: 'older', clock: 7 },
+        ]);
+        expect(keysOf(await store.maintenance.tombstones(bucket, { ...page, after: 'old' }))).toEqual(['older']);
+        expect(keysOf(await store.maintenance.tombstones(bucket, { ...page, limit: 1 }))).toEqual(['old']);
+      });
+    });
+
+    describe('purge', () => {
+      it('removes tombstones for good, and tells how many', async () => {
+        const bucket = await newBucket();
+        const long = 'é'.repeat(512);
+        await fill(['a', 'b', long].map((key) => tombstone(bucket, key, { clock: 42 })));
+        const purged = await store.maintenance.purge(
+          bucket,
+          ['a', long, 'never there'].map((key) => ({ key, clock: 42 })),
+        );
+        expect(purged).toBe(2);
+        expect(await store.objects.getMany(bucket, ['a', 'b', long])).toEqual([
+          undefined,
+          tombstone(bucket, 'b', { clock: 42 }),
+          undefined,
+        ]);
+        expect(await store.maintenance.purge(bucket, [])).toBe(0);
+      });
+
+      it.each([
+        ['a later write', { deleted: false, clock: 43 }],
+        ['a write at the very same clock', { deleted: false, clock: 42 }],
+        ['a later tombstone', { deleted: true, clock: 43 }],
+      ])('leaves %s alone that came after the tombstone was found', async (_, { deleted, clock }) => {
+        const bucket = await newBucket();
+        await fill([tombstone(bucket, 'a', { clock: 42 })]);
+        const found = await store.maintenance.tombstones(bucket, { deletedBeforeMs: NOON_MS + 1, after: '', limit: 10 });
+        const meanwhile = deleted ? tombstone(bucket, 'a', { clock }) : live(bucket, 'a', { clock });
+        await fill([meanwhile]);
+        expect(await store.maintenance.purge(bucket, found)).toBe(0);
+        expect(await store.objects.getMany(bucket, ['a'])).toEqual([meanwhile]);
+      });
+
+      it('leaves alone what was purged by another and written again', async () => {
+        const bucket = await newBucket();
+        await fill([tombstone(bucket, 'a', { clock: 42 })]);
+        const found = await store.maintenance.tombstones(bucket, { deletedBeforeMs: NOON_MS + 1, after: '', limit: 10 });
+        expect(await store.maintenance.purge(bucket, found)).toBe(1);
+        await fill([live(bucket, 'a', { clock: 43 })]);
+        expect(await store.maintenance.purge(bucket, found)).toBe(0);
+        expect(await store.objects.getMany(bucket, ['a'])).toEqual([live(bucket, 'a', { clock: 43 })]);
+      });
+
+      it('leaves nothing that a search of words would find, and lets the key come back', async () => {
+        const bucket = await newBucket();
+        await fill([live(bucket, 'report.pdf', { clock: 41 })]);
+        await fill([tombstone(bucket, 'report.pdf', { clock: 42 })]);
+        await store.maintenance.purge(bucket, [{ key: 'report.pdf', clock: 42 }]);
+        await fill([live(bucket, 'report.pdf', { clock: 50 })]);
+        const found = await store.objects.search({ bucket, words: { whole: [], prefix: 'report' }, limit: 10 });
+        expect(found).toEqual([live(bucket, 'report.pdf', { clock: 50 })]);
+      });
+    });
+
+    it('has nothing to look after in a bucket without index, and makes none', async () => {
+      const bucket = `nobody-${run}`;
+      const page = { after: '', limit: 10 };
+      const { maintenance } = store;
+      expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 1 })).toEqual([]);
+      expect(await maintenance.expiring(bucket, { ...page, beforeMs: 1 })).toEqual([]);
+      expect(await maintenance.aged(bucket, { ...page, prefix: '', modifiedUntilMs: 1 })).toEqual({ documents: [] });
+      expect(await maintenance.tombstones(bucket, { ...page, deletedBeforeMs: 1 })).toEqual([]);
+      expect(await maintenance.purge(bucket, [{ key: 'a', clock: 1 }])).toBe(0);
+      const [answer] = await store.objects.write([{ document: live(bucket, 'a'), equalClock: 'accept' }]);
+      expect(answer).toMatchObject({ kind: 'fault', code: 'bucket.index-missing' });
+    });
+
+    it('says what the plainest store says, whatever the documents', async () => {
+      const documents = fc.uniqueArray(
+        fc.record({
+          key: fc.string({ unit: fc.constantFrom('a', 'b', '/', '\uffff', '\u{1f600}'), minLength: 1, maxLength: 4 }),
+          deleted: fc.boolean(),
+          settled: fc.boolean(),
+          clock: fc.integer({ min: 1, max: 4 }),
+          atMs: fc.option(fc.integer({ min: NOON_MS - 2, max: NOON_MS + 2 })),
+          size: fc.option(fc.integer({ min: 0, max: 3 })),
+        }),
+        { selector: ({ key }) => key, maxLength: 30 },
+      );
+      const pages = fc.record({
+        prefix: fc.constantFrom('', 'a', '\u{1f600}', '/'),
+        after: fc.constantFrom('', 'a', 'b/', '\uffff'),
+        limit: fc.integer({ min: 1, max: 9 }),
+        below: fc.integer({ min: 1, max: 5 }),
+      });
+      await fc.assert(
+        fc.asyncProperty(documents, pages, async (facts, { prefix, after, limit, below }) => {
+          const bucket = await newBucket();
+          const memory = createMemoryStore();
+          await memory.objects.createBucket(bucket);
+          const filled = facts.map(({ atMs, size, ...document }) => documentOf(bucket, document, { atMs, size }));
+          await fill(filled);
+          await memory.objects.write(filled.map((document) => ({ document, equalClock: 'accept' })));
+          const asked = await Promise.all([store, memory].map((each) => askAll(each, bucket, { prefix, after, limit, below })));
+          expect(asked[0]).toEqual(asked[1]);
+        }),
+        { numRuns: 15 },
+      );
+    });
+  });
+}
+
+function documentOf(
+  bucket: string,
+  { key, deleted, ...facts }: Pick<ObjectDocument, 'key' | 'deleted' | 'settled' | 'clock'>,
+  { atMs, size }: { readonly atMs: number | null; readonly size: number | null },
+): ObjectDocument {
+  if (deleted) return tombstone(bucket, key, { ...facts, deleted_at: iso(atMs ?? NOON_MS) });
+  const times = atMs === null ? {} : { last_modified: iso(atMs), expires_at: iso(atMs) };
+  return live(bucket, key, { ...facts, ...times, ...(size !== null && { size }) });
+}
+
+/** All that a store says of a bucket; of `aged` all pages, since their borders are each store's own. */
+async function askAll(
+  { maintenance }: Store,
+  bucket: string,
+  { prefix, after, limit, below }: { readonly prefix: string; readonly after: string; readonly limit: number; readonly below: number },
+) {
+  const atMs = NOON_MS - 3 + below;
+  const tombstones = await maintenance.tombstones(bucket, { deletedBeforeMs: atMs, after, limit });
+  const aged: ObjectDocument[] = [];
+  for (let next: string | undefined = after; next !== undefined;) {
+    const page = await maintenance.aged(bucket, { prefix, modifiedUntilMs: atMs, sizeAbove: 0, sizeBelow: 3, after: next, limit });
+    aged.push(...page.documents);
+    next = page.next;
+  }
+  return {
+    unsettled: await maintenance.unsettled(bucket, { clockBelow: below, after, limit }),
+    expiring: await maintenance.expiring(bucket, { beforeMs: atMs, after, limit }),
+    aged,
+    tombstones,
+    purged: await maintenance.purge(bucket, tombstones),
+  };
+}

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JobView } from '../../src/domain/reindex/job-view.ts';
+import type { TestAws } from '../support/aws.ts';
+import { createTestAws, until } from '../support/aws.ts';
+import type { World } from '../support/aws-world.ts';
+import { checkOf, startWorld } from '../support/aws-world.ts';
+import { startDaemon } from '../support/daemon.ts';
+import { indexKinds } from '../support/flow.ts';
+import { awsEndpoint } from '../support/servers.ts';
+
+/** The wait for late events is a minute of S3's clock. */
+const JOB_TIMEOUT_MS = 150_000;
+const KEYS = [
+  'a b+c 100%20.txt',
+  'dir/"q" \\ ü.txt',
+  'dir/\u{e000}',
+  'dir/😀',
+  'plain',
+  ...Array.from({ length: 40 }, (_, n) => `many/${n}`),
+];
+
+describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it was connected', () => {
+  let own: TestAws;
+  const endpoint = awsEndpoint() ?? '';
+
+  beforeAll(() => {
+    own = createTestAws(endpoint);
+  });
+  afterAll(() => own.dispose());
+
+  async function filledBucket({ aws }: World): Promise<string> {
+    const bucket = await aws.createBucket({ versioned: true });
+    for (const key of KEYS) await aws.put(bucket, key, `body of ${key}`);
+    return bucket;
+  }
+
+  async function jobOf({ daemon }: World, id: string): Promise<JobView> {
+    return (await daemon.request('GET', `/v1/jobs/${id}`)).body as JobView;
+  }
+
+  async function endOf(world: World, id: string): Promise<JobView> {
+    let job: JobView | undefined;
+    await until(
+      'the job has ended',
+      async () => {
+        job = await jobOf(world, id);
+        return !['queued', 'running'].includes(job.state);
+      },
+      JOB_TIMEOUT_MS,
+    ).catch((error: unknown) => {
+      const log = world.daemon.log.slice(-10).map((line) => JSON.stringify(line));
+      throw new Error([JSON.stringify(job), ...log].join('\n'), { cause: error });
+    });
+    return job!;
+  }
+
+  it.each(indexKinds)(
+    'is in the index after a re-index (%s)',
+    async (store) => {
+      const workQueue = await own.createQueue();
+      const world = await startWorld({ store, env: { TALLY_WORK_QUEUE_URL: workQueue.url } });
+      try {
+        const bucket = await filledBucket(world);
+        await world.connect({ bucket });
+        const { status, body } = await world.daemon.request('POST', `/v1/buckets/${bucket}/reindex`, {});
+        expect(status).toBe(202);
+        const { id } = body as JobView;
+        await until('the job waits for late events', async () => (await jobOf(world, id)).phase === 'waiting');
+        expect(await world.documents(bucket)).toEqual([]);
+        expect((await world.bucketRecord(bucket)).floor).toBeGreaterThan(0);
+        const job = await endOf(world, id);
+        expect(job).toMatchObject({
+          state: 'done',
+          counts: { listed: KEYS.length, missing: KEYS.length, written: KEYS.length },
+          progress: 1,
+        });
+        const found = (await world.documents(bucket)).map(({ key }) => key);
+        expect(found).toEqual(KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
+        expect((await world.bucketRecord(bucket)).lastReindexAtMs).toBe(job.finishedAtMs);
+        expect(await world.messagesIn(workQueue.url)).toBe(0);
+        expect(await world.daemon.metric('tally_reindex_objects_total', { kind: 'missing' })).toBe(KEYS.length);
+        expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
+      } finally {
+        await world.dispose();
+      }
+    },
+    JOB_TIMEOUT_MS + 60_000,
+  );
+
+  it('is not re-indexed by a process without a work queue, which says so', async () => {
+    const world = await startWorld({});
+    try {
+      const bucket = await filledBucket(world);
+      await world.connect({ bucket });
+      await world.daemon.ready();
+      expect(checkOf((await world.daemon.readyz())?.body, 'work-queue')).toMatchObject({ status: 'warning', code: 'no-work-queue' });
+      const { body } = await world.daemon.request('POST', `/v1/buckets/${bucket}/reindex`, {});
+      expect(await jobOf(world, (body as JobView).id)).toMatchObject({ state: 'queued' });
+    } finally {
+      await world.dispose();
+    }
+  }, 90_000);
+
+  it('makes a process unready whose work queue does not exist', async () => {
+    const workQueue = await own.createQueue();
+    const world = await startWorld({});
+    const daemon = await startDaemon({
+      AWS_ENDPOINT_URL: endpoint,
+      TALLY_ROLES: 'reindex',
+      TALLY_WORK_QUEUE_URL: `${workQueue.url}-gone`,
+      TALLY_INDEX_URL: 'sqlite::memory:',
+    });
+    try {
+      const isUnready = async (): Promise<boolean> => checkOf((await daemon.readyz())?.body, 'work-queue')?.status === 'failed';
+      await until('the missing queue is told', isUnready, 60_000);
+    } finally {
+      await daemon.kill();
+      await world.dispose();
+    }
+  }, 120_000);
+});

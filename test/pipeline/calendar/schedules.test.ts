@@ -1,0 +1,236 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createSchedules, type Schedule, type Schedules } from '../../../src/pipeline/calendar/schedules.ts';
+import type { Clock, StateStore } from '../../../src/pipeline/ports.ts';
+import { readRecord, refs } from '../../../src/pipeline/state-records.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../../support/fakes.ts';
+import { createMemoryStore } from '../../support/memory-store.ts';
+
+const MINUTE_MS = 60_000;
+const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
+const never = new AbortController().signal;
+
+interface World {
+  readonly state: StateStore;
+  readonly clock: FakeClock;
+  readonly telemetry: ReturnType<typeof createFakeTelemetry>;
+  /** The schedules of one more process, whose wall clock is off by so much. */
+  readonly worker: (name: string, skewMs?: number) => Schedules;
+}
+
+function setUp(): World {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const skewed = (skewMs: number): Clock => ({ ...clock, nowMs: () => clock.nowMs() + skewMs });
+  return {
+    state,
+    clock,
+    telemetry,
+    worker: (name, skewMs = 0) => createSchedules({ state, clock: skewed(skewMs), telemetry, worker: name }),
+  };
+}
+
+/** Work that runs until it is let go or aborted, and notes what happens. */
+function createWork() {
+  const runs: { readonly end: (error?: Error) => void; readonly signal: AbortSignal }[] = [];
+  const work = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      runs.push({ signal, end: (error) => (error === undefined ? resolve() : reject(error)) });
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+  return { runs, work };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const recordOf = (state: StateStore) => readRecord(state, refs.schedule('purge'));
+
+describe('schedules', () => {
+  it('run what never ran at once, and then once an interval', async () => {
+    const { clock, worker } = setUp();
+    const schedules = worker('a');
+    const ran: boolean[] = [];
+    for (const waitMs of [0, 1, 59 * MINUTE_MS, MINUTE_MS]) {
+      await clock.advance(waitMs);
+      ran.push(await schedules.runIfDue(purge, async () => {}, never));
+    }
+    expect(ran).toEqual([true, false, false, true]);
+  });
+
+  it('let exactly one of many workers run what all find due at one moment', async () => {
+    const { clock, worker } = setUp();
+    const workers = Array.from({ length: 20 }, (_, at) => worker(`w${at}`));
+    for (let round = 0; round < 3; round += 1) {
+      const { runs, work } = createWork();
+      const looks = workers.map((each) => each.runIfDue(purge, work, never));
+      await settled();
+      expect(runs).toHaveLength(1);
+      runs[0]?.end();
+      expect((await Promise.all(looks)).filter(Boolean)).toHaveLength(1);
+      await clock.advance(purge.intervalMs);
+    }
+  });
+
+  it('let nobody else begin while one is at it, however the clocks of the workers differ', async () => {
+    const { clock, worker } = setUp();
+    const { runs, work } = createWork();
+    const first = worker('slow', -14 * MINUTE_MS).runIfDue(purge, work, never);
+    await settled();
+    const others = [worker('right'), worker('fast', 14 * MINUTE_MS)];
+    for (let minutes = 0; minutes < 9; minutes += 1) {
+      for (const other of others) expect(await other.runIfDue(purge, work, never)).toBe(false);
+      await clock.advance(MINUTE_MS);
+    }
+    runs[0]?.end();
+    expect(await first).toBe(true);
+    expect(runs).toHaveLength(1);
+  });
+
+  it('begin anew after a worker died, once its claim is over', async () => {
+    const { clock, worker } = setUp();
+    const dead = createWork();
+    void worker('dead').runIfDue(purge, dead.work, never);
+    await settled();
+    const schedules = worker('heir', 14 * MINUTE_MS);
+    const ranAtMs: number[] = [];
+    for (let minutes = 0; minutes < 15; minutes += 1) {
+      if (await schedules.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
+      await clock.advance(MINUTE_MS);
+    }
+    expect(ranAtMs).toEqual([10 * MINUTE_MS]);
+  });
+
+  it('begin at once after the only worker was down for longer than clocks can differ', async () => {
+    const { clock, worker } = setUp();
+    void worker('dead').runIfDue(purge, createWork().work, never);
+    await settled();
+    await clock.advance(2 * purge.intervalMs);
+    expect(await worker('restarted').runIfDue(purge, async () => {}, never)).toBe(true);
+  });
+
+  it('abort work that outlives its claim, and leave the record to whoever took over', async () => {
+    const { state, clock, worker } = setUp();
+    const late = createWork();
+    const heirWork = createWork();
+    let finish = (): void => {};
+    // ignores its signal, as work that stands still does
+    const deaf = (signal: AbortSignal): Promise<void> => {
+      void late.work(signal).catch(() => undefined);
+      return new Promise((resolve) => {
+        finish = resolve;
+      });
+    };
+    const heir = worker('heir');
+    const lost = worker('late').runIfDue(purge, deaf, never);
+    await settled();
+    expect(await heir.runIfDue(purge, heirWork.work, never)).toBe(false);
+    await clock.advance(purge.claimMs);
+    expect(late.runs[0]?.signal.aborted).toBe(true);
+    const taken = heir.runIfDue(purge, heirWork.work, never);
+    await settled();
+    finish();
+    await lost;
+    expect((await recordOf(state))?.claim?.worker).toBe('heir');
+    heirWork.runs[0]?.end();
+    expect(await taken).toBe(true);
+    expect((await recordOf(state))?.claim).toBeUndefined();
+  });
+
+  it('tell a failure, store it, and try again soon', async () => {
+    const { state, clock, telemetry, worker } = setUp();
+    const schedules = worker('a');
+    await schedules.runIfDue(purge, async () => Promise.reject(new Error('no luck')), never);
+    expect(telemetry.told('requestFailed')).toEqual([['purge', 'internal.unexpected', 'Error: no luck']]);
+    expect(await recordOf(state)).toMatchObject({ lastError: 'internal.unexpected: Error: no luck', failures: 1 });
+    await clock.advance(MINUTE_MS);
+    expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
+    expect(await recordOf(state)).not.toHaveProperty('lastError');
+  });
+
+  it('leave what a stop cut short to the next worker, at once', async () => {
+    const { telemetry, worker } = setUp();
+    const stopping = new AbortController();
+    const run = worker('stopping').runIfDue(purge, createWork().work, stopping.signal);
+    await settled();
+    stopping.abort(new Error('the process stops'));
+    await run;
+    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(await worker('other').runIfDue(purge, async () => {}, never)).toBe(true);
+  });
+
+  it('do not begin twice in one process', async () => {
+    const { worker } = setUp();
+    const schedules = worker('a');
+    const { runs, work } = createWork();
+    const both = [schedules.runIfDue(purge, work, never), schedules.runIfDue(purge, work, never)];
+    await settled();
+    runs[0]?.end();
+    expect(await Promise.all(both)).toEqual([true, false]);
+    expect(runs).toHaveLength(1);
+  });
+
+  it('go on looking after the store failed', async () => {
+    const { state, clock, telemetry } = setUp();
+    let isDown = true;
+    const failing: StateStore = { ...state, get: (...args) => (isDown ? Promise.reject(new Error('down')) : state.get(...args)) };
+    const schedules = createSchedules({ state: failing, clock, telemetry, worker: 'a' });
+    const stopping = new AbortController();
+    let runs = 0;
+    schedules.every(
+      purge,
+      async () => {
+        runs += 1;
+      },
+      stopping.signal,
+    );
+    await clock.advance(5 * MINUTE_MS);
+    isDown = false;
+    await clock.advance(5 * MINUTE_MS);
+    stopping.abort();
+    expect(runs).toBe(1);
+  });
+
+  it('never overlap and never end, whatever the workers’ clocks, deaths and pauses between looks', async () => {
+    const step = fc.record({
+      worker: fc.nat({ max: 3 }),
+      waitMs: fc.integer({ min: 1, max: 20 * MINUTE_MS }),
+      // of its claim
+      runsFor: fc.constantFrom<number | 'dies'>(0.1, 0.5, 0.9, 'dies'),
+    });
+    const skews = fc.array(fc.integer({ min: -14 * MINUTE_MS, max: 14 * MINUTE_MS }), { minLength: 4, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(skews, fc.array(step, { minLength: 1, maxLength: 40 }), async (offsets, steps) => {
+        const { clock, worker } = setUp();
+        const workers = offsets.map((skewMs, at) => worker(`w${at}`, skewMs));
+        const busyUntilMs: number[] = [];
+        let deaths = 0;
+        let overlaps = 0;
+        for (const { worker: at, waitMs, runsFor } of steps) {
+          const begin = clock.monotonicMs();
+          const run = workers[at]?.runIfDue(
+            purge,
+            (signal) => {
+              overlaps += busyUntilMs.filter((untilMs) => untilMs > begin).length;
+              busyUntilMs.push(begin + (runsFor === 'dies' ? purge.claimMs : runsFor * purge.claimMs));
+              if (runsFor !== 'dies') return clock.sleep(runsFor * purge.claimMs, signal);
+              deaths += 1;
+              // a dead worker's claim ends by itself; a successor has another name
+              workers[at] = worker(`w${at}-${deaths}`, offsets[at]);
+              return new Promise(() => {});
+            },
+            never,
+          );
+          run?.catch(() => undefined);
+          await clock.advance(waitMs);
+        }
+        let late = false;
+        for (let minutes = 0; minutes < 300 && !late; minutes += 1) {
+          late = (await workers[0]?.runIfDue(purge, async () => {}, never)) ?? false;
+          await clock.advance(MINUTE_MS);
+        }
+        expect({ late, overlaps }).toEqual({ late: true, overlaps: 0 });
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
