@@ -163,7 +163,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     const { bucket, prefix } = request;
     const after = progress.cursor;
     const asked = progress.listRequested;
-    const listing = createListingFeed({ ...parts, place: bucket, prefix, after, pagesMax: pagesLeft, asked, signal: passSignal });
+    const pages = { pagesMax: pagesLeft, isRangeEnd };
+    const listing = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, asked, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
@@ -171,7 +172,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     for (let page = await listing.next(); page !== undefined; page = await listing.next()) {
       const end = await comparePage(page, scan, { settling, passSignal });
       if (end !== undefined) return end.kind === 'stopped' ? drained(settling, { kind: 'ended' }) : end;
-      if (nearer(page.through, rangeEnd()) === rangeEnd()) return drained(settling, { kind: 'done' });
+      if (isRangeEnd(page.through)) return drained(settling, { kind: 'done' });
       pagesLeft -= 1;
     }
     return drained(settling, { kind: 'ended' });
@@ -215,6 +216,11 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
       if (end !== undefined) return end;
     }
     return undefined;
+  }
+
+  /** Whether nothing of the range comes after this key; undefined is the listing's end. */
+  function isRangeEnd(through: string | undefined): boolean {
+    return nearer(through, rangeEnd()) === rangeEnd();
   }
 
   function rangeEnd(): string | undefined {
