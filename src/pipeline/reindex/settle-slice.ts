@@ -12,6 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../domain/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/key-order.ts';
+import { MARGIN_MS } from '../../domain/ordering/constants.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
@@ -77,6 +78,9 @@ interface SettleDependencies {
  */
 const ROUNDS_MAX = 5;
 
+/** Events are usually here within seconds; what a report waits for them, once for each slice that has such objects. */
+const LIVE_LAG_MS = 5_000;
+
 /** A write that a finding leads to, and how the finding ends when it is taken. */
 interface Planned {
   readonly finding: Finding;
@@ -100,7 +104,7 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     let brake: Brake | undefined;
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
-      const steps = await stepsOf(open, work, signal);
+      const steps = work.mode === 'report' ? await patientStepsOf(open, work, signal) : await stepsOf(open, work, signal);
       const planned = steps.flatMap((step) => ('write' in step ? [step.write] : []));
       brake = (await brakeOf(planned, work)) ?? brake;
       const answered = await write(beforeBrake(planned, brake, byFinding), work, signal);
@@ -119,6 +123,16 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     const keys = findings.map((finding) => finding.key);
     const stored = await objects.getMany(work.bucket.bucket, keys, signal);
     return Promise.all(findings.map((finding, index) => stepOf({ finding, stored: stored[index] }, work, signal)));
+  }
+
+  /** Of a report: an object written a moment ago is no drift for as long as its event may be on its way. */
+  async function patientStepsOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Step[]> {
+    const steps = await stepsOf(findings, work, signal);
+    const young = findings.filter((finding, index) => isYoungDrift(finding, steps[index], work));
+    if (young.length === 0) return steps;
+    await clock.sleep(LIVE_LAG_MS, signal);
+    const later = await stepsOf(young, work, signal);
+    return findings.map((finding, index) => later[young.indexOf(finding)] ?? steps[index]).filter((step) => step !== undefined);
   }
 
   async function stepOf(at: Looked, work: SliceWork, signal: AbortSignal): Promise<Step> {
@@ -252,6 +266,11 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
   return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
+}
+
+function isYoungDrift({ state }: Finding, step: Step | undefined, { observedAtMs }: SliceWork): boolean {
+  if (step === undefined || !('end' in step) || (step.end.kind !== 'missing' && step.end.kind !== 'stale')) return false;
+  return (state?.lastModifiedMs ?? 0) >= observedAtMs - MARGIN_MS;
 }
 
 /** What only lacks fields, or the true LastModified, is looked at again only where it is going to be written. */

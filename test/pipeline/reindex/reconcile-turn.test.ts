@@ -144,6 +144,31 @@ describe('a report', () => {
   });
 });
 
+describe('a report on objects written a moment ago', () => {
+  it('waits for their events before it calls them missing or stale', async () => {
+    const world = await createReindexWorld();
+    const lastModifiedMs = world.clock.nowMs() - 1_000;
+    const told = world.put('told', { lastModifiedMs });
+    const changed = world.put('changed', { lastModifiedMs });
+    world.put('untold', { lastModifiedMs });
+    await world.index('changed', present);
+    const running = world.run({ mode: 'report' });
+    await world.clock.advance(1_000);
+    await world.index('told', told, { ageMs: 0 });
+    await world.index('changed', changed, { ageMs: 0 });
+    await world.clock.advance(5_000);
+    expect((await running).counts).toMatchObject({ listed: 3, equal: 2, missing: 1, stale: 0 });
+  });
+
+  it('waits for nothing else', async () => {
+    const world = await createReindexWorld();
+    world.put('old');
+    await world.index('phantom', present);
+    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ missing: 1, phantom: 1 });
+    expect(world.clock.monotonicMs()).toBe(0);
+  });
+});
+
 describe('a document as new as the listing', () => {
   it('is not written over by it, but looked at, and written provisionally for the sweep to settle', async () => {
     const world = await createReindexWorld();
