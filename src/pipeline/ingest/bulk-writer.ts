@@ -157,7 +157,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       else if (answer.code === 'index.overloaded') pushedBack.push(pushBackOf(entry, answer));
       else entry.answer({ kind: 'fault', fault: faultIn(answer) });
     });
-    countAnswers(answers);
+    countAnswers(answers, telemetry);
     await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
     if (pushedBack.length === 0) pushBacks = 0;
   }
@@ -196,10 +196,6 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     }
   }
 
-  function countAnswers(answers: readonly IndexWriteAnswer[]): void {
-    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
-  }
-
   function bulkSent(batch: readonly Pending[], startedMs: number, result: 'ok' | Fault): void {
     const sizeBytes = batch.reduce((sum, entry) => sum + entry.sizeBytes, 0);
     const durationMs = clock.monotonicMs() - startedMs;
@@ -207,6 +203,10 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   }
 
   return { write };
+}
+
+function countAnswers(answers: readonly IndexWriteAnswer[], telemetry: Telemetry): void {
+  for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
 }
 
 function pushBackOf(entry: Pending, fault: Fault): Pending {

@@ -45,9 +45,9 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   return async function ingest(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
-    const settled = Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    const batch = Promise.all(messages.map((message) => held.run(message, finishMessage)));
     // the next batch is received while this one is written: waiting for each would leave queue and store idle by turns
-    if (!held.hasRoom) await settled;
+    if (!held.hasRoom) await batch;
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
