@@ -19,7 +19,7 @@ export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   /** Called with each page before it is answered: the moment to change things, or to throw. */
   onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
   /** Called before each HEAD is answered. */
-  onHead: (key: string) => void;
+  onHead: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
   readonly pages: { readonly after: string; readonly limit: number }[];
@@ -52,7 +52,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     async observe(_bucket, key, signal) {
       signal?.throwIfAborted();
       s3.heads.push(key);
-      s3.onHead(key);
+      await s3.onHead(key);
       return { state: s3.objects.get(key) ?? { present: false }, observedAtMs: observedAtMs() };
     },
   };

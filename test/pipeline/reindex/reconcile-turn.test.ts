@@ -158,7 +158,7 @@ describe('a document as new as the listing', () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'old' });
     const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
-    world.s3.onHead = (key) => world.put(key, { etag: 'new', sizeBytes: 5 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
     expect((await world.run()).counts).toMatchObject({ inFlight: 1, written: 0 });
     expect(await world.stored('a')).toEqual(written);
   });
@@ -194,7 +194,7 @@ describe('a phantom', () => {
   it('that is there after all is not deleted', async () => {
     const world = await createReindexWorld();
     await world.index('a', present);
-    world.s3.onHead = (key) => world.put(key, { etag: 'e', sizeBytes: 5 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'e', sizeBytes: 5 });
     expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, headRequests: 1 });
     expect(await world.found()).toEqual(['a e']);
   });
@@ -202,7 +202,7 @@ describe('a phantom', () => {
   it('that came back with other content is written as the HEAD says', async () => {
     const world = await createReindexWorld();
     await world.index('a', present);
-    world.s3.onHead = (key) => world.put(key, { etag: 'new' });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new' });
     expect((await world.run()).counts).toMatchObject({ phantom: 0, inFlight: 1, written: 1, tombstones: 0 });
     expect(await world.found()).toEqual(['a new']);
   });
@@ -219,6 +219,32 @@ describe('a phantom', () => {
     const result = await world.run();
     expect(result).toMatchObject({ done: false, cursor: 'a', fault: { code: 'object.denied' }, counts: { missing: 1, phantom: 0 } });
     expect(await world.found()).toEqual(expect.arrayContaining(['a e', 'b e']));
+  });
+
+  it('is confirmed however many there are between two listed keys, and scanned page by page', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 2_500; index += 1) await world.index(`k${String(index).padStart(5, '0')}`, present);
+    world.put('z', { etag: 'e' });
+    expect(await world.run({}, { pagesMax: 1 })).toMatchObject({
+      done: true,
+      counts: { listed: 1, scanned: 2_500, missing: 1, phantom: 2_500 },
+    });
+    expect(await world.found()).toEqual(['z e']);
+  });
+
+  it('whose HEAD fails holds back only what comes after it', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 250; index += 1) await world.index(`k${String(index).padStart(3, '0')}`, present);
+    world.s3.onHead = (key) => {
+      if (key === 'k150') throw new FaultError('s3.throttled', 'SlowDown');
+    };
+    expect(await world.run({ upTo: 'z' })).toMatchObject({
+      done: false,
+      cursor: 'k099',
+      fault: { code: 's3.throttled' },
+      counts: { phantom: 100 },
+    });
+    expect((await world.found())[0]).toBe('k100 e');
   });
 });
 
@@ -288,6 +314,18 @@ describe('a store that fails', () => {
       counts: { listed: 1, missing: 1, listRequests: 2 },
     });
     expect(await world.found()).toEqual(['a new']);
+  });
+
+  it('counts the pages of a turn also over such repeats', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of ['a', 'b', 'c', 'd', 'e']) world.put(key);
+    world.s3.onPage = async () => {
+      if (world.s3.pages.length === 2) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const controls = { pagesMax: 3, durationMaxMs: 1_000_000 };
+    expect((await world.run({}, controls)).done).toBe(false);
+    expect(world.s3.pages.length).toBeLessThanOrEqual(4);
   });
 
   it('gives the range back where pages expire again and again', async () => {
