@@ -145,12 +145,12 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return present;
   }
 
-  /** Writes a document into the index, an hour old unless `ageMs` says otherwise. */
-  async function index(
+  /** A document, an hour old unless `ageMs` says otherwise. */
+  function documentFor(
     key: string,
     state: ObjectState,
     { ageMs = 3_600_000, ...more }: Partial<ObjectDocument> & { readonly ageMs?: number } = {},
-  ) {
+  ): ObjectDocument {
     const atMs = clock.nowMs() - ageMs;
     const facts = {
       bucket,
@@ -163,7 +163,12 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
       stateAtMs: atMs,
       nowMs: atMs,
     } as const;
-    const document: ObjectDocument = { ...documentOf(facts), ...more };
+    return { ...documentOf(facts), ...more };
+  }
+
+  /** Writes such a document into the index. */
+  async function index(...facts: Parameters<typeof documentFor>): Promise<ObjectDocument> {
+    const document = documentFor(...facts);
     await store.objects.write([{ document, equalClock: 'accept' }]);
     return document;
   }
@@ -183,5 +188,5 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
   }
 
-  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, index, stored, found, bucketHolds };
+  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
 }

@@ -6,6 +6,11 @@ import { createEnrichBreaker } from '../enrich/enrich-breaker.ts';
 import { createEnricher } from '../enrich/enricher.ts';
 import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
 
+/** What a look saw, and until when that may be written (monotonic, rule 9): its life is counted from before it was asked for. */
+export interface Look extends Observation {
+  readonly expiresAtMs: number;
+}
+
 /** Looks at one key, as far as its bucket is enriched. Throws S3's fault, or the signal's reason. */
 export type Head = (
   request: {
@@ -15,7 +20,7 @@ export type Head = (
     readonly asked: () => void;
   },
   signal: AbortSignal,
-) => Promise<Observation>;
+) => Promise<Look>;
 
 interface HeadsDependencies {
   readonly storage: ObjectStorage;
@@ -42,14 +47,16 @@ export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDep
     return heads.add(
       async () => {
         asked();
+        // not while it waited for its place: of hundreds of looks the last would be too old when it began
         const startedMs = clock.monotonicMs();
+        const expiresAtMs = startedMs + ANSWER_LIFE_MS;
         const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
           telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
         try {
           const seen = await storage.observe(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
-          const state = await enricher.ofLook({ bucket, key, state: seen.state, expiresAtMs: startedMs + ANSWER_LIFE_MS });
-          return { ...seen, state };
+          const state = await enricher.ofLook({ bucket, key, state: seen.state, expiresAtMs });
+          return { ...seen, state, expiresAtMs };
         } catch (error) {
           signal.throwIfAborted();
           sent(faultOf(error).code);

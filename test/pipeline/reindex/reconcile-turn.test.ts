@@ -328,6 +328,32 @@ describe('a store that fails', () => {
     expect(world.s3.pages.length).toBeLessThanOrEqual(4);
   });
 
+  it('looks again where it is the look that became too old', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    let isFirst = true;
+    world.s3.onHead = async () => {
+      if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
+      isFirst = false;
+    };
+    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
+    expect(world.reserved).toEqual([1]);
+  });
+
+  it('counts the life of a look from when it was asked, not from when it had to wait for its place', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
+    // 16 at once, each taking 9 s: the last begin when the first would have expired
+    world.s3.onHead = () => world.clock.sleep(9_000);
+    const running = world.run({}, { durationMaxMs: 1_000_000 });
+    await world.clock.advance(60_000);
+    expect(await running).toMatchObject({
+      done: true,
+      counts: { tombstones: 60, headRequests: expect.toSatisfy((count: number) => count < 100) as number },
+    });
+  });
+
   it('gives the range back where pages expire again and again', async () => {
     const world = await createReindexWorld();
     world.put('a');
