@@ -2,6 +2,12 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { wordsOf } from './words.ts';
 
+/** User metadata or tags, by name; z.record would leave out one that is called `__proto__`. */
+export const textsSchema = z.custom<Readonly<Record<string, string>>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
+);
+type Texts = z.infer<typeof textsSchema>;
+
 /** How a document came to say what it says. */
 export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
 
@@ -19,6 +25,11 @@ export interface PresentState {
   readonly storageClass?: string;
   /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
   readonly expiresAtMs?: number;
+  readonly contentType?: string;
+  /** Without `x-amz-meta-`. Empty: it has none. */
+  readonly userMetadata?: Texts;
+  /** Empty: it has none. */
+  readonly tags?: Texts;
 }
 
 export interface AbsentState {
@@ -47,8 +58,8 @@ export interface ObjectDocument {
   readonly last_modified_exact?: boolean;
   readonly storage_class?: string;
   readonly content_type?: string;
-  readonly user_metadata?: Readonly<Record<string, string>>;
-  readonly tags?: Readonly<Record<string, string>>;
+  readonly user_metadata?: Texts;
+  readonly tags?: Texts;
   readonly expires_at?: string;
   readonly deleted: boolean;
   readonly deleted_at?: string;
@@ -63,7 +74,7 @@ export interface ObjectDocument {
 }
 
 const text = z.string().exactOptional();
-const texts = z.record(z.string(), z.string()).exactOptional();
+const texts = textsSchema.exactOptional();
 
 /** A document as stores keep it and the control plane answers it. */
 export const objectDocumentSchema = z.object({
@@ -145,6 +156,16 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
     }),
     ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
     ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
+    ...userFields(state),
+  };
+}
+
+/** What the bucket's users wrote beside the object. */
+function userFields({ contentType, userMetadata, tags }: PresentState): Partial<ObjectDocument> {
+  return {
+    ...(contentType !== undefined && { content_type: contentType }),
+    ...(userMetadata !== undefined && { user_metadata: userMetadata }),
+    ...(tags !== undefined && { tags }),
   };
 }
 

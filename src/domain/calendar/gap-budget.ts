@@ -16,7 +16,7 @@ export const gapBudgetSchema = z.object({
 });
 export type GapBudget = z.infer<typeof gapBudgetSchema>;
 
-interface Limits {
+export interface Limits {
   readonly nowMs: number;
   readonly requestsPerDay: number;
 }

@@ -5,6 +5,7 @@
  */
 import PQueue from 'p-queue';
 import { sameContent } from '../../domain/document.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, IndexWrite, IndexWriteAnswer, ObjectIndex, Telemetry } from '../ports.ts';
@@ -49,8 +50,12 @@ interface Pending {
   pushBack: Fault | undefined;
 }
 
-/** What a document weighs beyond its key: field names, times, action line. An estimate; the adapter halves what is too large. */
+/** What a document weighs beyond its key and its enrichment: field names, times, action line. An estimate; the adapter halves what is too large. */
 const DOCUMENT_BYTES = 700;
+/** A backlog fills requests faster than this; single events do not. */
+const FAST_PER_MS = 1;
+/** With the usual linger a tenth of a second, which in a backlog is nothing. */
+const LINGERS_MAX = 5;
 /** A push-back is waited out this long at first, doubling, with jitter; expiry (30 s) ends it, and then it is a fault. */
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
@@ -61,17 +66,20 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   let pending: Pending[] = [];
   let pendingBytes = 0;
   let isLingering = false;
+  let addedTotal = 0;
   let pushBacks = 0;
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      add({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer: resolve, pushBack: undefined });
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
+      add({ request, sizeBytes, answer: resolve, pushBack: undefined });
       pump(false);
     });
   }
 
   function add(entry: Pending): void {
     pending.push(entry);
+    addedTotal += 1;
     pendingBytes += entry.sizeBytes;
   }
 
@@ -83,14 +91,19 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       void requests.add(() => send(batch)).finally(() => pump(true));
       due = false;
     }
-    if (pending.length > 0 && requests.pending < limits.concurrency && !isLingering) {
-      isLingering = true;
-      void clock.sleep(limits.lingerMs).then(() => {
-        isLingering = false;
-        pump(true);
-      });
-    }
+    if (pending.length > 0 && requests.pending < limits.concurrency && !isLingering) void linger();
     telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
+  }
+
+  /** Once, and on for as long as it fills fast: then nobody waits for any one write, and large requests cost a store least. */
+  async function linger(): Promise<void> {
+    isLingering = true;
+    for (let round = 1, before = -Infinity; round <= LINGERS_MAX && addedTotal - before >= FAST_PER_MS * limits.lingerMs; round += 1) {
+      before = addedTotal;
+      await clock.sleep(limits.lingerMs);
+    }
+    isLingering = false;
+    pump(true);
   }
 
   function isFull(): boolean {

@@ -7,7 +7,8 @@
  */
 import PQueue from 'p-queue';
 import { faultOf } from '../../domain/fault.ts';
-import type { BatchFailure, Clock, QueueClient, QueueMessage, Telemetry } from '../ports.ts';
+import type { Clock, Telemetry } from '../ports.ts';
+import type { BatchFailure, QueueClient, QueueMessage } from '../ports-queues.ts';
 
 /** SQS takes ten entries a request. */
 const BATCH_MAX = 10;

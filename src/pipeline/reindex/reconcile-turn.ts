@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/key-order.ts';
-import { compareSides } from '../../domain/reindex/compare.ts';
+import { compareSides, type Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { BucketListing, ObjectScan } from '../ports-reindex.ts';
@@ -20,7 +20,7 @@ import type { Clock, ObjectIndex, ObjectStorage, Telemetry } from '../ports.ts';
 import type { BackgroundWriter } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
+import { createSettleSlice, looksAtContent, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
@@ -80,8 +80,8 @@ interface TurnDependencies {
 }
 
 const HEADS_MAX = 16;
-/** A HEAD for each, before the slice's listing writes expire: at 100 ms and a share of 2 HEADs at once, 5 s. */
-const PHANTOMS_MAX = 100;
+/** HEADs of one slice, all done before its listing writes expire: at 100 ms and a share of 2 HEADs at once, 5 s. */
+const LOOKS_MAX = 100;
 /** Enough that a bulk answer is not waited for before the next slice is compared; each holds a listing page in memory. */
 const SETTLING_MAX = 4;
 /** A store that lets answers expire again and again within one turn: the range is given back. */
@@ -142,6 +142,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
   const progress = createTurnProgress(request.after, controls.reserve);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
+  const isLook = ({ kind }: Finding): boolean =>
+    kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
 
   /** From the cursor on, until something ends it. What is on its way then is dropped: the next pass does it again. */
   async function pass(): Promise<PassEnd> {
@@ -150,7 +152,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     try {
       return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
     } catch (error) {
-      return { kind: 'fault', fault: faultOf(error) };
+      return await afterFault(settling, faultOf(error));
     } finally {
       ending.abort(new Error('the turn has ended'));
       await Promise.allSettled(settling.map(({ settled }) => settled));
@@ -187,7 +189,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
-      const slice = compareSides({ ...sides, phantomsMax: PHANTOMS_MAX });
+      const slice = compareSides({ ...sides, looksMax: LOOKS_MAX, isLook });
       const work = {
         ...request,
         ...progress.work,
@@ -196,11 +198,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
         observedAtMs,
         expiresAtMs,
       };
-      // of those before it only: the list goes on, this slice in it
-      const before = lastOf([...settling]);
-      // nobody may ask for it
-      before.catch(() => undefined);
-      const settled = settle({ ...work, turn: before }, passSignal);
+      const earlier = [...settling];
+      const settled = settle({ ...work, turn: () => allEnded(earlier) }, passSignal);
       // read when its time comes; by then an earlier one may have ended the pass
       settled.catch(() => undefined);
       settling.push({
@@ -241,11 +240,20 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return end;
   }
 
+  /** Slices before the fault still come to their ends. */
+  async function afterFault(settling: Settling[], fault: Fault): Promise<PassEnd> {
+    try {
+      return await drained(settling, { kind: 'fault', fault });
+    } catch (error) {
+      return { kind: 'fault', fault: faultOf(error) };
+    }
+  }
+
   return { pass, result: progress.result };
 }
 
 /** Resolves when every slice so far came to its end; rejects when one did not. */
-async function lastOf(settling: readonly Settling[]): Promise<void> {
+async function allEnded(settling: readonly Settling[]): Promise<void> {
   for (const { settled } of settling) if ((await settled).kind !== 'ended') throw new Error('an earlier slice did not end');
 }
 
