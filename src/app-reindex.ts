@@ -20,7 +20,7 @@ import { createReconcileTurn } from './pipeline/reindex/reconcile-turn.ts';
 /** As long as a lease: what a killed worker had comes back when its range does. */
 const VISIBILITY_S = 60;
 /** Lost tasks are looked for each minute, by one worker. */
-const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 300_000 };
+const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
 
 export interface Reindexing {
   readonly checks: readonly CheckSource[];

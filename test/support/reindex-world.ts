@@ -5,8 +5,8 @@ import { documentOf } from '../../src/domain/document.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { compareKeys } from '../../src/domain/key-order.ts';
 import { clockOfMs } from '../../src/domain/ordering/clock.ts';
-import type { BucketListing, ListingPage } from '../../src/pipeline/ports-reindex.ts';
-import type { Clock, ObjectStorage, Store } from '../../src/pipeline/ports.ts';
+import type { BucketListing, ListingPage, ObjectScan, ScannedDocument } from '../../src/pipeline/ports-reindex.ts';
+import type { Clock, IndexWrite, ObjectIndex, ObjectStorage, Store } from '../../src/pipeline/ports.ts';
 import { createBackgroundWriter } from '../../src/pipeline/reindex/background-writer.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../src/pipeline/reindex/reconcile-turn.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from './fakes.ts';
@@ -19,7 +19,7 @@ export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   /** Called with each page before it is answered: the moment to change things, or to throw. */
   onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
   /** Called before each HEAD is answered. */
-  onHead: (key: string) => void;
+  onHead: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
   readonly pages: { readonly after: string; readonly limit: number }[];
@@ -52,7 +52,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     async observe(_bucket, key, signal) {
       signal?.throwIfAborted();
       s3.heads.push(key);
-      s3.onHead(key);
+      await s3.onHead(key);
       return { state: s3.objects.get(key) ?? { present: false }, observedAtMs: observedAtMs() };
     },
   };
@@ -76,6 +76,15 @@ export const bucketRecord: BucketRecord = {
   checkedAtMs: 0,
 };
 
+interface Hooks {
+  /** Called before each second look. */
+  beforeLook: (keys: readonly string[]) => void | Promise<void>;
+  /** Called before the turn's writes reach the store: the moment to write something newer, or to throw. */
+  beforeWrite: (writes: readonly IndexWrite[]) => void | Promise<void>;
+  /** What the turn is told instead of what was scanned. */
+  scanned: (documents: readonly ScannedDocument[]) => readonly ScannedDocument[];
+}
+
 export type ReindexWorld = Awaited<ReturnType<typeof createReindexWorld>>;
 
 /** The world; `store` is a memory store unless one is given whose bucket {@link BUCKET} is fresh. */
@@ -84,9 +93,22 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const telemetry = createFakeTelemetry();
   const s3 = createFakeBucketS3(clock);
   await store.objects.createBucket(bucket);
+  const hooks: Hooks = { beforeLook: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
+  const objects: ObjectIndex = {
+    ...store.objects,
+    getMany: async (...asked) => {
+      await hooks.beforeLook(asked[1]);
+      return store.objects.getMany(...asked);
+    },
+    write: async (writes, signal) => {
+      await hooks.beforeWrite(writes);
+      return store.objects.write(writes, signal);
+    },
+  };
+  const scan: ObjectScan = { ...store.scan, scan: async (...asked) => hooks.scanned(await store.scan.scan(...asked)) };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-  const writer = createBackgroundWriter({ objects: store.objects, clock, telemetry, limits, liveIsBusy: () => false });
-  const turn = createReconcileTurn({ objects: store.objects, scan: store.scan, listing: s3, storage: s3, writer, clock, telemetry });
+  const writer = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
+  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writer, clock, telemetry });
   const reserved: number[] = [];
   const controls: TurnControls = {
     reserve: async (count) => {
@@ -100,9 +122,13 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   };
 
   /** One turn over the whole bucket unless the request says otherwise. */
-  function run(request: Partial<TurnRequest> = {}, more: Partial<TurnControls> = {}): Promise<TurnResult> {
+  function run(
+    request: Partial<TurnRequest> = {},
+    more: Partial<TurnControls> = {},
+    signal = new AbortController().signal,
+  ): Promise<TurnResult> {
     const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false } as const;
-    return turn({ ...whole, ...request }, { ...controls, ...more }, new AbortController().signal);
+    return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
   }
 
   /** An object of S3. Without times: written an hour ago. */
@@ -157,5 +183,5 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
   }
 
-  return { clock, telemetry, store, s3, writer, controls, reserved, run, put, index, stored, found, bucketHolds };
+  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, index, stored, found, bucketHolds };
 }

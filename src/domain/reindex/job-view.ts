@@ -37,12 +37,12 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
 
 /** What a job's ranges add up to, with what the job itself asked of S3. */
 export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart'>,
+  job: Pick<JobRecord, 'listRequestsAtStart' | 'brake'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
 ): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
   const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), noCounts);
   return {
-    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0 }),
+    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0, held: job.brake?.waiting ?? 0 }),
     examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
     rangesDone: ranges.filter(({ done }) => done).length,
   };

@@ -40,8 +40,13 @@ export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, turn }: 
   const { lease } = range;
   if (lease !== undefined && lease.untilMs > nowMs) return { kind: 'leased', leftMs: lease.untilMs - nowMs };
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
-  if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: range.error ?? ended(range) };
+  if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
   return { kind: 'taken', range: { ...range, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };
+}
+
+/** What was waited out is not why it is given up. */
+function ownError({ error }: RangeRecord): JobFault | undefined {
+  return error !== undefined && answerTo(error.code) === 'retry' ? error : undefined;
 }
 
 function ended(range: RangeRecord): JobFault {

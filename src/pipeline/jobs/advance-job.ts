@@ -21,7 +21,7 @@ import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
 import { cutKeys, probeIndex } from './key-probes.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
-import { REMOVE, type TaskEnd } from './task-end.ts';
+import { REMOVE, type TaskEnd } from './tasks.ts';
 
 /** Beyond W, what rule 8 adds for the fractions that a whole second and two clocks hide. */
 const FLOOR_SLACK_MS = 3_000;

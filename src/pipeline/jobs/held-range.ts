@@ -2,14 +2,17 @@
  * A range in this worker's hands: leased by compare-and-swap, renewed while it is worked on, lost at the first swap that
  * somebody else won or when it could not be renewed in time.
  */
+import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
-import type { RangeRecord } from '../../domain/reindex/job.ts';
+import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
+import { takeRange, type Taking } from '../../domain/reindex/range-steps.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, StateEntry, StateStore } from '../ports.ts';
-import { refs } from '../state-records.ts';
+import { parseEntry, refs } from '../state-records.ts';
+import { boundsCut, ensureRange, freshRange } from './range-records.ts';
 
 /** What a killed worker costs at most. */
-export const LEASE_MS = 60_000;
+const LEASE_MS = 60_000;
 /** Three renewals may fail before the lease is over; and a clock that is 45 s fast takes no lease of a worker that lives. */
 const RENEW_MS = 15_000;
 
@@ -30,8 +33,37 @@ interface HeldDependencies {
   readonly worker: string;
 }
 
+/** A range in hand, or why it is not to be had. */
+export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
+
+/** Creates the taking of ranges for one worker. It throws the store's fault. */
+export function createTakeRange({ state, clock, worker }: HeldDependencies) {
+  return async function takeAndHold(job: JobRecord, number: number, turn: number | undefined): Promise<Taken> {
+    const { id, kind } = refs.range(job.id, number);
+    const entry = (await state.get(id)) ?? (await made(job, number));
+    // a number that was taken for a split which never came about
+    if (entry === undefined) return { kind: 'stale' };
+    // of this hold alone: a worker that forgot itself for a minute may come to take its own range again
+    const holder = `${worker}/${randomBytes(4).toString('hex')}`;
+    const taking = takeRange(parseEntry(entry, rangeSchema), { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn });
+    if (taking.kind !== 'taken') return taking;
+    const stored = await state.put({ id, kind, record: taking.range }, entry.version);
+    // somebody was faster, and will tell what comes after
+    if (stored === 'conflict') return { kind: 'stale' };
+    return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
+  };
+
+  /** One of those that were cut in advance, if whoever cut them did not come so far. */
+  async function made(job: JobRecord, number: number): Promise<StateEntry | undefined> {
+    const bounds = boundsCut(job, number);
+    if (bounds === undefined) return undefined;
+    await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
+    return state.get(refs.range(job.id, number).id);
+  }
+}
+
 /** Holds a range whose lease was just stored in `entry`, and renews it until released. */
-export function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry, taken: RangeRecord): HeldRange {
+function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry, taken: RangeRecord): HeldRange {
   const lost = new AbortController();
   const released = new AbortController();
   let record = taken;
@@ -48,13 +80,24 @@ export function holdRange({ state, clock, worker }: HeldDependencies, entry: Sta
     if (lost.signal.aborted) return false;
     const changed = next(record);
     const { id, kind } = refs.range(record.jobId, record.number);
-    const stored = await state.put({ id, kind, record: changed }, version);
+    let stored = await state.put({ id, kind, record: changed }, version);
+    if (stored === 'conflict' && (await isStillOurs())) stored = await state.put({ id, kind, record: changed }, version);
     if (stored === 'conflict') {
       lose('another worker has taken it, or its job has ended');
       return false;
     }
     record = changed;
     ({ version } = stored);
+    return true;
+  }
+
+  /** A renewal that timed out may have been stored all the same: then this is its version. */
+  async function isStillOurs(): Promise<boolean> {
+    const current = await state.get(entry.id);
+    if (current === undefined) return false;
+    const { lease, turn } = parseEntry(current, rangeSchema);
+    if (lease?.worker !== worker || turn !== record.turn) return false;
+    ({ version } = current);
     return true;
   }
 

@@ -11,7 +11,8 @@ import { answerTo } from '../../domain/reindex/range-steps.ts';
 import { createSettler } from '../ingest/settler.ts';
 import type { FaultGate } from '../ingest/fault-gate.ts';
 import type { BucketListing } from '../ports-reindex.ts';
-import type { Clock, QueueClient, QueueMessage, QueueReceiver, Store, Telemetry } from '../ports.ts';
+import type { Clock, Store, Telemetry } from '../ports.ts';
+import type { QueueClient, QueueMessage, QueueReceiver } from '../ports-queues.ts';
 import type { ReconcileTurn } from '../reindex/reconcile-turn.ts';
 import { repeat } from '../repeat.ts';
 import { readRecord, refs } from '../state-records.ts';
@@ -21,8 +22,7 @@ import { createJobSlots } from './job-slots.ts';
 import { createPlaces } from './places.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange, type TurnSlot } from './run-range.ts';
-import { FAULT_WAIT_S, type TaskEnd } from './task-end.ts';
-import { parseTask, type SendTask, type Task } from './tasks.ts';
+import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
 
 /** A running long poll may end for this long before it is aborted. */
 const POLL_GRACE_MS = 500;
@@ -32,7 +32,7 @@ const ABORTED_GRACE_MS = 500;
 const LOOK_AGAIN_MS = 100;
 /** A pause or a cancel is seen this soon. */
 const JOB_LOOK_MS = 2_000;
-/** A receive that waits so long has found the queue empty: what this worker has is all that there is. */
+/** Who receives nothing for so long has found the queue empty: what this worker has is all that there is. */
 const QUEUE_EMPTY_MS = 1_500;
 const SPLIT_LOOK_MS = 500;
 /** A worker without a free place receives nothing; so often it asks whether others might be waiting for work. */
@@ -83,9 +83,12 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
-    receivingSinceMs = undefined;
-    while (places.isFull || gate.closedBy().has('index')) await clock.sleep(LOOK_AGAIN_MS, signal);
-    receivingSinceMs = clock.monotonicMs();
+    while (places.isFull || gate.closedBy().has('index')) {
+      receivingSinceMs = undefined;
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+    }
+    // short polls that find nothing are one long one
+    receivingSinceMs ??= clock.monotonicMs();
   }
 
   async function handle(messages: readonly QueueMessage[]): Promise<void> {

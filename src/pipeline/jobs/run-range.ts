@@ -6,21 +6,20 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
-import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, takeRange } from '../../domain/reindex/range-steps.ts';
-import { rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName } from '../../domain/reindex/range-steps.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { JobSlots } from './job-slots.ts';
 import type { BucketListing } from '../ports-reindex.ts';
-import { parseEntry, readRecord, refs } from '../state-records.ts';
+import { readRecord, refs } from '../state-records.ts';
 import { createBrake, type Brake } from './brake.ts';
-import { holdRange, LEASE_MS, type HeldRange } from './held-range.ts';
+import { createTakeRange, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange, type RangeLimits } from './range-records.ts';
+import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnResult } from '../reindex/reconcile-turn.ts';
 import { createSplitHeld } from './split-range.ts';
-import { FAULT_WAIT_S, REMOVE, type TaskEnd } from './task-end.ts';
-import type { Task } from './tasks.ts';
+import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
 
 /** A turn is so short that many jobs get theirs, and so long that its beginning and end cost nothing. */
 const TURN_PAGES_MAX = 100;
@@ -63,6 +62,7 @@ interface Held {
 /** Creates the run. It throws the faults of the store and the work queue; the range is free again after its lease at the latest. */
 export function createRunRange(dependencies: RunDependencies): RunRange {
   const { state, clock, telemetry, slots, ends, turn, sendTask, worker } = dependencies;
+  const takeAndHold = createTakeRange({ state, clock, worker });
   const splitHeld = createSplitHeld(dependencies);
 
   async function runRange(slot: TurnSlot, signal: AbortSignal): Promise<TaskEnd> {
@@ -79,21 +79,22 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     if ('kind' in range) return range;
     try {
       return await workOn({ job, bucket, range }, slot, signal);
+    } catch (error) {
+      // whoever takes it next need not wait for the lease
+      await range.change(givenBack).catch(() => false);
+      throw error;
     } finally {
       range.release();
     }
   }
 
-  /** The range leased, or what becomes of a task that does not get it. */
+  /** The range in hand, or what becomes of a task that does not get it. */
   async function take(job: JobRecord, { range: number = 0, turn: taskTurn }: Task): Promise<HeldRange | TaskEnd> {
-    const ref = refs.range(job.id, number);
-    const bounds = boundsCut(job, number);
-    if (bounds !== undefined) await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
-    const entry = await state.get(ref.id);
-    if (entry === undefined) return REMOVE;
-    const taking = takeRange(parseEntry(entry, rangeSchema), { worker, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn: taskTurn });
-    telemetry.reindexTask(taking.kind);
-    switch (taking.kind) {
+    const taken = await takeAndHold(job, number, taskTurn);
+    telemetry.reindexTask(taken.kind);
+    switch (taken.kind) {
+      case 'taken':
+        return taken.range;
       case 'done':
         // its worker may have died before it looked whether this was the last one
         await ends.finishIfDone(job.id);
@@ -101,15 +102,10 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       case 'stale':
         return REMOVE;
       case 'leased':
-        return { kind: 'again', delayS: Math.ceil(taking.leftMs / 1_000) };
+        return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000) };
       case 'poisonous':
-        await ends.fail(job, taking.error);
+        await ends.fail(job, taken.error);
         return REMOVE;
-      case 'taken': {
-        const stored = await state.put({ id: ref.id, kind: ref.kind, record: taking.range }, entry.version);
-        // somebody was faster, and will tell what comes after
-        return stored === 'conflict' ? REMOVE : holdRange({ state, clock, worker }, stored, taking.range);
-      }
     }
   }
 
@@ -171,8 +167,6 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     } finally {
       ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
-      // whoever takes it next need not wait for the lease
-      if (signal.aborted) await range.change(givenBack).catch(() => false);
     }
   }
 

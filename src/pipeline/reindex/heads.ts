@@ -1,9 +1,12 @@
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import { createEnrichBreaker } from '../enrich/enrich-breaker.ts';
+import { createEnricher } from '../enrich/enricher.ts';
 import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
 
-/** Looks at one key. Throws S3's fault, or the signal's reason. */
+/** Looks at one key, as far as its bucket is enriched. Throws S3's fault, or the signal's reason. */
 export type Head = (
   request: {
     readonly bucket: BucketRecord;
@@ -25,6 +28,15 @@ interface HeadsDependencies {
 /** Creates the looks of re-index: bounded in number, counted as the live path's are. */
 export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDependencies): Head {
   const heads = new PQueue({ concurrency });
+  // as the live path's looks; 10 s at most, so no stop waits for it longer
+  const enricher = createEnricher({
+    storage,
+    heads: { run: (task) => task(), tell: () => undefined },
+    breaker: createEnrichBreaker({ clock }),
+    clock,
+    telemetry,
+    stopped: new AbortController().signal,
+  });
 
   return async function head({ bucket, key, asked }, signal) {
     return heads.add(
@@ -36,7 +48,8 @@ export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDep
         try {
           const seen = await storage.observe(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
-          return seen;
+          const state = await enricher.ofLook({ bucket, key, state: seen.state, expiresAtMs: startedMs + ANSWER_LIFE_MS });
+          return { ...seen, state };
         } catch (error) {
           signal.throwIfAborted();
           sent(faultOf(error).code);

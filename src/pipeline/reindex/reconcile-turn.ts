@@ -150,7 +150,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     try {
       return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
     } catch (error) {
-      return { kind: 'fault', fault: faultOf(error) };
+      return await afterFault(settling, faultOf(error));
     } finally {
       ending.abort(new Error('the turn has ended'));
       await Promise.allSettled(settling.map(({ settled }) => settled));
@@ -196,11 +196,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
         observedAtMs,
         expiresAtMs,
       };
-      // of those before it only: the list goes on, this slice in it
-      const before = lastOf([...settling]);
-      // nobody may ask for it
-      before.catch(() => undefined);
-      const settled = settle({ ...work, turn: before }, passSignal);
+      const earlier = [...settling];
+      const settled = settle({ ...work, turn: () => allEnded(earlier) }, passSignal);
       // read when its time comes; by then an earlier one may have ended the pass
       settled.catch(() => undefined);
       settling.push({
@@ -241,11 +238,20 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return end;
   }
 
+  /** Slices before the fault still come to their ends. */
+  async function afterFault(settling: Settling[], fault: Fault): Promise<PassEnd> {
+    try {
+      return await drained(settling, { kind: 'fault', fault });
+    } catch (error) {
+      return { kind: 'fault', fault: faultOf(error) };
+    }
+  }
+
   return { pass, result: progress.result };
 }
 
 /** Resolves when every slice so far came to its end; rejects when one did not. */
-async function lastOf(settling: readonly Settling[]): Promise<void> {
+async function allEnded(settling: readonly Settling[]): Promise<void> {
   for (const { settled } of settling) if ((await settled).kind !== 'ended') throw new Error('an earlier slice did not end');
 }
 

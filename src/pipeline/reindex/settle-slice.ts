@@ -48,7 +48,7 @@ export interface SliceWork {
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
   /** Resolves when every slice before this one came to its end: tombstones are reserved in key order. */
-  readonly turn: Promise<unknown>;
+  readonly turn: () => Promise<void>;
   readonly tombstones: Tombstones;
   /** Told of each HEAD. */
   readonly asked: () => void;
@@ -134,13 +134,13 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
         return isWanted && !decision.isNewer ? stepOfListing(at, work, ending) : { end: ending };
       }
       case 'missing':
-        return stepOfListing(at, work, endingOf(finding, 'missing'));
+        return stepOfContent(at, work, { ending: endingOf(finding, 'missing'), signal });
       case 'stale':
-        return stepOfListing(at, work, endingOf(finding, 'stale', decision.fields));
+        return stepOfContent(at, work, { ending: endingOf(finding, 'stale', decision.fields), signal });
       case 'phantom':
-        return stepOfHead(at, work, signal);
+        return stepOfHead(at, work, { signal });
       case 'inFlight':
-        return work.isReport ? { end: endingOf(finding, 'inFlight', decision.fields) } : stepOfHead(at, work, signal);
+        return work.isReport ? { end: endingOf(finding, 'inFlight', decision.fields) } : stepOfHead(at, work, { signal });
     }
   }
 
@@ -151,8 +151,22 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Confirms a phantom, or looks at a key whose document is as new as the listing. */
-  async function stepOfHead(looked: Looked, work: SliceWork, signal: AbortSignal): Promise<Step> {
+  /** Other content: written from the listing, or from a HEAD where the bucket's documents say more than a listing does. */
+  async function stepOfContent(
+    looked: Looked,
+    work: SliceWork,
+    { ending, signal }: { readonly ending: Ending; readonly signal: AbortSignal },
+  ): Promise<Step> {
+    const isEnriched = work.bucket.enrich !== 'none';
+    return isEnriched && !work.isReport ? stepOfHead(looked, work, { signal, ending }) : stepOfListing(looked, work, ending);
+  }
+
+  /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. `found`: what the listing alone showed. */
+  async function stepOfHead(
+    looked: Looked,
+    work: SliceWork,
+    { signal, ending: found }: { readonly signal: AbortSignal; readonly ending?: Ending },
+  ): Promise<Step> {
     const { finding, stored } = looked;
     // as of a live event's look: its life is counted from before it was asked for
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
@@ -160,7 +174,7 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     const decision = decideSeen(seen.state, stored, seen.observedAtMs);
     const isUnlisted = finding.state === undefined;
     if (decision.kind === 'agrees') return { end: endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
-    const ending = endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    const ending = found ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
     if (work.isReport) return { end: ending };
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, expiresAtMs, nowMs: clock.nowMs() }) };
   }
@@ -169,7 +183,7 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
   async function brakeOf(planned: readonly Planned[], work: SliceWork): Promise<Brake | undefined> {
     const tombstones = planned.filter(isTombstone);
     if (tombstones.length === 0) return undefined;
-    await work.turn;
+    await work.turn();
     const granted = await work.tombstones.reserve(tombstones.length);
     const first = tombstones[granted];
     return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };

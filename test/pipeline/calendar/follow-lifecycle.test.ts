@@ -10,7 +10,7 @@ import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gap-records.ts';
 import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createObserver } from '../../../src/pipeline/ingest/observer.ts';
+import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
 import { createMemoryStore } from '../../support/memory-store.ts';
@@ -30,7 +30,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
   const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createObserver({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }));
+  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;

@@ -12,7 +12,7 @@ import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createObserver } from '../../../src/pipeline/ingest/observer.ts';
+import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
 import { createMemoryStore } from '../../support/memory-store.ts';
@@ -28,7 +28,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
   const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createObserver({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }));
+  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { ensureRange, freshRange } from '../../../src/pipeline/jobs/range-records.ts';
+import { refs, removeRecord, updateRecord } from '../../../src/pipeline/state-records.ts';
 import { createJobsWorld, WORK_QUEUE, type JobsWorld } from '../../support/jobs-world.ts';
 import { createRandom } from '../../support/random.ts';
 
@@ -36,7 +38,7 @@ describe('the ranges of a job', () => {
     const workers = new Set<string>();
     for (let second = 0; second < 25; second += 1) {
       await world.run(1_000);
-      for (const { lease } of await world.ranges()) if (lease !== undefined) workers.add(lease.worker);
+      for (const { lease } of await world.ranges()) if (lease !== undefined) workers.add(lease.worker.split('/')[0] ?? '');
     }
     const done = await world.ended(id);
     expect(done).toMatchObject({ state: 'done', counts: ALL });
@@ -44,6 +46,14 @@ describe('the ranges of a job', () => {
     expect(workers.size).toBeGreaterThan(1);
     // thirty seconds of listing by one alone
     expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(25_000);
+  });
+
+  it.each([20_000, 1_000, 100])('are split by a worker alone that has free places, however long it polls (%i ms)', async (pollMs) => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker({ pollMs });
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: ALL });
+    expect(done.rangesCut).toBeGreaterThan(3);
   });
 
   it('are compared once though every task comes twice, late and in any order', async () => {
@@ -94,6 +104,44 @@ describe('the ranges of a job', () => {
   });
 });
 
+describe('the end of a job', () => {
+  it('does not come before a range that was cut and never made', async () => {
+    const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 1_000 });
+    let isLost = false;
+    const send: typeof world.queues.send = async (url, message, signal) => {
+      if (isLost || !message.body.includes('"range":1,')) return world.queues.send(url, message, signal);
+      isLost = true;
+      const { job } = JSON.parse(message.body) as { job: string };
+      await removeRecord(world.state, refs.range(job, 1).id);
+      return 'lost';
+    };
+    world.startWorker({ queues: { ...world.queues, send } });
+    const { id } = await world.request({ now: true });
+    const { rangesCut, ...done } = await world.ended(id);
+    expect(isLost).toBe(true);
+    expect(done).toMatchObject({ state: 'done', counts: ALL, rangesDone: rangesCut });
+  });
+
+  it('does not come before a range that was split off in the very moment', async () => {
+    const world = await filledWorld(UNCUT);
+    const { id } = await world.request({ now: true });
+    let isSplit = false;
+    world.startWorker({
+      tap: async (call, moment) => {
+        if (isSplit || moment !== 'before' || !call.startsWith('put job:') || !(await world.ranges()).every(({ done }) => done)) return;
+        if ((await world.ranges()).length === 0) return;
+        isSplit = true;
+        const number = (await world.job(id))?.rangesCut ?? 0;
+        await updateRecord(world.state, refs.job(id), (job) => job && { ...job, rangesCut: number + 1 });
+        await ensureRange(world.state, freshRange(id, number, { from: 'zzz', nowMs: world.clock.nowMs() }));
+      },
+    });
+    const { rangesCut, rangesDone } = await world.ended(id);
+    expect(isSplit).toBe(true);
+    expect(rangesDone).toBe(rangesCut);
+  });
+});
+
 describe('a stop', () => {
   it('ends the turns at their next page and gives the ranges back, so that the next worker goes on at once', async () => {
     const world = await filledWorld({ rangeDocumentsMin: 200, splitKeysMin: 1_000 });
@@ -121,7 +169,7 @@ describe('a stop', () => {
     });
     const { id } = await world.request({ now: true });
     await world.run(2_000);
-    expect((await world.ranges())[0]?.lease?.worker).toBe('first');
+    expect((await world.ranges())[0]?.lease?.worker).toMatch(/^first\//);
     await first.stop(AbortSignal.abort());
     expect((await world.ranges())[0]).toMatchObject({ fruitless: 0 });
     expect((await world.ranges())[0]?.lease).toBeUndefined();

@@ -1,0 +1,166 @@
+/** What is measured: the null consumer (a), Tally on SQLite (b), Tally on OpenSearch (c), each as processes of their own. */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import { openIndex, type BenchIndex } from './index-of-run.ts';
+import { metricsOf, type Metrics } from './metrics.ts';
+
+export const consumerKinds = ['null', 'sqlite', 'opensearch'] as const;
+export type ConsumerKind = (typeof consumerKinds)[number];
+
+export interface ConsumerOptions {
+  readonly queueUrl: string;
+  /** Of SQS and S3. */
+  readonly endpoint: string;
+  /** Processes on the one queue. */
+  readonly workers: number;
+  /** Where each process leaves its CPU profile when it ends. */
+  readonly profileDir: string | undefined;
+  readonly opensearchUrl: string | undefined;
+}
+
+export interface Consumer {
+  readonly processes: readonly MeasuredProcess[];
+  /** Undefined: it has none (the null consumer). */
+  readonly index: BenchIndex | undefined;
+  /** Counters summed over all processes; undefined as above. */
+  readonly metrics: (() => Promise<Metrics>) | undefined;
+  /** Ends the processes and removes what they left. */
+  stop(): Promise<void>;
+}
+
+export const BUCKET = 'bench-bucket';
+/** As many as the null consumer was always measured with. */
+const NULL_POLLERS = 16;
+const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
+const NULL_CONSUMER = new URL('null-consumer.ts', import.meta.url).pathname;
+
+/** Starts a consumer on an empty queue; resolves when it receives. Throws with its output when it does not come to that. */
+export async function startConsumer(kind: ConsumerKind, options: ConsumerOptions): Promise<Consumer> {
+  switch (kind) {
+    case 'null':
+      return startNull(options);
+    case 'sqlite': {
+      const folder = await mkdtemp(join(tmpdir(), 'tally-bench-'));
+      const remove = (): Promise<void> => rm(folder, { recursive: true });
+      return startTally(options, { url: `sqlite:${join(folder, 'index.sqlite')}`, prefix: 'bench', remove });
+    }
+    case 'opensearch': {
+      const { opensearchUrl: url } = options;
+      if (url === undefined) throw new Error('no OpenSearch was given');
+      const prefix = `bench${randomBytes(6).toString('hex')}`;
+      return startTally(options, { url, prefix, remove: () => removePrefix(url, prefix) });
+    }
+  }
+}
+
+function awsOf(endpoint: string): Environment {
+  return { AWS_REGION: 'us-east-1', AWS_ENDPOINT_URL: endpoint, AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' };
+}
+
+function nodeOptions({ profileDir }: ConsumerOptions): readonly string[] {
+  return profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
+}
+
+async function startNull(options: ConsumerOptions): Promise<Consumer> {
+  const args = [...nodeOptions(options), NULL_CONSUMER, options.queueUrl, String(NULL_POLLERS)];
+  const processes = Array.from({ length: options.workers }, () => startProcess(args, awsOf(options.endpoint)));
+  for (const each of processes) await untilReady(each, () => each.text().includes('ready'));
+  return { processes, index: undefined, metrics: undefined, stop: () => stopAll(processes) };
+}
+
+interface IndexOfRun {
+  readonly url: string;
+  readonly prefix: string;
+  readonly remove: () => Promise<void>;
+}
+
+/** The real daemon with the settings of a user: all at their defaults but addresses, and TALLY_ variables that this process was given. */
+async function startTally(options: ConsumerOptions, { url, prefix, remove }: IndexOfRun): Promise<Consumer> {
+  const given = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_')),
+  );
+  const env = {
+    ...awsOf(options.endpoint),
+    ...Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value ?? ''])),
+    TALLY_QUEUE_URL: options.queueUrl,
+    TALLY_INDEX_URL: url,
+    TALLY_INDEX_PREFIX: prefix,
+    // one node cannot hold a replica
+    TALLY_INDEX_REPLICAS: '0',
+    TALLY_ROLES: 'ingest',
+  };
+  const started: Started[] = [];
+  const stop = async (): Promise<void> => {
+    await stopAll(started.map(({ worker }) => worker));
+    await remove();
+  };
+  try {
+    for (let worker = 0; worker < options.workers; worker += 1) started.push(await startWorker(options, env));
+    for (const { worker, healthUrl } of started)
+      await untilReady(worker, async () => (await statusOf(`${healthUrl}/readyz`)) !== undefined);
+    await connectBucket(env);
+    for (const { worker, healthUrl } of started) await untilReady(worker, async () => (await statusOf(`${healthUrl}/readyz`)) === 200);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const index = openIndex({ url, prefix });
+  return {
+    processes: started.map(({ worker }) => worker),
+    index,
+    metrics: () => metricsOf(started.map(({ healthUrl }) => `${healthUrl}/metrics`)),
+    stop: async () => {
+      await index.close();
+      await stop();
+    },
+  };
+}
+
+interface Started {
+  readonly worker: MeasuredProcess;
+  readonly healthUrl: string;
+}
+
+async function startWorker(options: ConsumerOptions, env: Environment): Promise<Started> {
+  const address = `127.0.0.1:${await freePort()}`;
+  const worker = startProcess([...nodeOptions(options), MAIN, 'serve'], { ...env, TALLY_HEALTH_ADDRESS: address });
+  return { worker, healthUrl: `http://${address}` };
+}
+
+/** `tally bucket add`, as a user does. */
+async function connectBucket(env: Environment): Promise<void> {
+  const command = startProcess([MAIN, 'bucket', 'add', BUCKET], env);
+  await until('the bucket to be connected', () => !command.isRunning);
+  if (!command.text().includes(BUCKET)) throw new Error(`tally bucket add failed: ${command.text()}`);
+}
+
+async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Promise<boolean>): Promise<void> {
+  await until('the consumer to be ready', async () => !worker.isRunning || (await isReady()));
+  if (!worker.isRunning) throw new Error(`the consumer ended: ${worker.text()}`);
+}
+
+async function statusOf(url: string): Promise<number | undefined> {
+  return fetch(url).then(
+    async (answer) => {
+      await answer.text();
+      return answer.status;
+    },
+    () => undefined,
+  );
+}
+
+async function stopAll(processes: readonly MeasuredProcess[]): Promise<void> {
+  await Promise.all(processes.map((each) => each.stop()));
+}
+
+/** Removes what a run left in OpenSearch: its indices and templates, and nothing of anybody else's. */
+async function removePrefix(url: string, prefix: string): Promise<void> {
+  const { origin, username, password } = new URL(url);
+  const headers = username === '' ? {} : { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+  for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`]) {
+    await fetch(`${origin}${path}`, { method: 'DELETE', headers }).then((answer) => answer.text());
+  }
+}

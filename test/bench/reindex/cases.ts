@@ -1,0 +1,148 @@
+/** The cases of the re-index benchmark, each measured on a fresh worker and checked for its result. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import { createContents } from '../../support/listing/contents.ts';
+import { applyDrift } from '../../support/listing/drift.ts';
+import { createKeySpace } from '../../support/listing/key-space.ts';
+import type { KeyShape, KeySpace } from '../../support/listing/key-space.ts';
+import type { Latency, RequestCounts } from '../../support/listing/listing-server.ts';
+import { loadBare } from './bare-loader.ts';
+import { probeLag } from './live-lag.ts';
+import { fingerprintOfContents } from './verify.ts';
+import type { Fingerprint } from './verify.ts';
+import type { EndedJob, Worker } from './worker.ts';
+import type { BenchWorld } from './world.ts';
+
+export const latencies = ['none', 's3'] as const;
+export type LatencyName = (typeof latencies)[number];
+
+const latencyOf: Readonly<Record<LatencyName, Latency | null>> = { none: null, s3: { meanMs: 80, jitterMs: 40 } };
+
+export interface CaseResult {
+  readonly name: string;
+  readonly objects: number;
+  readonly latency: LatencyName;
+  readonly workers: number;
+  readonly objectsPerSecond: number;
+  readonly tookMs: number;
+  /** Of the worker that used most. */
+  readonly peakRssBytes: number;
+  /** User and system time of all workers for one object. */
+  readonly cpuUsPerObject: number;
+  readonly counts: ReconcileCounts;
+  /** What S3 was asked, as S3 counted it. */
+  readonly requests: RequestCounts;
+  /** Of live events meanwhile, if there were any. */
+  readonly lagsMs: readonly number[];
+}
+
+export interface CaseOptions {
+  readonly name: string;
+  readonly bucket: string;
+  readonly objects: number;
+  readonly latency: LatencyName;
+  readonly workers?: number;
+  readonly nodeArguments?: readonly string[];
+  /** Whether the live path is at work meanwhile, and its lag measured. */
+  readonly withLiveEvents?: boolean;
+}
+
+const DRIFT_EVERY = 100;
+const START_MS = 3_000;
+
+/** What a bucket is to hold: all of a key space, or that with 1 % changed. */
+export interface BucketState {
+  readonly bucket: string;
+  readonly shape: KeyShape;
+  readonly count: number;
+  readonly isDrifted: boolean;
+}
+
+/** Makes the bucket so, and answers what it holds and how many keys of each kind differ between the two states. */
+export async function setBucket(world: BenchWorld, { bucket, shape, count, isDrifted }: BucketState): Promise<Fingerprint> {
+  const space = createKeySpace(shape, count);
+  const contents = createContents(space);
+  if (isDrifted) applyDrift(contents, space, DRIFT_EVERY);
+  await world.listing.control({ buckets: [{ name: bucket, shape, count, ...(isDrifted && { driftEvery: DRIFT_EVERY }) }] });
+  return fingerprintOfContents(contents);
+}
+
+/** How many keys differ between a bucket and its drifted state. */
+export function driftOf(shape: KeyShape, count: number): { readonly missing: number; readonly stale: number; readonly phantom: number } {
+  const space: KeySpace = createKeySpace(shape, count);
+  return applyDrift(createContents(space), space, DRIFT_EVERY);
+}
+
+/** What the same documents take without listing, comparing and reading. */
+export async function measureBare(
+  world: BenchWorld,
+  {
+    shape,
+    count,
+    bulkActions,
+    concurrency,
+  }: { readonly shape: KeyShape; readonly count: number; readonly bulkActions: number; readonly concurrency: number },
+): Promise<number> {
+  const bucket = 'bench-bare';
+  await world.emptyIndex(bucket);
+  const space = createKeySpace(shape, count);
+  const tookMs = await loadBare({ url: world.openSearchUrl, indexPrefix: world.indexPrefix, bucket, space, bulkActions, concurrency });
+  const { objects } = await world.fingerprint(bucket);
+  if (objects !== count) throw new Error(`the bare loader loaded ${objects} of ${count} documents`);
+  await world.removeIndex(bucket);
+  return (count / tookMs) * 1_000;
+}
+
+/** Re-indexes a bucket with fresh workers, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
+export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint): Promise<CaseResult> {
+  const { name, bucket, objects, latency, workers: count = 1 } = options;
+  const workers = await Promise.all(Array.from({ length: count }, () => world.startWorker(options.nodeArguments)));
+  const [first] = workers;
+  if (first === undefined) throw new Error('no worker');
+  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification' });
+  // what starting costs is not what re-indexing costs, nor what a first message does
+  const warm = options.withLiveEvents === true ? probeLag(world.live) : undefined;
+  await delay(START_MS);
+  await warm?.end();
+  await world.listing.control({ latency: latencyOf[latency], resetCounts: true });
+  const cpuBefore = cpuOf(workers);
+  const live = options.withLiveEvents === true ? probeLag(world.live) : undefined;
+  const job = await first.reindex(bucket);
+  const lagsMs = (await live?.end()) ?? [];
+  const requests = await world.listing.control({ latency: null });
+  const cpuUs = cpuOf(workers) - cpuBefore;
+  const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
+  await Promise.all(workers.map((worker) => worker.stop()));
+  check(name, await world.fingerprint(bucket), wanted);
+  const { counts, tookMs } = endOf(job);
+  return {
+    name,
+    objects,
+    latency,
+    workers: count,
+    objectsPerSecond: (objects / tookMs) * 1_000,
+    tookMs,
+    peakRssBytes,
+    cpuUsPerObject: cpuUs / objects,
+    counts,
+    requests,
+    lagsMs,
+  };
+}
+
+function endOf(job: EndedJob): { readonly counts: ReconcileCounts; readonly tookMs: number } {
+  const { state, counts, startedAtMs, finishedAtMs } = job;
+  if (state !== 'done' || counts === undefined || startedAtMs === undefined || finishedAtMs === undefined) {
+    throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
+  }
+  return { counts, tookMs: finishedAtMs - startedAtMs };
+}
+
+function cpuOf(workers: readonly Worker[]): number {
+  return workers.reduce((sum, worker) => sum + worker.usage().cpuUs, 0);
+}
+
+function check(name: string, found: Fingerprint, wanted: Fingerprint): void {
+  if (found.objects === wanted.objects && found.sum === wanted.sum) return;
+  throw new Error(`${name}: the index has ${found.objects} objects and the bucket ${wanted.objects}; they do not say the same`);
+}

@@ -1,0 +1,226 @@
+/** The bench `reindex`: what a re-index of a large bucket costs, beside what OpenSearch alone takes. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import { createKeySpace, keyShapes } from '../../support/listing/key-space.ts';
+import type { KeyShape } from '../../support/listing/key-space.ts';
+import { commandOf, listOf, whole } from '../bench-command.ts';
+import { loadBare } from './bare-loader.ts';
+import { driftOf, latencies, measureBare, measureReindex, setBucket } from './cases.ts';
+import type { CaseResult, LatencyName } from './cases.ts';
+import { probeLag } from './live-lag.ts';
+import { reportOf, reportText } from './report.ts';
+import type { BareResult, LagResult, ReindexReport } from './report.ts';
+import { openWorld } from './world.ts';
+import type { BenchWorld } from './world.ts';
+
+const measures = ['first', 'unchanged', 'workers', 'drift', 'lag'] as const;
+type Measure = (typeof measures)[number];
+
+interface ReindexOptions {
+  readonly measure: readonly Measure[];
+  readonly objects: readonly number[];
+  readonly latency: readonly LatencyName[];
+  readonly shape: KeyShape;
+  readonly bulkActions: number;
+  readonly bulkConcurrency: number;
+  readonly profile?: string;
+}
+
+const BUCKET = 'bench-reindex';
+/** A cold JVM is half as fast: measured with 150,000 documents. */
+const WARM_UP = 200_000;
+/** Enough probes for a p95, at five a second. */
+const IDLE_MS = 15_000;
+const WARM_MS = 3_000;
+
+/** The bench's command. */
+export const reindexBench = commandOf<ReindexOptions, ReindexReport>({ name: 'reindex', describe, run, text: reportText });
+
+function describe(command: Command): Command {
+  return command
+    .description('Throughput, memory and requests of re-indexes, and the live path’s lag meanwhile.')
+    .addOption(
+      new Option('--measure <names>', 'what is measured, comma-separated')
+        .argParser(listOf(measures))
+        .default(measures, measures.join(',')),
+    )
+    .addOption(
+      new Option('--objects <counts>', 'sizes of the bucket, comma-separated')
+        .argParser(sizes)
+        .default([100_000, 2_000_000], '100000,2000000'),
+    )
+    .addOption(
+      new Option('--latency <names>', 'S3’s answers, comma-separated').argParser(listOf(latencies)).default(latencies, latencies.join(',')),
+    )
+    .addOption(new Option('--shape <name>', 'of the keys').choices(keyShapes).default('deep'))
+    .addOption(new Option('--bulk-actions <count>', 'of a bulk request of the bare loader').argParser(whole(1, 10_000)).default(1_000))
+    .addOption(new Option('--bulk-concurrency <count>', 'of the bare loader').argParser(whole(1, 32)).default(4))
+    .option('--profile <folder>', 'keep CPU profiles of the workers there')
+    .addHelpText(
+      'after',
+      `
+Measures:
+  first      An empty index is filled; beside it a bare bulk loader, which sends
+             the same documents, ready in memory, right before.
+  unchanged  Index and bucket agree.
+  workers    The same with two workers on the one job.
+  drift      1 % of the keys differ: a third missing, stale and phantom each.
+  lag        Live events beside a worker at idle, while it compares, and while it
+             writes all: from the message in the queue to the document.
+
+Each is a job of a fresh worker, from its start to its end. Afterwards the index
+must say what the bucket says, the job's counts be right, and S3 have had one
+HEAD for each phantom and no more.
+
+Latency:
+  none       S3 answers at once
+  s3         after 80 ± 40 ms, as S3 does
+
+S3 is a listing server of the tests' own, the queues are fauxqs. Linux only: CPU
+and memory are read from /proc. On two cores they, the worker and OpenSearch share
+them: compare within one run only.
+
+Environment:
+  TALLY_BENCH_OPENSEARCH_URL  an OpenSearch without data that matters
+  TALLY_…                     other settings reach the workers as they are`,
+    );
+}
+
+function sizes(text: string): readonly number[] {
+  const parse = whole(1_000, 100_000_000);
+  const counts = text.split(',').map(parse);
+  if (counts.length === 0) throw new InvalidArgumentError('It must name at least one size.');
+  return counts;
+}
+
+interface Measured {
+  readonly cases: CaseResult[];
+  readonly bare: BareResult[];
+  readonly lags: LagResult[];
+}
+
+interface Run {
+  readonly world: BenchWorld;
+  readonly options: ReindexOptions;
+  readonly measured: Measured;
+  readonly tell: (text: string) => void;
+}
+
+async function run(options: ReindexOptions, tell: (text: string) => void): Promise<ReindexReport> {
+  const openSearchUrl = process.env['TALLY_BENCH_OPENSEARCH_URL'];
+  if (openSearchUrl === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL is not set');
+  const world = await openWorld(openSearchUrl);
+  try {
+    const measured: Measured = { cases: [], bare: [], lags: [] };
+    tell(`warming OpenSearch up with ${WARM_UP} documents`);
+    await measureBare(world, { shape: 'flat', count: WARM_UP, bulkActions: 1_000, concurrency: 4 });
+    for (const objects of options.objects) await measureSize({ world, options, measured, tell }, objects);
+    return reportOf(measured);
+  } finally {
+    await world.close();
+  }
+}
+
+async function measureSize(bench: Run, objects: number): Promise<void> {
+  const { world, options, measured } = bench;
+  const wants = (name: Measure): boolean => options.measure.includes(name);
+  if (wants('first')) await measureFirst(bench, objects);
+  else await loadIndex(bench, objects);
+  if (wants('unchanged')) for (const latency of options.latency) await measureCase(bench, { name: 'unchanged', objects, latency });
+  if (wants('workers')) await measureCase(bench, { name: 'unchanged', objects, latency: 'none', workers: 2 });
+  if (wants('drift')) await measureDrift(bench, objects);
+  if (wants('lag')) measured.lags.push(await measureLag(bench, objects));
+  await world.removeIndex(BUCKET);
+}
+
+/** An index that says what the bucket says. */
+async function loadIndex({ world, options, tell }: Run, objects: number): Promise<void> {
+  tell(`${objects} objects: loading the index`);
+  await world.emptyIndex(BUCKET);
+  const { bulkActions, bulkConcurrency: concurrency } = options;
+  const space = createKeySpace(options.shape, objects);
+  await loadBare({ url: world.openSearchUrl, indexPrefix: world.indexPrefix, bucket: BUCKET, space, bulkActions, concurrency });
+}
+
+async function measureFirst(bench: Run, objects: number): Promise<void> {
+  const { world, options, measured, tell } = bench;
+  const { shape, bulkActions, bulkConcurrency: concurrency } = options;
+  for (const latency of options.latency) {
+    // right before: what OpenSearch takes changes with what it has to merge
+    const objectsPerSecond = await measureBare(world, { shape, count: objects, bulkActions, concurrency });
+    measured.bare.push({ objects, latency, objectsPerSecond });
+    tell(`bare loader, ${objects} objects: ${objectsPerSecond.toFixed(0)}/s`);
+    await world.emptyIndex(BUCKET);
+    await measureCase(bench, { name: 'first', objects, latency, expected: { missing: objects, written: objects } });
+  }
+}
+
+/** 1 % is changed for the first latency, and changed back for the second. */
+async function measureDrift(bench: Run, objects: number): Promise<void> {
+  const { missing, stale, phantom } = driftOf(bench.options.shape, objects);
+  let isDrifted = false;
+  for (const latency of bench.options.latency) {
+    isDrifted = !isDrifted;
+    const expected = isDrifted ? { missing, stale, phantom } : { missing: phantom, stale, phantom: missing };
+    await measureCase(bench, { name: 'drift', objects, latency, expected, isDrifted });
+  }
+  // what follows finds the bucket as it was
+  if (isDrifted)
+    await measureCase(bench, { name: 'drift, back', objects, latency: 'none', expected: { missing: phantom, stale, phantom: missing } });
+}
+
+/** The live path's lag at idle, while everything is compared, and while everything is written anew, at full speed. */
+async function measureLag(bench: Run, objects: number): Promise<LagResult> {
+  const { world } = bench;
+  const worker = await world.startWorker();
+  const warm = probeLag(world.live);
+  await delay(WARM_MS);
+  await warm.end();
+  const idle = probeLag(world.live);
+  await delay(IDLE_MS);
+  const idleMs = await idle.end();
+  await worker.stop();
+
+  const live = { objects, latency: 'none', withLiveEvents: true } as const;
+  const comparing = await measureCase(bench, { ...live, name: 'unchanged, live events' });
+  await world.emptyIndex(BUCKET);
+  const writing = await measureCase(bench, { ...live, name: 'first, live events', expected: { missing: objects, written: objects } });
+  return { objects, idleMs, comparingMs: comparing.lagsMs, writingMs: writing.lagsMs };
+}
+
+interface Measurement {
+  readonly name: string;
+  readonly objects: number;
+  readonly latency: LatencyName;
+  /** Differences that the job is to find; others: none. */
+  readonly expected?: Partial<ReconcileCounts>;
+  readonly workers?: number;
+  readonly isDrifted?: boolean;
+  readonly withLiveEvents?: boolean;
+}
+
+async function measureCase({ world, options, measured, tell }: Run, measurement: Measurement): Promise<CaseResult> {
+  const { expected = {}, isDrifted = false, ...rest } = measurement;
+  const nodeArguments = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${options.profile}`];
+  const wanted = await setBucket(world, { bucket: BUCKET, shape: options.shape, count: rest.objects, isDrifted });
+  const result = await measureReindex(world, { bucket: BUCKET, nodeArguments, ...rest }, wanted);
+  checkCounts(result, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects });
+  measured.cases.push(result);
+  const { name, objects, latency, workers, objectsPerSecond, peakRssBytes, cpuUsPerObject } = result;
+  tell(
+    `${name}, ${objects} objects, latency ${latency}, ${workers} worker(s): ${objectsPerSecond.toFixed(0)} objects/s, ` +
+      `${(peakRssBytes / 1_048_576).toFixed(0)} MiB, ${cpuUsPerObject.toFixed(1)} µs CPU an object`,
+  );
+  return result;
+}
+
+function checkCounts({ name, counts, requests }: CaseResult, expected: Partial<ReconcileCounts>): void {
+  for (const [kind, count] of Object.entries(expected)) {
+    const found = Object.entries(counts).find(([each]) => each === kind)?.[1];
+    if (found !== count) throw new Error(`${name}: ${kind} is ${found}, not ${count}: ${JSON.stringify(counts)}`);
+  }
+  // HEADs only for phantoms, each confirmed once
+  if (requests.head !== counts.phantom) throw new Error(`${name}: ${requests.head} HEADs for ${counts.phantom} phantoms`);
+}

@@ -1,0 +1,80 @@
+/** A `tally serve` under measurement. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { countsSchema } from '../../../src/domain/reindex/counts.ts';
+import { jobStates } from '../../../src/domain/reindex/job.ts';
+import { freePort, startProcess, until } from '../processes.ts';
+import type { Environment, Usage } from '../processes.ts';
+
+const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
+
+/** Of a job's view, what is measured here. */
+const jobSchema = z.object({
+  id: z.string(),
+  state: z.enum(jobStates),
+  startedAtMs: z.number().optional(),
+  finishedAtMs: z.number().optional(),
+  counts: countsSchema.optional(),
+  error: z.unknown().optional(),
+  pausedBecause: z.string().optional(),
+});
+export type EndedJob = z.infer<typeof jobSchema>;
+
+export interface Worker {
+  usage(): Usage;
+  /** A request to its control plane; throws for any answer but 2xx. */
+  ask(method: string, path: string, body?: unknown): Promise<unknown>;
+  /** Re-indexes a bucket, without the wait for late events, which costs 60 s and nothing else. Resolves when the job has ended, however it did. */
+  reindex(bucket: string): Promise<EndedJob>;
+  stop(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 200;
+/** Some 600 objects a second for the largest bucket: something hangs. */
+const JOB_WITHIN_MS = 3_600_000;
+
+/** Starts a worker, and resolves when its control plane answers. `nodeArguments` come before the program: `--cpu-prof` … */
+export async function startWorker(env: Environment, nodeArguments: readonly string[] = []): Promise<Worker> {
+  const [httpPort, healthPort] = [await freePort(), await freePort()];
+  const worker = startProcess([...nodeArguments, MAIN, 'serve'], {
+    TALLY_HTTP_ADDRESS: `127.0.0.1:${httpPort}`,
+    TALLY_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
+    TALLY_LOG_LEVEL: 'warn',
+    ...env,
+  });
+
+  async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const answer = await fetch(`http://127.0.0.1:${httpPort}${path}`, {
+      method,
+      ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(60_000),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}\n${worker.text()}`);
+    return text === '' ? undefined : JSON.parse(text);
+  }
+
+  await until('the worker answers', async () => {
+    if (!worker.isRunning) throw new Error(`the worker ended: ${worker.text()}`);
+    return ask('GET', '/v1/buckets').then(
+      () => true,
+      () => false,
+    );
+  });
+  return {
+    usage: () => worker.usage(),
+    ask,
+    async reindex(bucket) {
+      const { id } = jobSchema.parse(await ask('POST', `/v1/buckets/${bucket}/reindex`, { now: true }));
+      const endMs = performance.now() + JOB_WITHIN_MS;
+      for (;;) {
+        const job = jobSchema.parse(await ask('GET', `/v1/jobs/${id}`));
+        if (!['queued', 'running'].includes(job.state)) return job;
+        if (performance.now() > endMs || !worker.isRunning)
+          throw new Error(`the job does not end: ${JSON.stringify(job)}\n${worker.text()}`);
+        await delay(LOOK_EVERY_MS);
+      }
+    },
+    stop: () => worker.stop(),
+  };
+}

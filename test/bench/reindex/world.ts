@@ -1,0 +1,134 @@
+/** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
+import { sequencerOf } from '../../../src/adapters/embedded/embedded-clock.ts';
+import { indexNames } from '../../../src/adapters/opensearch/opensearch-names.ts';
+import { createOpenSearchStore } from '../../../src/adapters/opensearch/opensearch-store.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { documentId } from '../../../src/domain/document.ts';
+import { forkListingServer } from '../../support/listing/fork-listing-server.ts';
+import type { ForkedListingServer } from '../../support/listing/fork-listing-server.ts';
+import type { Environment } from '../processes.ts';
+import type { LagOptions } from './live-lag.ts';
+import { fingerprintOfIndex } from './verify.ts';
+import type { Fingerprint } from './verify.ts';
+import { startWorker } from './worker.ts';
+import type { Worker } from './worker.ts';
+
+const REGION = 'us-east-1';
+const ACCOUNT = '000000000000';
+/** Of the live path only; nobody lists it. */
+const LIVE_BUCKET = 'bench-live';
+
+export interface BenchWorld {
+  readonly openSearchUrl: string;
+  readonly indexPrefix: string;
+  readonly listing: ForkedListingServer;
+  /** Starts a worker of all roles. */
+  startWorker(nodeArguments?: readonly string[]): Promise<Worker>;
+  /** An index for the bucket, without documents. */
+  emptyIndex(bucket: string): Promise<void>;
+  removeIndex(bucket: string): Promise<void>;
+  fingerprint(bucket: string): Promise<Fingerprint>;
+  /** For probes of the live path, on a bucket of its own. */
+  readonly live: LagOptions;
+  close(): Promise<void>;
+}
+
+/** Opens the world on indices of its own, which `close` removes. */
+export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
+  const indexPrefix = `bench${randomBytes(5).toString('hex')}`;
+  const names = indexNames(indexPrefix);
+  const store = createOpenSearchStore({ urls: [openSearchUrl], prefix: indexPrefix, shards: 1, replicas: 0, clock: systemClock });
+  await store.setup.prepare();
+  const [listing, fauxqs] = await Promise.all([forkListingServer(), createFauxqs(REGION)]);
+  const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
+  const createQueue = (name: string, attributes: Record<string, string> = {}) =>
+    fauxqs.sqs.createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}`, attributes);
+  const letters = createQueue('dead-letters');
+  const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 });
+  const bucketQueue = createQueue('bucket-events', { RedrivePolicy });
+  const workQueue = createQueue('work', { RedrivePolicy });
+  await listing.control({ buckets: [{ name: LIVE_BUCKET }] });
+  const workers = new Set<Worker>();
+
+  const env = {
+    AWS_REGION: REGION,
+    AWS_ACCESS_KEY_ID: 'bench',
+    AWS_SECRET_ACCESS_KEY: 'bench',
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_ENDPOINT_URL_S3: listing.url,
+    TALLY_QUEUE_URL: bucketQueue.url,
+    TALLY_WORK_QUEUE_URL: workQueue.url,
+    TALLY_INDEX_URL: openSearchUrl,
+    TALLY_INDEX_PREFIX: indexPrefix,
+    TALLY_INDEX_REPLICAS: '0',
+  };
+
+  return {
+    openSearchUrl,
+    indexPrefix,
+    listing,
+    async startWorker(nodeArguments = []) {
+      const worker = await startWorker({ ...settings(), ...env }, nodeArguments);
+      workers.add(worker);
+      await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification' });
+      return worker;
+    },
+    async emptyIndex(bucket) {
+      await store.objects.removeBucket(bucket);
+      await store.objects.createBucket(bucket);
+    },
+    removeIndex: (bucket) => store.objects.removeBucket(bucket),
+    fingerprint: (bucket) => fingerprintOfIndex(openSearchUrl, names.objectsAlias(bucket)),
+    live: {
+      tell: (key) => bucketQueue.enqueue(messageOf(LIVE_BUCKET, key)),
+      async isIndexed(key) {
+        const id = encodeURIComponent(documentId(key));
+        const answer = await fetch(`${openSearchUrl}/${names.objectsAlias(LIVE_BUCKET)}/_doc/${id}?_source=false`);
+        await answer.arrayBuffer();
+        return answer.ok;
+      },
+    },
+    async close() {
+      await Promise.all([...workers].map((worker) => worker.stop()));
+      await listing.close();
+      await fauxqs.app.close();
+      await store.close();
+      await fetch(`${openSearchUrl}/${indexPrefix}-*?expand_wildcards=all`, { method: 'DELETE' });
+      await fetch(`${openSearchUrl}/_index_template/${indexPrefix}-*`, { method: 'DELETE' });
+    },
+  };
+}
+
+/** Of this process, what it was given for the workers. */
+function settings(): Environment {
+  const entries = Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_'));
+  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? '']));
+}
+
+/** A native notification of a put now. */
+function messageOf(bucket: string, key: string) {
+  const nowMs = Date.now();
+  const record = {
+    eventVersion: '2.1',
+    eventSource: 'aws:s3',
+    awsRegion: REGION,
+    eventTime: new Date(nowMs).toISOString(),
+    eventName: 'ObjectCreated:Put',
+    s3: {
+      bucket: { name: bucket, arn: `arn:aws:s3:::${bucket}` },
+      object: { key, size: 1, eTag: createHash('md5').update(key).digest('hex'), sequencer: sequencerOf(nowMs * 1_000) },
+    },
+  };
+  const body = JSON.stringify({ Records: [record] });
+  return {
+    messageId: randomUUID(),
+    body,
+    md5OfBody: createHash('md5').update(body).digest('hex'),
+    messageAttributes: {},
+    md5OfMessageAttributes: '',
+    sentTimestamp: nowMs,
+    approximateReceiveCount: 0,
+  };
+}

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../support/aws.ts';
+import type { Daemon } from '../support/daemon.ts';
+import { applyDrift } from '../support/listing/drift.ts';
+import { createKeySpace } from '../support/listing/key-space.ts';
+import type { Fault } from '../support/listing/listing-faults.ts';
+import { openReindexFlow } from '../support/reindex-flow.ts';
+import type { ReindexFlow, TestBucket } from '../support/reindex-flow.ts';
+import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+
+const COUNT = 5_000;
+/** Where every listing fails: after two whole pages, in the middle of the third. */
+const MIDDLE = createKeySpace('deep', COUNT).keyAt(2_000);
+/** So many objects at the end of the bucket are gone, without an event: behind the fault, and before it. */
+const GONE_BEHIND = 40;
+const GONE_BEFORE = 10;
+
+/** A bucket and its index, of which some objects are gone. */
+async function bucketWithPhantoms(flow: ReindexFlow): Promise<TestBucket> {
+  const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+  const space = createKeySpace('deep', COUNT);
+  for (let at = 0; at < GONE_BEFORE; at += 1) bucket.contents.remove(space.keyAt(at * 10));
+  for (let at = 0; at < GONE_BEHIND; at += 1) bucket.contents.remove(space.keyAt(COUNT - 1 - at * 10));
+  return bucket;
+}
+
+/** Keys of objects that the bucket holds and the index lacks. */
+async function lost(bucket: TestBucket): Promise<readonly string[]> {
+  const difference = (await bucket.difference()) as { readonly missing: readonly string[] } | undefined;
+  return difference?.missing ?? [];
+}
+
+/** Those that no second look makes better: the job fails with them. */
+const lasting: readonly (readonly [name: string, fault: Fault, code: string])[] = [
+  ['is cut short within its XML', { kind: 'cut-xml' }, 'listing.incomplete'],
+  ['breaks off within its body', { kind: 'cut-body' }, 'listing.incomplete'],
+  ['does not say whether more follows', { kind: 'no-end' }, 'listing.incomplete'],
+  ['is empty and says that more follows', { kind: 'empty' }, 'listing.incomplete'],
+  ['is out of order', { kind: 'swapped' }, 'listing.disorder'],
+  ['repeats a key', { kind: 'repeated' }, 'listing.disorder'],
+  ['begins again at the beginning', { kind: 'restarted' }, 'listing.disorder'],
+  ['is denied', { kind: 'error', status: 403, code: 'AccessDenied' }, 'object.denied'],
+  ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }, 'bucket.missing'],
+];
+
+/** Those that may pass: the job waits for it. */
+const passing: readonly (readonly [name: string, fault: Fault])[] = [
+  ['is refused for its rate', { kind: 'slow-down' }],
+  ['ends in a connection that is reset', { kind: 'reset' }],
+  ['fails inside of S3', { kind: 'error', status: 500, code: 'InternalError' }],
+];
+
+describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {
+  let flow: ReindexFlow;
+  let worker: Daemon;
+
+  beforeAll(async () => {
+    flow = await openReindexFlow();
+    worker = await flow.startWorker({ TALLY_REINDEX_LISTINGS: '16' });
+  }, 120_000);
+  afterAll(async () => {
+    expect(worker.isRunning).toBe(true);
+    await flow.close();
+  });
+
+  test.concurrent.each(lasting)(
+    'whose listing %s from some page on fails, and deletes nothing that it did not list',
+    async (_, fault, code) => {
+      const bucket = await bucketWithPhantoms(flow);
+      flow.listing.addFault({ ...fault, bucket: bucket.name, fromKey: MIDDLE });
+      const job = await bucket.ended((await bucket.reindex()).id);
+      expect(job).toMatchObject({ state: 'failed', error: { code } });
+      expect(job.counts!.tombstones).toBeLessThanOrEqual(GONE_BEFORE);
+      expect(await lost(bucket)).toEqual([]);
+      expect(await phantomsOf(bucket)).toBeGreaterThanOrEqual(GONE_BEHIND);
+    },
+    150_000,
+  );
+
+  test.concurrent.each(passing)(
+    'whose listing %s for a while waits, deletes nothing that it did not list, and ends equal',
+    async (_, fault) => {
+      const bucket = await bucketWithPhantoms(flow);
+      const remove = flow.listing.addFault({ ...fault, bucket: bucket.name, fromKey: MIDDLE });
+      const { id } = await bucket.reindex();
+      await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined, 60_000);
+      expect((await bucket.job(id)).state).toBe('running');
+      expect(await lost(bucket)).toEqual([]);
+      expect(await phantomsOf(bucket)).toBeGreaterThanOrEqual(GONE_BEHIND);
+      remove();
+      expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { listed: COUNT - GONE_BEHIND - GONE_BEFORE } });
+      expect(await bucket.difference()).toBeUndefined();
+    },
+    150_000,
+  );
+
+  test.concurrent('whose listing lies about its end deletes nothing that is there', async () => {
+    const bucket = await bucketWithPhantoms(flow);
+    flow.listing.addFault({ kind: 'early-end', bucket: bucket.name, fromKey: MIDDLE });
+    const job = await bucket.ended((await bucket.reindex()).id);
+    expect(job).toMatchObject({ state: 'done', counts: { tombstones: GONE_BEFORE + GONE_BEHIND } });
+    expect(await bucket.difference()).toBeUndefined();
+  }, 150_000);
+
+  test.concurrent('whose HEADs fail deletes nothing, and goes on when they are answered', async () => {
+    const bucket = await bucketWithPhantoms(flow);
+    const remove = flow.listing.addFault({ kind: 'slow-down', bucket: bucket.name, operations: ['head'] });
+    const { id } = await bucket.reindex();
+    await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined, 60_000);
+    expect(await phantomsOf(bucket)).toBe(GONE_BEFORE + GONE_BEHIND);
+    remove();
+    expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: GONE_BEFORE + GONE_BEHIND } });
+    expect(await bucket.difference()).toBeUndefined();
+  }, 150_000);
+
+  test.concurrent('of a bucket that was deleted deletes nothing', async () => {
+    const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+    flow.listing.removeBucket(bucket.name);
+    expect(await bucket.ended((await bucket.reindex()).id)).toMatchObject({ state: 'failed', error: { code: 'bucket.missing' } });
+    expect(await bucket.documents()).toBe(COUNT);
+  }, 150_000);
+
+  test.concurrent('pauses where more is gone than the brake allows, tells how much, and goes on when it is released', async () => {
+    const gone = 1_500;
+    const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+    const space = createKeySpace('deep', COUNT);
+    for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
+    const { id } = await bucket.reindex();
+    const paused = await bucket.ended(id);
+    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000 } });
+    expect(paused.brake!.waiting).toBeGreaterThan(0);
+    expect(await bucket.documents()).toBe(COUNT - 1_000);
+    expect(await lost(bucket)).toEqual([]);
+    await bucket.resume(id, gone);
+    expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: gone, listed: COUNT - gone } });
+    expect(await bucket.difference()).toBeUndefined();
+  }, 150_000);
+
+  test.concurrent('of an emptied bucket deletes nothing until that is allowed', async () => {
+    const bucket = await flow.createBucket({ count: 500, indexed: 500 });
+    const space = createKeySpace('deep', 500);
+    for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
+    const { id } = await bucket.reindex();
+    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
+    expect(await bucket.documents()).toBe(500);
+    await bucket.resume(id, 500);
+    expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });
+    expect(await bucket.documents()).toBe(0);
+  }, 150_000);
+
+  test.concurrent('that is a report counts all and changes nothing', async () => {
+    const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+    const drift = applyDrift(bucket.contents, createKeySpace('deep', COUNT), 50);
+    const before = await bucket.difference();
+    const job = await bucket.ended((await bucket.reindex({ mode: 'report' })).id);
+    expect(job).toMatchObject({ state: 'done', counts: { ...drift, written: 0, tombstones: 0, listed: bucket.contents.size() } });
+    expect(await bucket.difference()).toEqual(before);
+    expect(job.examples?.missing?.map(({ key }) => key)).toContain(`${createKeySpace('deep', COUNT).keyAt(100)}~`);
+  }, 150_000);
+
+  test.concurrent('of a huge bucket lets small ones pass', async () => {
+    const huge = await flow.createBucket({ count: 200_000 });
+    const slow = flow.listing.addFault({ kind: 'slow', delayMs: 300, bucket: huge.name });
+    const { id } = await huge.reindex();
+    await until('the huge one is at work', async () => (await huge.job(id)).ranges.cut > 0, 60_000);
+    const small = await Promise.all([1, 2, 3, 4].map(() => flow.createBucket({ count: 1_500 })));
+    const jobs = await Promise.all(small.map(async (bucket) => bucket.ended((await bucket.reindex()).id)));
+    for (const job of jobs) expect(job).toMatchObject({ state: 'done', counts: { missing: 1_500 } });
+    expect((await huge.job(id)).state).toBe('running');
+    slow();
+    expect(await huge.ended(id)).toMatchObject({ state: 'done', counts: { missing: 200_000 } });
+  }, 200_000);
+});
+
+/** Documents of objects that the bucket does not hold. */
+async function phantomsOf(bucket: TestBucket): Promise<number> {
+  return (await bucket.documents()) - bucket.contents.size();
+}
