@@ -135,8 +135,8 @@ export function documentOf(facts: DocumentFacts): ObjectDocument {
     settled: facts.settled,
     source: facts.source,
     ...(facts.cause.eventName !== undefined && { event_name: facts.cause.eventName }),
-    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOf(facts.cause.eventTimeMs) }),
-    indexed_at: isoOf(facts.nowMs),
+    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOfEvent(facts.cause.eventTimeMs) }),
+    indexed_at: isoOfNow(facts.nowMs),
   };
   if (!facts.state.present) return { ...common, deleted: true, deleted_at: isoOf(facts.stateAtMs) };
   return { ...common, ...liveFields(facts.key, facts.state), deleted: false };
@@ -151,7 +151,7 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
     ...(state.etag !== undefined && { etag: state.etag }),
     ...(state.versionId !== undefined && { version_id: state.versionId }),
     ...(state.lastModifiedMs !== undefined && {
-      last_modified: isoOf(state.lastModifiedMs),
+      last_modified: isoOfEvent(state.lastModifiedMs),
       last_modified_exact: state.lastModifiedExact ?? true,
     }),
     ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
@@ -195,3 +195,19 @@ export function documentWords(document: ObjectDocument): readonly string[] {
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** Remembers the latest text: an event's time is often its object's as well, and many documents are made in one millisecond. */
+function rememberingLatest(textOf: (ms: number) => string): (ms: number) => string {
+  let latestMs = Number.NaN;
+  let latest = '';
+  return (ms) => {
+    if (ms !== latestMs) {
+      latest = textOf(ms);
+      latestMs = ms;
+    }
+    return latest;
+  };
+}
+
+const isoOfEvent = rememberingLatest(isoOf);
+const isoOfNow = rememberingLatest(isoOf);

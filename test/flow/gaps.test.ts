@@ -1,5 +1,6 @@
-import { PutBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
+import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BucketSource } from '../../src/domain/bucket.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
@@ -21,24 +22,35 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
   });
   afterAll(() => own.dispose());
 
-  async function routedBucket(world: World): Promise<string> {
+  async function routedBucket(world: World, source: BucketSource = 'routed'): Promise<string> {
     const { aws, queue } = world;
     const bucket = await aws.createBucket();
     const topicArn = await aws.createTopic();
     await aws.subscribe(topicArn, queue);
     await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
-    await world.connect({ bucket, source: 'routed' });
+    await world.connect({ bucket, source });
     return bucket;
   }
 
-  async function expireAfterDays({ aws }: World, bucket: string, days: number): Promise<void> {
-    const Rules = [{ ID: 'days', Status: 'Enabled' as const, Filter: { Prefix: 'dir/' }, Expiration: { Days: days } }];
+  async function expire({ aws }: World, bucket: string, Expiration: LifecycleExpiration): Promise<void> {
+    const Rules = [{ ID: 'rule', Status: 'Enabled' as const, Filter: { Prefix: 'dir/' }, Expiration }];
     const command = new PutBucketLifecycleConfigurationCommand({ Bucket: bucket, LifecycleConfiguration: { Rules } });
     await aws.clients().s3For(aws.region).send(command);
   }
 
   async function gapOf(world: World, bucket: string, kind: GapRecord['kind']): Promise<GapRecord | undefined> {
     return (await world.gaps(bucket)).find((gap) => gap.kind === kind);
+  }
+
+  /** Objects whose puts are told and settled: no message is left whose second look would find what happens then. */
+  async function fill(world: World, bucket: string, keys: readonly string[]): Promise<void> {
+    for (const key of keys) await world.aws.put(bucket, key, key);
+    await tellTrail(
+      world.aws,
+      keys.map((key) => ({ eventName: 'PutObject', bucket, key, timeMs: Date.now() })),
+    );
+    await until('all are found', async () => (await keysIn(world, bucket)).length === keys.length, CLOSE_TIMEOUT_MS);
+    await world.drained(CLOSE_TIMEOUT_MS);
   }
 
   const keysIn = async (world: World, bucket: string): Promise<string[]> => (await world.documents(bucket)).map(({ key }) => key);
@@ -48,16 +60,9 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const world = await startWorld({ store, env: { TALLY_WORK_QUEUE_URL: workQueue.url } });
     try {
       const bucket = await routedBucket(world);
-      await expireAfterDays(world, bucket, 3);
+      await expire(world, bucket, { Days: 3 });
       await world.daemon.ready();
-      for (const key of KEYS) await world.aws.put(bucket, key, key);
-      await tellTrail(
-        world.aws,
-        KEYS.map((key) => ({ eventName: 'PutObject', bucket, key, timeMs: Date.now() })),
-      );
-      await until('all are found', async () => (await keysIn(world, bucket)).length === KEYS.length, CLOSE_TIMEOUT_MS);
-      // once they are settled: else the second look at each put would find the delete
-      await world.drained(CLOSE_TIMEOUT_MS);
+      await fill(world, bucket, KEYS);
 
       const [kept = '', ...deleted] = KEYS;
       for (const key of deleted) await world.aws.remove(bucket, key);
@@ -78,6 +83,26 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
       // the rules were read, and the expirations that HEADs told of are followed on
       expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
       expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
+    } finally {
+      await world.dispose();
+    }
+  });
+
+  it.concurrent('loses what a lifecycle rule expired and nobody told, and keeps what S3 has not come to yet', async () => {
+    const world = await startWorld();
+    try {
+      // a source that tells expirations at first: the check is then due once it is one that does not
+      const bucket = await routedBucket(world, 'notification');
+      await world.daemon.ready();
+      await fill(world, bucket, ['dir/expired', 'dir/late', 'other']);
+      await expire(world, bucket, { Date: new Date('2020-01-01T00:00:00Z') });
+      await world.aws.remove(bucket, 'dir/expired');
+      await world.connect({ bucket, source: 'routed' });
+      await until('it is gone', async () => (await keysIn(world, bucket)).length < 3, CLOSE_TIMEOUT_MS);
+      await until('the check has ended', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined, 60_000);
+      expect(await keysIn(world, bucket)).toEqual(['dir/late', 'other']);
+      expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
+      expect(await world.daemon.metric('tally_swept_objects_total', { sweep: 'lifecycle' })).toBe(2);
     } finally {
       await world.dispose();
     }

@@ -77,7 +77,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
         const found = (await world.documents(bucket)).map(({ key }) => key);
         expect(found).toEqual(KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
         expect((await world.bucketRecord(bucket)).lastReindexAtMs).toBe(job.finishedAtMs);
-        expect(await world.messagesIn(workQueue.url)).toBe(0);
+        await until('no task is left', async () => (await world.messagesIn(workQueue.url)) === 0);
         expect(await world.daemon.metric('tally_reindex_objects_total', { kind: 'missing' })).toBe(KEYS.length);
         expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
       } finally {

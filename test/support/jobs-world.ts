@@ -35,6 +35,8 @@ interface WorkerOptions {
   /** Of its machine. */
   readonly clock?: Clock;
   readonly queues?: QueueClient;
+  /** How long its receives wait. */
+  readonly pollMs?: number;
 }
 
 interface WorldOptions {
@@ -65,6 +67,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     turn,
     clock: ownClock = clock,
     queues: ownQueues = queues,
+    pollMs = 20_000,
   }: WorkerOptions = {}) {
     const dead = new AbortController();
     const stop = new AbortController();
@@ -79,7 +82,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     const writer = createBackgroundWriter({ ...own, objects, limits: writerLimits, liveIsBusy: () => false });
     const ownTurn = turn ?? createReconcileTurn({ ...own, objects, scan: store.scan, listing: s3, storage: s3, writer });
     const sendTask = createSendTask(tapped.queues, WORK_QUEUE);
-    const receiver = createWorkReceiver({ queues: tapped.queues, clock, dead: dead.signal });
+    const receiver = createWorkReceiver({ queues: tapped.queues, clock, dead: dead.signal, pollMs });
     const role = createReindexRole({
       ...own,
       store: { state: tapped.state, scan: store.scan },
@@ -233,18 +236,18 @@ interface ReceiverDependencies {
   readonly queues: QueueClient;
   readonly clock: Clock;
   readonly dead: AbortSignal;
+  readonly pollMs: number;
 }
 
-/** One poller on the fake clock: a message at a time, a long poll of 20 s. */
-function createWorkReceiver({ queues, clock, dead }: ReceiverDependencies): QueueReceiver {
+/** One poller on the fake clock: a message at a time. */
+function createWorkReceiver({ queues, clock, dead, pollMs }: ReceiverDependencies): QueueReceiver {
   const stopping = new AbortController();
-  const POLL_MS = 20_000;
 
   async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
     while (!dead.aborted) {
       await handlers.admit(stopping.signal);
       let messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
-      for (let waitedMs = 0; messages.length === 0 && waitedMs < POLL_MS; waitedMs += STEP_MS) {
+      for (let waitedMs = 0; messages.length === 0 && waitedMs < pollMs; waitedMs += STEP_MS) {
         await clock.sleep(STEP_MS, stopping.signal);
         messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
       }

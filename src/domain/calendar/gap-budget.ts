@@ -40,7 +40,7 @@ export function affordable(
   let left = items.reduce((sum, item) => sum + item.requests, 0);
   let fromMs = nowMs;
   for (const { requests: freed, endMs } of items) {
-    if (left === 0 || left + requests <= requestsPerDay) break;
+    if (left + requests <= requestsPerDay) break;
     left -= freed;
     fromMs = endMs;
   }

@@ -63,10 +63,9 @@ const BACKOFF_MAX_MS = 5_000;
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
 export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): BulkWriter {
   const requests = new PQueue({ concurrency: limits.concurrency });
+  const linger = createLinger(clock, limits.lingerMs, () => pump(true));
   let pending: Pending[] = [];
   let pendingBytes = 0;
-  let isLingering = false;
-  let addedTotal = 0;
   let pushBacks = 0;
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
@@ -79,7 +78,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
 
   function add(entry: Pending): void {
     pending.push(entry);
-    addedTotal += 1;
+    linger.added();
     pendingBytes += entry.sizeBytes;
   }
 
@@ -88,22 +87,13 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     let due = lingered;
     while (pending.length > 0 && requests.pending < limits.concurrency && (due || isFull())) {
       const batch = takeBatch();
-      void requests.add(() => send(batch)).finally(() => pump(true));
+      void requests.add(() => send(batch)).finally(() => pump(!linger.isFast));
       due = false;
     }
-    if (pending.length > 0 && requests.pending < limits.concurrency && !isLingering) void linger();
-    telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
-  }
-
-  /** Once, and on for as long as it fills fast: then nobody waits for any one write, and large requests cost a store least. */
-  async function linger(): Promise<void> {
-    isLingering = true;
-    for (let round = 1, before = -Infinity; round <= LINGERS_MAX && addedTotal - before >= FAST_PER_MS * limits.lingerMs; round += 1) {
-      before = addedTotal;
-      await clock.sleep(limits.lingerMs);
-    }
-    isLingering = false;
-    pump(true);
+    const mustWait = pending.length > 0 && requests.pending < limits.concurrency;
+    // not at each of a thousand writes, between which nothing begins or ends
+    if ((mustWait && linger.begin()) || lingered)
+      telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
   }
 
   function isFull(): boolean {
@@ -157,7 +147,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       else if (answer.code === 'index.overloaded') pushedBack.push(pushBackOf(entry, answer));
       else entry.answer({ kind: 'fault', fault: faultIn(answer) });
     });
-    countAnswers(answers);
+    countAnswers(answers, telemetry);
     await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
     if (pushedBack.length === 0) pushBacks = 0;
   }
@@ -196,10 +186,6 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     }
   }
 
-  function countAnswers(answers: readonly IndexWriteAnswer[]): void {
-    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
-  }
-
   function bulkSent(batch: readonly Pending[], startedMs: number, result: 'ok' | Fault): void {
     const sizeBytes = batch.reduce((sum, entry) => sum + entry.sizeBytes, 0);
     const durationMs = clock.monotonicMs() - startedMs;
@@ -207,6 +193,51 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   }
 
   return { write };
+}
+
+function countAnswers(answers: readonly IndexWriteAnswer[], telemetry: Telemetry): void {
+  for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+}
+
+interface Linger {
+  /** Something is there to be sent. */
+  added(): void;
+  /** Begins to linger, unless it does already; answers whether it began. */
+  begin(): boolean;
+  /** Whether it lingers on because the request fills fast. */
+  readonly isFast: boolean;
+}
+
+/** Lingers once, and on for as long as the request fills fast: then nobody waits for any one write, and large requests cost a store least. */
+function createLinger(clock: Clock, lingerMs: number, over: () => void): Linger {
+  let total = 0;
+  let isOn = false;
+  let isFast = false;
+
+  async function run(): Promise<void> {
+    for (let round = 1; round === 1 || isFast; round += 1) {
+      const before = total;
+      await clock.sleep(lingerMs);
+      isFast = round < LINGERS_MAX && total - before > FAST_PER_MS * lingerMs;
+    }
+    isOn = false;
+    over();
+  }
+
+  return {
+    added() {
+      total += 1;
+    },
+    begin() {
+      if (isOn) return false;
+      isOn = true;
+      void run();
+      return true;
+    },
+    get isFast() {
+      return isFast;
+    },
+  };
 }
 
 function pushBackOf(entry: Pending, fault: Fault): Pending {

@@ -45,9 +45,9 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   return async function ingest(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
-    const settled = Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    const done = Promise.all(messages.map((message) => held.run(message, finishMessage)));
     // the next batch is received while this one is written: waiting for each would leave queue and store idle by turns
-    if (!held.hasRoom) await settled;
+    if (!held.hasRoom) await done;
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
@@ -73,7 +73,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     switch (unwrapped.kind) {
       case 'records':
-        return Promise.all(unwrapped.records.map((result) => outcomeOf(result, hand)));
+        return outcomesOfAll(unwrapped.records, hand);
       case 'test-event':
       case 'subscription-confirmation':
       case 'unsubscribe-confirmation':
@@ -81,6 +81,13 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
       case 'rejected':
         return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
     }
+  }
+
+  async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
+    const [first, ...others] = records;
+    // the usual message, without what joining several costs
+    if (first !== undefined && others.length === 0) return [await outcomeOf(first, hand)];
+    return Promise.all(records.map((result) => outcomeOf(result, hand)));
   }
 
   async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {

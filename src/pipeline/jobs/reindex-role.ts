@@ -32,7 +32,7 @@ const ABORTED_GRACE_MS = 500;
 const LOOK_AGAIN_MS = 100;
 /** A pause or a cancel is seen this soon. */
 const JOB_LOOK_MS = 2_000;
-/** A receive that waits so long has found the queue empty: what this worker has is all that there is. */
+/** Who receives nothing for so long has found the queue empty: what this worker has is all that there is. */
 const QUEUE_EMPTY_MS = 1_500;
 const SPLIT_LOOK_MS = 500;
 /** A worker without a free place receives nothing; so often it asks whether others might be waiting for work. */
@@ -83,9 +83,12 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
-    receivingSinceMs = undefined;
-    while (places.isFull || gate.closedBy().has('index')) await clock.sleep(LOOK_AGAIN_MS, signal);
-    receivingSinceMs = clock.monotonicMs();
+    while (places.isFull || gate.closedBy().has('index')) {
+      receivingSinceMs = undefined;
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+    }
+    // short polls that find nothing are one long one
+    receivingSinceMs ??= clock.monotonicMs();
   }
 
   async function handle(messages: readonly QueueMessage[]): Promise<void> {

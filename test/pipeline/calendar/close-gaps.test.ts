@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gap.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
 import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/state-records.ts';
 import { createGapWorld } from '../../support/gap-world.ts';
 
@@ -104,6 +105,42 @@ describe('a gap', () => {
     world.refuse(undefined);
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('for which somebody else began a job at this very moment waits for that one, and counts no failure', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    world.refuse(new RequestError('job.conflict', 'job-x of photos is queued'));
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).not.toHaveProperty('failures');
+    world.refuse(undefined);
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('is closed once by two workers that are at it together, as when one stood still', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.clock.advance(MINUTE_MS);
+    await Promise.all([world.round(), world.round(), world.round()]);
+    const running = await world.allJobs();
+    expect(running).toHaveLength(1);
+    await world.finish(running[0]);
+    await Promise.all([world.round(), world.round(), world.round()]);
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: running[0]?.id });
+    expect(world.telemetry.told('gapClosed')).toHaveLength(1);
+  });
+
+  it('of a bucket that was connected again since the round began stays', async () => {
+    const world = await createGapWorld({
+      wrap: (state) => ({
+        ...state,
+        list: (kind, page, signal) => (kind === 'bucket' ? Promise.resolve([]) : state.list(kind, page, signal)),
+      }),
+    });
+    await world.tell();
+    await world.round();
+    expect(await world.gap()).toBeDefined();
   });
 
   it('is open while its job is paused, and closing again when that goes on', async () => {

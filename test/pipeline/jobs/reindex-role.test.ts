@@ -236,6 +236,29 @@ describe('pausing and resuming', () => {
     expect(states.filter((state) => state !== 'paused').length).toBeLessThanOrEqual(1);
   });
 
+  it('leaves a job whose bucket another one has taken alone until that has ended', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 100 });
+    slowPages(world);
+    const worker = world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(3_000);
+    await worker.stop();
+    // as whoever resumed it would leave it, and died before the slot was asked for
+    await world.jobs.pause(id);
+    const other = await world.request();
+    await updateRecord(world.state, refs.job(id), (job) => job && { ...job, state: 'running' as const });
+    const pages = world.s3.pages.length;
+    world.startWorker();
+    await world.run(30_000);
+    // one look at what the other begins with
+    expect(world.s3.pages.length - pages).toBeLessThanOrEqual(1);
+    await world.run(200_000);
+    const ended = await world.ended(other.id);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
+    expect((await world.job(id))?.finishedAtMs).toBeGreaterThan(ended.finishedAtMs ?? Infinity);
+  });
+
   it('is refused where there is nothing to pause or to resume', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request();

@@ -48,6 +48,14 @@ describe('the ranges of a job', () => {
     expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(25_000);
   });
 
+  it.each([20_000, 1_000, 100])('are split by a worker alone that has free places, however long it polls (%i ms)', async (pollMs) => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker({ pollMs });
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: ALL });
+    expect(done.rangesCut).toBeGreaterThan(3);
+  });
+
   it('are compared once though every task comes twice, late and in any order', async () => {
     const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 25 });
     const random = createRandom(7);
