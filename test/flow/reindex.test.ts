@@ -5,7 +5,7 @@ import { createTestAws, until } from '../support/aws.ts';
 import type { World } from '../support/aws-world.ts';
 import { checkOf, startWorld } from '../support/aws-world.ts';
 import { startDaemon } from '../support/daemon.ts';
-import { indexKinds } from '../support/flow.ts';
+import { indexKinds, openIndex } from '../support/flow.ts';
 import { awsEndpoint } from '../support/servers.ts';
 
 /** The wait for late events is a minute of S3's clock. */
@@ -104,17 +104,19 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
   it('makes a process unready whose work queue does not exist', async () => {
     const workQueue = await own.createQueue();
     const world = await startWorld({});
+    const index = await openIndex('sqlite');
     const daemon = await startDaemon({
       AWS_ENDPOINT_URL: endpoint,
       TALLY_ROLES: 'reindex',
       TALLY_WORK_QUEUE_URL: `${workQueue.url}-gone`,
-      TALLY_INDEX_URL: 'sqlite::memory:',
+      ...index.env,
     });
     try {
       const isUnready = async (): Promise<boolean> => checkOf((await daemon.readyz())?.body, 'work-queue')?.status === 'failed';
       await until('the missing queue is told', isUnready, 60_000);
     } finally {
       await daemon.kill();
+      await index.close();
       await world.dispose();
     }
   }, 120_000);
