@@ -15,7 +15,8 @@ import { createSweep, type Visit } from './pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from './pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from './pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from './pipeline/ingest/bulk-writer.ts';
-import { createObserver } from './pipeline/ingest/observer.ts';
+import { createLooks } from './pipeline/enrich/looks.ts';
+import { withPlainFallback } from './pipeline/enrich/plain-fallback.ts';
 import type { Sweep } from './pipeline/ports-reindex.ts';
 import type { Telemetry } from './pipeline/ports.ts';
 
@@ -81,5 +82,13 @@ function observerOf({ settings, core, telemetry }: CalendarParts, stopped: Abort
       concurrency: 1,
     },
   });
-  return createObserver({ storage: core.storage, writer, clock, telemetry: quiet, concurrency: SWEEP_HEADS, stopped });
+  const looks = createLooks({
+    storage: core.storage,
+    writer: withPlainFallback(writer, quiet),
+    clock,
+    telemetry: quiet,
+    concurrency: SWEEP_HEADS,
+    stopped,
+  });
+  return looks.observe;
 }

@@ -2,36 +2,39 @@
  * The composition root of `tally serve`: every part is built once and joined by hand. Parts start in the order they are
  * needed and stop in reverse:
  *
- *   serve lock → embedded AWS → health listener → control plane → store prepared → watches → reindex → ingest
+ *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
-import { createSqsReceiver } from './adapters/aws/sqs-receiver.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
 import { startCalendar } from './app-calendar.ts';
+import { ingestParts } from './app-ingest.ts';
 import { createReindexing } from './app-reindex.ts';
 import type { AwsEnvironment, Settings } from './config.ts';
-import { awsAddresses, createCore, createTopics, queuesOf, sqlitePath, type Core, type Queues } from './core.ts';
+import type { ServeEnvironment } from './config-traces.ts';
+import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
 import { createControlPlane } from './http/control-plane.ts';
 import { createHealthListener } from './http/health-listener.ts';
 import type { Address, Listener } from './http/server.ts';
 import { bucketRecordSchema } from './domain/bucket.ts';
 import { faultOf, faults, type Fault } from './domain/fault.ts';
 import { createCatchUp } from './pipeline/embedded-catch-up.ts';
-import { createFaultGate, type FaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
+import { createFaultGate, type Probe } from './pipeline/ingest/fault-gate.ts';
 import { createLetterBrowser } from './pipeline/letter-browser.ts';
 import { createMovedLetters } from './pipeline/moved-letters.ts';
-import { createIngestRole, type IngestParts } from './pipeline/ingest/ingest-role.ts';
+import { createIngestRole } from './pipeline/ingest/ingest-role.ts';
 import { createLiveLoad } from './pipeline/live-load.ts';
 import type { Telemetry } from './pipeline/ports.ts';
+import type { Tracing } from './pipeline/ports-tracing.ts';
 import { createReadiness } from './pipeline/readiness.ts';
 import { repeat } from './pipeline/repeat.ts';
 import { servingChecks } from './pipeline/serving-checks.ts';
 import { listAllRecords } from './pipeline/state-records.ts';
 import { watchState } from './pipeline/state-watch.ts';
 import { createWorkerDemand } from './pipeline/worker-demand.ts';
+import { startTracing } from './tracing.ts';
 import { welcome } from './welcome.ts';
 
 const version = packageJson.version;
@@ -63,11 +66,13 @@ export interface App {
 }
 
 /** Builds a serving process. `print` shows people where things are (the embedded mode only). */
-export function createApp(settings: Settings, environment: AwsEnvironment, print: (text: string) => void): App {
+export function createApp(settings: Settings, environment: ServeEnvironment, print: (text: string) => void): App {
   const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
   const stops: (() => Promise<void>)[] = [];
+  let stoppedByMs = Infinity;
 
   async function stop(): Promise<void> {
+    stoppedByMs = Math.min(stoppedByMs, systemClock.monotonicMs() + settings.TALLY_SHUTDOWN_TIMEOUT_MS);
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   }
 
@@ -77,7 +82,9 @@ export function createApp(settings: Settings, environment: AwsEnvironment, print
         takeServeLock(settings, stops);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
-        const serving = createServing({ settings, environment, telemetryAdapter, embedded });
+        const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
+        stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
+        const serving = createServing({ settings, environment, telemetryAdapter, embedded, tracing });
         await serving.start(stops);
         if (embedded !== undefined) print(welcome(settings, { endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
@@ -123,16 +130,17 @@ interface ServingParts {
   readonly environment: AwsEnvironment;
   readonly telemetryAdapter: TelemetryAdapter;
   readonly embedded: Embedded | undefined;
+  readonly tracing: Tracing;
 }
 
 /** The process's own parts, once the serve lock and the embedded AWS are there. */
-function createServing({ settings, environment, telemetryAdapter, embedded }: ServingParts): {
+function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): {
   start(stops: (() => Promise<void>)[]): Promise<void>;
 } {
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
-  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry });
+  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
   const stopping = new AbortController();
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
@@ -140,7 +148,7 @@ function createServing({ settings, environment, telemetryAdapter, embedded }: Se
   const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
   const liveTelemetry = live.watching(telemetry);
   const ingest = ingests
-    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
   const reindexing = createReindexing({ settings, core, queues, gate, telemetry, liveIsBusy: live.isBusy });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
@@ -241,52 +249,6 @@ function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Te
         ? undefined
         : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
   });
-}
-
-interface IngestRoleParts {
-  readonly settings: Settings;
-  readonly core: Core;
-  readonly queues: Queues;
-  readonly gate: FaultGate;
-  readonly probeIndex: Probe;
-  readonly telemetry: Telemetry;
-}
-
-function ingestParts({ settings, core, queues, gate, probeIndex, telemetry }: IngestRoleParts): IngestParts {
-  const clock = systemClock;
-  const receiver = createSqsReceiver({
-    clientFor: core.aws.sqsReceivingFor,
-    queueUrls: queues.bucket,
-    pollers: settings.TALLY_INGEST_POLLERS,
-    waitS: settings.TALLY_INGEST_WAIT_S,
-    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-    clock,
-  });
-  return {
-    ...core,
-    connect: core.connectBucket,
-    receiver,
-    gate,
-    probeIndex,
-    clock,
-    telemetry,
-    topics: createTopics(core),
-    sendDeadLetter: core.deadLetters.send,
-    limits: {
-      bulk: {
-        actionsMax: settings.TALLY_BULK_ACTIONS,
-        bytesMax: settings.TALLY_BULK_BYTES,
-        lingerMs: settings.TALLY_BULK_LINGER_MS,
-        concurrency: settings.TALLY_BULK_CONCURRENCY,
-      },
-      headConcurrency: settings.TALLY_S3_HEAD_CONCURRENCY,
-      heldMax: settings.TALLY_INGEST_HELD_MAX,
-      holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
-      inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
-      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-      autoConnectMax: (settings.TALLY_AUTO_CONNECT ?? settings.TALLY_EMBEDDED) ? settings.TALLY_AUTO_CONNECT_MAX : 0,
-    },
-  };
 }
 
 /** Connects the demo bucket and announces what changed while nobody listened. */

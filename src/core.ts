@@ -19,7 +19,9 @@ import type { Control } from './pipeline/control/control.ts';
 import { createControl } from './pipeline/control/create-control.ts';
 import { createDeadLetters } from './pipeline/dead-letters.ts';
 import { createGapReports, type GapReports } from './pipeline/gap-records.ts';
-import type { ObjectStorage, QueueClient, Store, Telemetry } from './pipeline/ports.ts';
+import type { ObjectStorage, Store, Telemetry } from './pipeline/ports.ts';
+import type { QueueClient } from './pipeline/ports-queues.ts';
+import type { Tracing } from './pipeline/ports-tracing.ts';
 import { createQueueWatch, type QueueWatch } from './pipeline/ingest/queue-watch.ts';
 import { createSendTask, type SendTask } from './pipeline/jobs/tasks.ts';
 
@@ -90,7 +92,7 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 export function createCore(
   settings: Settings,
   addresses: AwsAddresses,
-  { queues: queueUrls, telemetry }: { readonly queues: Queues; readonly telemetry: Telemetry },
+  { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
 ): Core {
   const clock = systemClock;
   const store = createStore(settings, addresses.region);
@@ -104,7 +106,7 @@ export function createCore(
     // and one for the work queue
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
-  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
     queues,

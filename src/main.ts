@@ -13,12 +13,12 @@ let isServing = false;
 
 const exitNow = (code: number): void => process.exit(code);
 
-const serve: CliDependencies['serve'] = async (settings, aws) => {
+const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   const { createApp, StartError } = await import('./app.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
-  const app = createApp(settings, aws, (text) => void process.stdout.write(text));
+  const app = createApp(settings, environment, (text) => void process.stdout.write(text));
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
   try {
     return await runUntilStopped({ signals: process, app, shutdownTimeoutMs: settings.TALLY_SHUTDOWN_TIMEOUT_MS, exitNow, say });

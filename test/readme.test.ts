@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { settingsSchema } from '../src/config.ts';
-import { metricsMarkdown, settingsMarkdown } from './support/readme-tables.ts';
+import { metricsMarkdown, settingsMarkdown, tracesMarkdown } from './support/readme-tables.ts';
 
 /** What the code says and the README does not; paste it there. */
 function missingRows(table: string): readonly string[] {
@@ -16,6 +16,10 @@ describe('README.md', () => {
 
   it('has the row of every setting', () => {
     expect(missingRows(settingsMarkdown())).toEqual([]);
+  });
+
+  it('has the row of every variable of OpenTelemetry that is honoured', () => {
+    expect(missingRows(tracesMarkdown())).toEqual([]);
   });
 });
 

@@ -25,7 +25,7 @@ export const calendarMetrics = {
     unit: 'jobs',
     labels: { kind: gapKinds },
     help: 'Jobs that failed to close a gap, or could not begin; each gap says why, and is tried again.',
-    alert: 'increase > 0 for 6 h',
+    alert: '',
   },
   tally_sweeps_total: {
     type: 'counter',

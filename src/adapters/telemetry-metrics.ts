@@ -7,6 +7,7 @@ import { dialects } from '../domain/events/record.ts';
 import { jobStates } from '../domain/reindex/job.ts';
 import { calendarMetrics } from './telemetry-metrics-calendar.ts';
 import { reindexMetrics } from './telemetry-metrics-reindex.ts';
+import { requestBuckets, storageMetrics } from './telemetry-metrics-storage.ts';
 
 type LabelValues = Readonly<Record<string, readonly string[]>>;
 
@@ -23,12 +24,10 @@ interface MetricDefinition {
 
 const faultCodes = Object.keys(faults);
 const results = ['ok', ...faultCodes.filter((code) => code.includes('index'))];
-const headResults = ['present', 'absent', ...faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code))];
 /** Whatever a probe fails with keeps receiving stopped, the unforeseen included. */
 const pausingFaults = [...Object.entries(faults).flatMap(([code, { scope }]) => (scope === 'shared' ? [code] : [])), 'internal.unexpected'];
 const queueNames = ['bucket', 'work', 'dead-letter'];
 const noLabels: LabelValues = {};
-const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export const receivingStates = ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] as const;
 const serviceMessages = ['test-event', 'subscription-confirmation', 'unsubscribe-confirmation'] as const;
@@ -116,28 +115,19 @@ export const metricTable = {
   },
   tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Bulk requests in flight.', alert: '' },
   tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', labels: noLabels, help: 'Actions waiting for a bulk request.', alert: '' },
-  tally_head_requests_total: {
+  ...storageMetrics,
+  tally_spans_dropped_total: {
     type: 'counter',
-    unit: 'requests',
-    labels: { result: headResults },
-    help: 'Looks at objects in S3, by result.',
-    alert: 'rate of result="object.denied" > 0',
-  },
-  tally_head_duration_seconds: {
-    type: 'histogram',
-    unit: 'seconds',
-    labels: noLabels,
-    buckets: requestBuckets,
-    help: 'Duration of looks at objects.',
+    unit: 'spans',
+    labels: { reason: ['queue-full', 'export-failed'] },
+    help: 'Spans that the collector of traces did not get, by reason.',
     alert: '',
   },
-  tally_head_in_flight_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks in flight.', alert: '' },
-  tally_head_queued_requests: { type: 'gauge', unit: 'requests', labels: noLabels, help: 'Looks waiting for their turn.', alert: '' },
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',
     labels: noLabels,
-    help: 'Messages held for looks, settles and outages.',
+    help: 'Messages held for looks, enrichment, settles and outages.',
     alert: '',
   },
   tally_queue_messages: {

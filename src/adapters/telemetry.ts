@@ -4,6 +4,7 @@ import { faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import type { CalendarTelemetry, ReindexTelemetry } from '../pipeline/ports-reindex.ts';
 import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import type { TracingTelemetry } from '../pipeline/ports-tracing.ts';
 import { calendarFacts } from './telemetry-calendar.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './telemetry-memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './telemetry-metrics.ts';
@@ -18,6 +19,7 @@ export interface TelemetryOptions {
 
 export interface TelemetryAdapter {
   readonly telemetry: Telemetry;
+  readonly tracingTelemetry: TracingTelemetry;
   /** The Prometheus text of all series. */
   metricsText(): Promise<string>;
   readonly contentType: string;
@@ -26,6 +28,8 @@ export interface TelemetryAdapter {
 /** The same failure is logged at most this often; it is counted each time. */
 const SAME_FAILURE_MS = 600_000;
 const UNKNOWN_EVENT_MS = 3_600_000;
+/** A collector that is away is noticed by its own monitoring first. */
+const TRACING_TROUBLE_MS = 60_000;
 /** How long the oldest message of a batch stands for the age of the queue. */
 const OLDEST_AGE_MS = 15_000;
 
@@ -42,6 +46,7 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
     telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
+    tracingTelemetry: tracingFacts(tools),
     metricsText() {
       metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
       return metrics.registry.metrics();
@@ -71,6 +76,7 @@ type DataFacts = Pick<
   | 'bulkQueue'
   | 'headSent'
   | 'heads'
+  | 'enriched'
   | 'held'
   | 'oldestMessageAge'
   | 'unconnected'
@@ -81,6 +87,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   const isNewEvent = newsOf('unknown event', UNKNOWN_EVENT_MS);
   const isNewBucket = newsOf('unconnected bucket', SAME_FAILURE_MS);
   const isNewGap = newsOf('gap', SAME_FAILURE_MS);
+  const isNewRefusal = newsOf('enrichment', SAME_FAILURE_MS);
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', { dialect, outcome });
@@ -118,6 +125,13 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
     heads({ queued, inFlight }) {
       metrics.set('tally_head_queued_requests', queued);
       metrics.set('tally_head_in_flight_requests', inFlight);
+    },
+    enriched({ bucket, enrich, result, reason }) {
+      metrics.count('tally_enrich_total', { enrich, result });
+      // what was overwritten or deleted since is told by its own event
+      if (result === 'ok' || result === 'gone' || !isNewRefusal(`${bucket} ${enrich} ${result}`)) return;
+      const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
+      log.warn({ bucket, enrich, result, reason, ...advice }, 'documents are written without enrichment');
     },
     held: (messages) => metrics.set('tally_held_messages', messages),
     oldestMessageAge: (ageMs) => oldestAgeMs.told(ageMs),
@@ -178,6 +192,24 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     ready: (role, isReady) => metrics.set('tally_ready', isReady ? 1 : 0, { role }),
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
+  };
+}
+
+function isFaultCode(result: string): result is FaultCode {
+  return result in faults;
+}
+
+/** Tracing never matters more than what is traced: one line a minute of each kind. */
+function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
+  const isNews = newsOf('tracing trouble', TRACING_TROUBLE_MS);
+  return {
+    spansDropped(reason, count, error) {
+      metrics.count('tally_spans_dropped_total', { reason }, count);
+      if (isNews(reason)) log.warn({ reason, error }, 'spans dropped: the collector of traces does not keep up, or does not take them');
+    },
+    tracingTroubled(text) {
+      if (isNews('sdk')) log.warn({ text }, 'the OpenTelemetry SDK complains');
+    },
   };
 }
 

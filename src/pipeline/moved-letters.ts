@@ -7,7 +7,8 @@ import { letterNotes } from '../domain/dead-letter.ts';
 import { unwrap } from '../domain/events/envelope.ts';
 import type { GapReports } from './gap-records.ts';
 import type { BrowseLetters } from './letter-browser.ts';
-import type { Clock, QueueMessage, StateStore } from './ports.ts';
+import type { Clock, StateStore } from './ports.ts';
+import type { QueueMessage } from './ports-queues.ts';
 import { readRecord, refs, updateRecord } from './state-records.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved it after the last permitted receive' } as const;

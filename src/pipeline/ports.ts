@@ -7,8 +7,11 @@ import type { ObjectDocument, ObjectState } from '../domain/document.ts';
 import type { FaultCode } from '../domain/fault.ts';
 import type { Dialect } from '../domain/events/record.ts';
 import type { OutcomeKind } from '../domain/outcome.ts';
+import type { StateKind } from '../domain/state-kind.ts';
 import type { QueryWords } from '../domain/words.ts';
 import type { Versioning } from '../domain/bucket.ts';
+import type { EnrichFact, VersionDetails } from './ports-enrich.ts';
+import type { Traced, TracedBucket } from './ports-tracing.ts';
 import type { CalendarTelemetry, ObjectMaintenance, ObjectScan, ReindexTelemetry } from './ports-reindex.ts';
 
 // ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -25,7 +28,7 @@ export interface Clock {
 // ── the object index ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One conditional write of a whole document at its clock. */
-export interface IndexWrite {
+export interface IndexWrite extends Traced {
   readonly document: ObjectDocument;
   /** What to do when the store holds the very same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses. */
   readonly equalClock: 'accept' | 'refuse';
@@ -74,21 +77,6 @@ export interface ObjectIndex {
 }
 
 // ── state: the product's own records ──────────────────────────────────────────────────────────────────────────────
-
-export const stateKinds = [
-  'bucket',
-  'unconnected',
-  'gap',
-  'quota',
-  'job',
-  'job-examples',
-  'job-slot',
-  'range',
-  'dead-letter',
-  'lock',
-  'schedule',
-] as const;
-export type StateKind = (typeof stateKinds)[number];
 
 /** Opaque: what a compare-and-swap compares. */
 export type StateVersion = string;
@@ -146,14 +134,14 @@ export interface Observation {
   readonly observedAtMs: number;
 }
 
-export interface ObjectStorage {
+export interface ObjectStorage extends VersionDetails {
   /**
    * The present state of a key, by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 with an exact compare. 404 and
    * 404/405 with `x-amz-delete-marker` are absence **iff** the bucket itself answered HeadBucket 200 within the last
    * 60 s (asked here when needed). Throws `object.denied`, `object.undated`, `object.failed`, `bucket.missing`,
    * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  observe(bucket: { readonly bucket: string; readonly region: string }, key: string, signal?: AbortSignal): Promise<Observation>;
+  observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
   /** The bucket's region, from HeadBucket. Throws `bucket.missing` when there is none. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** GetBucketVersioning with its D. `unknown` when it is denied. */
@@ -162,94 +150,7 @@ export interface ObjectStorage {
   probe(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<void>;
 }
 
-// ── queues ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** A message as received. */
-export interface QueueMessage {
-  readonly queueUrl: string;
-  readonly messageId: string;
-  readonly receiptHandle: string;
-  readonly body: string;
-  readonly sentAtMs: number;
-  readonly firstReceivedAtMs: number;
-  /** ApproximateReceiveCount: 1 at the first receive. */
-  readonly receiveCount: number;
-  /** The message attributes as received, to travel with a dead letter. */
-  readonly attributes: Readonly<Record<string, MessageAttribute>>;
-  /** When this process received it, monotonic. */
-  readonly receivedAtMonotonicMs: number;
-}
-
-export interface MessageAttribute {
-  readonly dataType: string;
-  readonly stringValue?: string;
-  readonly binaryValue?: Uint8Array;
-}
-
-/** Receiving: the handler's promise holds the poller back; it never deletes. */
-export interface QueueReceiver {
-  /** Starts the pollers. `admit` is awaited before each receive: it resolves when there is room. */
-  start(handlers: {
-    readonly admit: (signal: AbortSignal) => Promise<void>;
-    readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
-    /** A receive failed; its poller waits before the next one. */
-    readonly failed: (fault: FaultError) => void;
-    /** A receive was answered, with messages or without. */
-    readonly polled?: () => void;
-  }): void;
-  /** No new receive begins; running ones may end for `graceMs`, then they are aborted. Resolves when none runs. */
-  stop(graceMs: number): Promise<void>;
-}
-
-export interface BatchFailure {
-  readonly receiptHandle: string;
-  readonly code: string;
-  /** The request itself was wrong (an expired or foreign receipt handle): sending it again cannot help. */
-  readonly senderFault: boolean;
-}
-
-/** Requests about messages in hand; at most ten entries each. Whole-request failures throw `queue.unreachable`. */
-export interface QueueClient {
-  deleteBatch(queueUrl: string, receiptHandles: readonly string[], signal?: AbortSignal): Promise<readonly BatchFailure[]>;
-  changeVisibilityBatch(
-    queueUrl: string,
-    entries: readonly { readonly receiptHandle: string; readonly timeoutS: number }[],
-    signal?: AbortSignal,
-  ): Promise<readonly BatchFailure[]>;
-  /** Sends one message, to be seen after `delayS` (at most 900); returns its MessageId. */
-  send(
-    queueUrl: string,
-    message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>>; readonly delayS?: number },
-    signal?: AbortSignal,
-  ): Promise<string>;
-  /** Receives up to ten messages at once without waiting (dead-letter browsing). */
-  receive(
-    queueUrl: string,
-    options: { readonly visibilityS: number; readonly max: number },
-    signal?: AbortSignal,
-  ): Promise<readonly QueueMessage[]>;
-  attributes(queueUrl: string, signal?: AbortSignal): Promise<QueueAttributes>;
-}
-
-export interface QueueAttributes {
-  readonly visible: number;
-  readonly inFlight: number;
-  readonly delayed: number;
-  readonly visibilityTimeoutS: number;
-  /** From the redrive policy; absent: SQS never gives up. */
-  readonly maxReceiveCount?: number;
-  /** The redrive target's URL, resolved from its ARN (GetQueueUrl); absent when there is none or it may not be asked. */
-  readonly deadLetterQueueUrl?: string;
-}
-
-export interface TopicClient {
-  /** ConfirmSubscription, in the region that the ARN names. Throws `message.confirmation-failed`. */
-  confirm(topicArn: string, token: string, signal?: AbortSignal): Promise<void>;
-}
-
 // ── telemetry ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-import type { FaultError } from '../domain/fault.ts';
 
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
@@ -280,6 +181,8 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   bulkQueue(fact: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
   headSent(fact: { readonly durationMs: number; readonly result: 'present' | 'absent' | FaultCode }): void;
   heads(fact: { readonly queued: number; readonly inFlight: number }): void;
+  /** A live document was, or was not, enriched. */
+  enriched(fact: EnrichFact): void;
   held(messages: number): void;
   queueDepth(
     queue: 'bucket' | 'work' | 'dead-letter',

@@ -8,7 +8,8 @@ import { FaultError } from '../domain/fault.ts';
 import { gapSchema } from '../domain/gap.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../domain/reindex/job.ts';
 import { scheduleSchema } from '../domain/schedule.ts';
-import type { StateEntry, StateKind, StateStore } from './ports.ts';
+import type { StateEntry, StateStore } from './ports.ts';
+import type { StateKind } from '../domain/state-kind.ts';
 
 /** Each lost round means that somebody else's change was stored, so ten in a row are as good as impossible below hundreds of workers. */
 const ATTEMPTS_MAX = 10;
@@ -32,7 +33,7 @@ export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
   gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
-  gapBudget: (bucket: string) => ({ id: `quota:${bucket}`, kind: 'quota', schema: gapBudgetSchema }) as const,
+  gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   jobExamples: (jobId: string) => ({ id: `job-examples:${jobId}`, kind: 'job-examples', schema: jobExamplesSchema }) as const,
   jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,

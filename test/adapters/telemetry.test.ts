@@ -228,3 +228,49 @@ it.each([
   telemetry.bucketParked('photos', 'bucket.index-blocked', 'read-only');
   expect(text).toHaveLength(count);
 });
+
+it('counts how documents were enriched, and says once for each bucket why some are not', async () => {
+  const { telemetry, clock, lines, text, value } = createWorld();
+  const denied = { bucket: 'photos', enrich: 'tags', result: 'object.denied' } as const;
+  telemetry.enriched({ bucket: 'photos', enrich: 'head', result: 'ok' });
+  telemetry.enriched({ bucket: 'photos', enrich: 'head', result: 'gone' });
+  telemetry.enriched({ ...denied, reason: 'GetObjectTagging photos a: 403' });
+  telemetry.enriched({ ...denied, reason: 'GetObjectTagging photos b: 403' });
+  telemetry.enriched({ ...denied, bucket: 'other' });
+  telemetry.enriched({ bucket: 'photos', enrich: 'tags', result: 'paused' });
+  expect(await value('tally_enrich_total{enrich="head",result="ok"}')).toBe(1);
+  expect(await value('tally_enrich_total{enrich="head",result="gone"}')).toBe(1);
+  expect(await value('tally_enrich_total{enrich="tags",result="object.denied"}')).toBe(3);
+  expect(await value('tally_enrich_total{enrich="tags",result="paused"}')).toBe(1);
+  const { advice } = faults['object.denied'];
+  const msg = 'documents are written without enrichment';
+  expect(lines()).toMatchObject([
+    { level: 'warn', msg, bucket: 'photos', enrich: 'tags', result: 'object.denied', reason: 'GetObjectTagging photos a: 403', advice },
+    { level: 'warn', msg, bucket: 'other', result: 'object.denied', advice },
+    { level: 'warn', msg, bucket: 'photos', result: 'paused' },
+  ]);
+  text.length = 0;
+  await clock.advance(600_000);
+  telemetry.enriched(denied);
+  expect(lines()).toHaveLength(1);
+});
+
+it('counts each span that is dropped, and tells it once a minute by reason', async () => {
+  const { tracingTelemetry, clock, lines, value } = createWorld();
+  for (let each = 0; each < 100; each += 1) tracingTelemetry.spansDropped('queue-full', 1);
+  tracingTelemetry.spansDropped('export-failed', 512, 'HTTP 503');
+  tracingTelemetry.spansDropped('export-failed', 512, 'ECONNREFUSED');
+  tracingTelemetry.tracingTroubled('one thing');
+  tracingTelemetry.tracingTroubled('another');
+  expect(await value('tally_spans_dropped_total{reason="queue-full"}')).toBe(100);
+  expect(await value('tally_spans_dropped_total{reason="export-failed"}')).toBe(1_024);
+  expect(lines().map(({ level, reason, error, text }) => [level, reason, error, text])).toEqual([
+    ['warn', 'queue-full', undefined, undefined],
+    ['warn', 'export-failed', 'HTTP 503', undefined],
+    ['warn', undefined, undefined, 'one thing'],
+  ]);
+  await clock.advance(60_000);
+  tracingTelemetry.spansDropped('export-failed', 1, 'ECONNREFUSED');
+  expect(lines().at(-1)).toMatchObject({ reason: 'export-failed', error: 'ECONNREFUSED' });
+  expect(lines()).toHaveLength(4);
+});

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/document.ts';
 import { faultOf } from '../../src/domain/fault.ts';
 import { queryWordsOf } from '../../src/domain/words.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, StateKind, Store } from '../../src/pipeline/ports.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, Store } from '../../src/pipeline/ports.ts';
+import type { StateKind } from '../../src/domain/state-kind.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
 export interface OpenStore {

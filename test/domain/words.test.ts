@@ -36,6 +36,16 @@ describe('the words of a key', () => {
     );
   });
 
+  it('of ASCII text are what they are beside a character that is none', () => {
+    const letters = fc.string({ unit: fc.constantFrom('a', 'z', 'A', 'Z', '0', '9', '/', '.', ' ', '\0', '\x7f'), maxLength: 300 });
+    fc.assert(
+      fc.property(fc.oneof(letters, fc.string({ unit: 'binary-ascii', maxLength: 300 })), (text) => {
+        expect(wordsOf(text)).toEqual(wordsOf(`${text}😀`));
+        expect(queryWordsOf(text)).toEqual(queryWordsOf(`${text}😀`));
+      }),
+    );
+  });
+
   it('are the same for the composed and the decomposed form of a name', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), (text) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
 import { createDeadLetters } from '../../src/pipeline/dead-letters.ts';
-import type { QueueMessage } from '../../src/pipeline/ports.ts';
+import type { QueueMessage } from '../../src/pipeline/ports-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../support/fakes.ts';
 import { createMemoryStore } from '../support/memory-store.ts';
 

@@ -3,7 +3,9 @@ import { setImmediate } from 'node:timers/promises';
 import type { Versioning } from '../../src/domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../src/domain/document.ts';
 import { FaultError } from '../../src/domain/fault.ts';
-import type { Clock, MessageAttribute, ObjectStorage, QueueClient, QueueMessage, Telemetry } from '../../src/pipeline/ports.ts';
+import { createFakeDetails, headOf, type FakeDetails } from './fake-details.ts';
+import type { Clock, ObjectStorage, Telemetry } from '../../src/pipeline/ports.ts';
+import type { MessageAttribute, QueueClient, QueueMessage } from '../../src/pipeline/ports-queues.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -73,7 +75,7 @@ interface FakeBucket {
   readonly keys: Map<string, Version[]>;
 }
 
-export interface FakeStorage extends ObjectStorage {
+export interface FakeStorage extends ObjectStorage, FakeDetails {
   createBucket(bucket: string, options?: { readonly region?: string; readonly versioning?: Versioning['status'] }): void;
   deleteBucket(bucket: string): void;
   setVersioning(bucket: string, versioning: Versioning['status']): void;
@@ -117,6 +119,7 @@ export function createFakeStorage(clock: Clock): FakeStorage {
   }
 
   return {
+    ...createFakeDetails((name, key) => bucketOf(name, key).keys.get(key) ?? []),
     observed,
     createBucket: (bucket, options = {}) => {
       buckets.set(bucket, { region: options.region ?? 'us-east-1', versioning: options.versioning ?? 'never', keys: new Map() });
@@ -132,6 +135,7 @@ export function createFakeStorage(clock: Clock): FakeStorage {
         etag: `etag-${count}`,
         sizeBytes: count,
         lastModifiedMs: dateMs(),
+        userMetadata: {},
         ...(existing(bucket).versioning === 'enabled' && { versionId: `v${count}` }),
         ...state,
       };
@@ -156,7 +160,7 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       signal?.throwIfAborted();
       observed.push(`${bucket}/${key}`);
       const state = bucketOf(bucket, key).keys.get(key)?.at(-1)?.state ?? { present: false };
-      return { state, observedAtMs: dateMs() };
+      return { state: headOf(state), observedAtMs: dateMs() };
     },
     regionOf: async (bucket) => bucketOf(bucket).region,
     versioningOf: async ({ bucket }) => {

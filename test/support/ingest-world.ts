@@ -10,7 +10,9 @@ import { createDeadLetters } from '../../src/pipeline/dead-letters.ts';
 import { createFaultGate } from '../../src/pipeline/ingest/fault-gate.ts';
 import { createGapReports } from '../../src/pipeline/gap-records.ts';
 import { createIngestRole, type IngestLimits } from '../../src/pipeline/ingest/ingest-role.ts';
-import type { Clock, IndexWrite, IndexWriteAnswer, ObjectStorage, QueueClient, QueueReceiver, Store } from '../../src/pipeline/ports.ts';
+import type { Clock, IndexWrite, IndexWriteAnswer, ObjectStorage, Store } from '../../src/pipeline/ports.ts';
+import type { QueueClient, QueueReceiver } from '../../src/pipeline/ports-queues.ts';
+import { noTracing, type Tracing } from '../../src/pipeline/ports-tracing.ts';
 import { createQueueWatch } from '../../src/pipeline/ingest/queue-watch.ts';
 import { listAllRecords, readRecord, refs } from '../../src/pipeline/state-records.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from './fakes.ts';
@@ -37,6 +39,7 @@ interface WorldOptions {
   /** Buckets that exist and are connected at the start. */
   readonly buckets?: readonly string[];
   readonly bucket?: Partial<BucketRecord>;
+  readonly tracing?: Tracing;
 }
 
 const LIMITS: IngestLimits = {
@@ -106,6 +109,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       gaps,
       clock: workerClock,
       telemetry,
+      tracing: options.tracing ?? noTracing,
       topics: {
         confirm: async (topicArn) => {
           if (refusal !== undefined) throw refusal;
@@ -369,6 +373,8 @@ export function createBreakableStore(): BreakableStore {
 }
 
 interface StorageHooks {
+  /** Told of each look. */
+  beforeLook?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
   /** Awaited after a key was looked at, before that is answered. */
   afterLook?: ((key: string) => Promise<void>) | undefined;
 }
@@ -379,6 +385,7 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
     ...storage,
     hooks,
     observe: async (bucket, key, signal) => {
+      hooks.beforeLook?.(bucket);
       const observation = await storage.observe(bucket, key, signal);
       await hooks.afterLook?.(key);
       signal?.throwIfAborted();

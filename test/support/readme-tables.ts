@@ -1,6 +1,7 @@
 /** The README's tables, as the code says them. */
 import { metricTable } from '../../src/adapters/telemetry-metrics.ts';
 import { settingsSchema, type Settings } from '../../src/config.ts';
+import { tracesSchema } from '../../src/config-traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 
 /** Each setting with its default and its description, as Markdown. */
@@ -17,6 +18,16 @@ function defaultText(value: Settings[keyof Settings]): string {
   if (typeof value !== 'object') return `\`${value}\``;
   if ('host' in value) return `\`${value.host}:${value.port}\``;
   return value.length === 0 ? '–' : `\`${value.join(',')}\``;
+}
+
+/** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */
+export function tracesMarkdown(): string {
+  const defaults = new Map<string, string | number | undefined>(Object.entries(tracesSchema.parse({})));
+  const rows = Object.entries(tracesSchema.shape).map(([name, schema]) => {
+    const value = defaults.get(name);
+    return `| \`${name}\` | ${value === undefined ? '–' : `\`${value}\``} | ${schema.description ?? ''} |`;
+  });
+  return ['| variable | default | meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */

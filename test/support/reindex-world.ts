@@ -19,7 +19,7 @@ export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   /** Called with each page before it is answered: the moment to change things, or to throw. */
   onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
   /** Called before each HEAD is answered. */
-  onHead: (key: string) => void;
+  onHead: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
   readonly pages: { readonly after: string; readonly limit: number }[];
@@ -52,7 +52,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     async observe(_bucket, key, signal) {
       signal?.throwIfAborted();
       s3.heads.push(key);
-      s3.onHead(key);
+      await s3.onHead(key);
       return { state: s3.objects.get(key) ?? { present: false }, observedAtMs: observedAtMs() };
     },
   };
@@ -145,12 +145,12 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return present;
   }
 
-  /** Writes a document into the index, an hour old unless `ageMs` says otherwise. */
-  async function index(
+  /** A document, an hour old unless `ageMs` says otherwise. */
+  function documentFor(
     key: string,
     state: ObjectState,
     { ageMs = 3_600_000, ...more }: Partial<ObjectDocument> & { readonly ageMs?: number } = {},
-  ) {
+  ): ObjectDocument {
     const atMs = clock.nowMs() - ageMs;
     const facts = {
       bucket,
@@ -163,7 +163,12 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
       stateAtMs: atMs,
       nowMs: atMs,
     } as const;
-    const document: ObjectDocument = { ...documentOf(facts), ...more };
+    return { ...documentOf(facts), ...more };
+  }
+
+  /** Writes such a document into the index. */
+  async function index(...facts: Parameters<typeof documentFor>): Promise<ObjectDocument> {
+    const document = documentFor(...facts);
     await store.objects.write([{ document, equalClock: 'accept' }]);
     return document;
   }
@@ -183,5 +188,5 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
   }
 
-  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, index, stored, found, bucketHolds };
+  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
 }

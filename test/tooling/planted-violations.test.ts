@@ -37,6 +37,12 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
     /knows no vendor/,
   ],
   [
+    'pipeline knows how it is traced',
+    'src/pipeline/g.ts',
+    "import { trace } from '@opentelemetry/api';\nexport const y = trace;\n",
+    /knows no vendor/,
+  ],
+  [
     'an adapter imports a verb',
     'src/adapters/aws/a.ts',
     "import { x } from '../../pipeline/ingest/ingest.ts';\nexport const y = x;\n",

@@ -2,6 +2,9 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { createHttpHandler } from './http-handler.ts';
+import { createRequestSigner } from './request-signer.ts';
+import { speakPlainJson } from './sqs-protocol.ts';
 
 export interface AwsClientOptions {
   /** Used where neither a queue URL, an ARN nor a bucket's record names one. */
@@ -46,6 +49,11 @@ const SQS_CONNECTIONS_MAX = 50;
 const SQS_ATTEMPTS_MAX = 3;
 /** One more look; whatever lasts longer is a fault that the pipeline waits out. */
 const S3_ATTEMPTS_MAX = 2;
+/**
+ * Steps of the SDK's that do nothing here, at every request: logging to no logger, the long user-agent text, a header of
+ * Lambda's, a length that Node sends anyway.
+ */
+const IDLE_STEPS = ['loggerMiddleware', 'getUserAgentMiddleware', 'recursionDetectionMiddleware', 'contentLengthMiddleware'];
 /** More than AWS has regions, or anyone has queues here: if it is reached all the same, the oldest is forgotten. */
 const CLIENTS_MAX = 64;
 
@@ -54,7 +62,8 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   const credentials = options.credentials === undefined ? {} : { credentials: options.credentials };
   const caches: Map<string, { destroy(): void }>[] = [];
   const requestHandler = handlerOptions(REQUEST_TIMEOUT_MS, SQS_CONNECTIONS_MAX);
-  const receiveHandler = handlerOptions(options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, options.sqs.receivesMax);
+  const settling = { requestTimeoutMs: REQUEST_TIMEOUT_MS, connectionsMax: SQS_CONNECTIONS_MAX };
+  const receiving = { requestTimeoutMs: options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, connectionsMax: options.sqs.receivesMax };
 
   function cached<Client extends { destroy(): void }>(make: (key: string) => Client): (key: string) => Client {
     const clients = new Map<string, Client>();
@@ -71,18 +80,33 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  const sqsCommon = (queueUrl: string) => ({
-    ...credentials,
-    ...queueAddress(queueUrl, options),
-    // queue URLs of emulators name another host or port than theirs
-    useQueueUrlAsEndpoint: false,
-    // 7 % of a poller's time, for what TLS and SQS check already
-    md5: false as const,
-  });
+  function sqsClient(
+    queueUrl: string,
+    handler: Omit<Parameters<typeof createHttpHandler>[0], 'connectTimeoutMs'>,
+    maxAttempts: number,
+  ): SQSClient {
+    const address = queueAddress(queueUrl, options);
+    const client: SQSClient = new SQSClient({
+      ...credentials,
+      ...address,
+      maxAttempts,
+      requestHandler: createHttpHandler({ ...handler, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+      signer: createRequestSigner({ service: 'sqs', region: address.region, credentials: () => client.config.credentials() }),
+      // queue URLs of emulators name another host or port than theirs
+      useQueueUrlAsEndpoint: false,
+      // 7 % of a poller's time, for what TLS and SQS check already
+      md5: false as const,
+      // settlement's requests are built alike each time; what comes with a signal is built anew
+      cacheMiddleware: true,
+    });
+    speakPlainJson(client);
+    for (const step of IDLE_STEPS) client.middlewareStack.remove(step);
+    return client;
+  }
 
   return {
-    sqsFor: cached((queueUrl) => new SQSClient({ ...sqsCommon(queueUrl), maxAttempts: SQS_ATTEMPTS_MAX, requestHandler })),
-    sqsReceivingFor: cached((queueUrl) => new SQSClient({ ...sqsCommon(queueUrl), maxAttempts: 1, requestHandler: receiveHandler })),
+    sqsFor: cached((queueUrl) => sqsClient(queueUrl, settling, SQS_ATTEMPTS_MAX)),
+    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiving, 1)),
     snsFor: cached((region) => new SNSClient({ ...credentials, ...endpointOf(options.endpoints.sns), region, requestHandler })),
     s3For: cached(
       (region) =>

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { PresentState } from '../../domain/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { questionText } from './s3-faults.ts';
 
@@ -35,14 +36,17 @@ const asking = new AsyncLocalStorage<Slot>();
 const watched = new WeakSet<S3Client>();
 
 /** Makes the function that sends one request and keeps the raw answer to its last attempt, whatever the SDK makes of it. */
-export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>): Ask {
-  return async function ask({ region }, signal, { send, read }) {
+export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>, tracing: Tracing = noTracing): Ask {
+  return async function ask(question, signal, { send, read }) {
     const slot: Slot = { read, monotonicMs: () => clock.monotonicMs() };
+    const trace = tracing.s3Request(question);
     try {
-      const client = watch(clientFor(region));
+      const client = watch(clientFor(question.region));
       const output = await asking.run(slot, () => send(client, signal === undefined ? {} : { abortSignal: signal }));
+      trace.ended(undefined, slot.answer);
       return { ok: true, output, answer: slot.answer };
     } catch (error) {
+      trace.ended(errorTypeOf(question, { error, answer: slot.answer }), slot.answer);
       signal?.throwIfAborted();
       return { ok: false, error, answer: slot.answer };
     }
@@ -67,6 +71,18 @@ function watch(client: S3Client): S3Client {
     { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
   );
   return client;
+}
+
+/** What a trace calls a refusal: its status, else the error's name. Absence is an answer. */
+function errorTypeOf({ operation }: S3Question, { error, answer }: S3Refusal): string | undefined {
+  if (operation === 'HeadObject' && isAbsence(answer)) return undefined;
+  return answer === undefined ? (error instanceof Error ? error.name : 'unknown') : String(answer.status);
+}
+
+/** 404, or 405 of a delete marker. */
+export function isAbsence(answer: S3Answer | undefined): boolean {
+  if (answer?.status === 404) return true;
+  return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
 }
 
 const responseSchema = z.object({

@@ -2,6 +2,7 @@
 import type { FaultCode } from '../../domain/fault.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
+import type { TracedRequest } from '../../pipeline/ports-tracing.ts';
 import { errorText } from './aws-clients.ts';
 
 /** The answer to one attempt of a request, before the SDK makes anything of it. */
@@ -21,13 +22,8 @@ export interface S3Refusal {
   readonly answer: S3Answer | undefined;
 }
 
-/** What was asked, and of whom: for the reason. */
-export interface S3Question {
-  readonly operation: string;
-  readonly bucket: string;
-  readonly region: string;
-  readonly key?: string;
-}
+/** What was asked, of whom and for whom: for the reason and the trace. */
+export type S3Question = TracedRequest;
 
 /** Error codes of S3 (and of the SDK) that are about the caller's credentials, not about what was asked. */
 const CREDENTIALS = new Set([
@@ -80,6 +76,11 @@ function isRedirect(status: number): boolean {
 function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
   if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
   // RequestTimeout comes with 400, and is as passing as a 5xx
-  if (status >= 500 || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
+  if (isServerTrouble(status) || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
   return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
+}
+
+/** 501 is about what was asked: of the rest, S3 answers. */
+function isServerTrouble(status: number): boolean {
+  return status >= 500 && status !== 501;
 }

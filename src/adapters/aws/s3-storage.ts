@@ -2,21 +2,25 @@
  * Looking at buckets: what S3 says of a key, and when it said so. The time of an answer, D, is its Date header minus the
  * measured duration of the attempt, so S3's own clock at or before the moment it looked; never this machine's.
  */
-import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
-import type { PresentState } from '../../domain/document.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
-import { createAsk, observedAt, presentState } from './s3-ask.ts';
+import { createAsk, isAbsence, observedAt, presentState } from './s3-ask.ts';
+import { createS3Details } from './s3-details.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
+import { stateOfHead } from './s3-states.ts';
 
 interface S3StorageDependencies {
   readonly clientFor: (region: string) => S3Client;
   /** Where a bucket's region is asked. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** Default: off. */
+  readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
@@ -27,8 +31,8 @@ const CONFIRMED_AGE_MAX_MS = 60_000;
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
-export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock);
+export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
+  const ask = createAsk(clientFor, clock, tracing);
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
@@ -91,6 +95,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   }
 
   return {
+    ...createS3Details(ask),
     observe: observeByHead,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
@@ -123,11 +128,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
   };
 }
 
-function isAbsence(answer: S3Answer | undefined): boolean {
-  if (answer?.status === 404) return true;
-  return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
-}
-
 /** 403: without list permission, S3 says so of missing keys too. 400: the object has a customer's key. */
 function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
   return (answer?.status === 403 || answer?.status === 400) && otherRegionOf(question, answer) === undefined;
@@ -136,16 +136,6 @@ function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
 /** A HEAD's 404 has no body that would say NoSuchBucket. */
 function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: no such bucket`) : undefined;
-}
-
-function stateOfHead(head: HeadObjectCommandOutput): PresentState {
-  const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
-  return {
-    ...presentState({ ...head, sizeBytes: head.ContentLength }),
-    // `null` is what S3 itself calls the version of an object in a bucket whose versioning is suspended
-    ...(head.VersionId !== undefined && { versionId: head.VersionId }),
-    ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
-  };
 }
 
 /** Waits for a shared request no longer than the signal allows. */

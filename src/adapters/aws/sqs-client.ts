@@ -9,7 +9,8 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
-import type { BatchFailure, Clock, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports.ts';
+import type { Clock } from '../../pipeline/ports.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports-queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
 
 interface SqsClientDependencies {
@@ -27,10 +28,10 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
   /** Sends one request; its failure becomes the queue's fault, an abort the signal's reason. */
   async function ask<Output>(
     { operation, queueUrl, signal }: { readonly operation: string; readonly queueUrl: string; readonly signal: AbortSignal | undefined },
-    send: (client: SQSClient, options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+    send: (client: SQSClient, options: { readonly abortSignal: AbortSignal } | undefined) => Promise<Output>,
   ): Promise<Output> {
     try {
-      return await send(clientFor(queueUrl), signal === undefined ? {} : { abortSignal: signal });
+      return await send(clientFor(queueUrl), signal && { abortSignal: signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw queueFault(operation, queueUrl, error);
@@ -183,6 +184,7 @@ const messageSchema = z.object({
     SentTimestamp: z.coerce.number().int(),
     ApproximateReceiveCount: z.coerce.number().int().positive(),
     ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
+    AWSTraceHeader: z.string().optional(),
   }),
 });
 
@@ -199,6 +201,7 @@ export function messageOf(message: Message, received: { readonly queueUrl: strin
     sentAtMs: Attributes.SentTimestamp,
     firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
     receiveCount: Attributes.ApproximateReceiveCount,
+    ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
     attributes: Object.fromEntries(
       Object.entries(message.MessageAttributes ?? {}).map(([name, value]) => [name, attributeReceived(value)]),
     ),

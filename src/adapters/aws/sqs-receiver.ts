@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
 import { FaultError, faultOf } from '../../domain/fault.ts';
-import type { Clock, QueueReceiver } from '../../pipeline/ports.ts';
+import type { Clock } from '../../pipeline/ports.ts';
+import type { QueueReceiver } from '../../pipeline/ports-queues.ts';
 import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
 import { queueFault } from './sqs-faults.ts';
 
@@ -26,6 +27,8 @@ interface SqsReceiverDependencies {
   readonly waitS: number;
   /** How long a received message stays hidden unless that is extended. */
   readonly visibilityS: number;
+  /** Whether SQS is asked for the trace that each message comes from. */
+  readonly traceHeaders?: boolean;
   /** Messages of one receive. Default 10, the most that SQS gives at once. */
   readonly batchMax?: number;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
@@ -87,6 +90,7 @@ function createPoller({
   clock,
   waitS,
   visibilityS,
+  traceHeaders,
   batchMax = BATCH_SIZE,
 }: PollerOptions): Poller {
   let failures = 0;
@@ -100,7 +104,7 @@ function createPoller({
     waitTimeSeconds: waitS,
     visibilityTimeout: visibilityS,
     shouldDeleteMessages: false,
-    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
+    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES, ...(traceHeaders === true ? (['AWSTraceHeader'] as const) : [])],
     messageAttributeNames: ['All'],
     // its own pause after some errors: ours is the rule for all
     authenticationErrorTimeout: 0,

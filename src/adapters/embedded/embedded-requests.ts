@@ -25,10 +25,12 @@ const UNSUPPORTED = [
   'requestPayment',
   'restore',
   'retention',
-  'tagging',
   'versioning',
   'website',
 ];
+
+/** The same, and fauxqs would answer a get of them with the object itself. */
+const UNREADABLE = ['tagging'];
 
 const NOT_IMPLEMENTED =
   '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>NotImplemented</Code><Message>The embedded S3 does not implement this functionality.</Message></Error>';
@@ -52,7 +54,8 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
     await ready;
     const [path, query] = request.url.split('?', 2);
     const parameters = new URLSearchParams(query);
-    if (request.method !== 'GET' && request.method !== 'HEAD' && UNSUPPORTED.some((name) => parameters.has(name))) {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if ([...UNREADABLE, ...(isRead ? [] : UNSUPPORTED)].some((name) => parameters.has(name))) {
       return reply.status(501).header('content-type', 'application/xml').send(NOT_IMPLEMENTED);
     }
     // a form's type is what curl --data-binary sends with any file; fauxqs would parse the object

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/document.ts';
-import { documentId } from '../../domain/document.ts';
+import { documentId, textsSchema } from '../../domain/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports.ts';
 import type { BulkAction, BulkVerdict } from './opensearch-bulk.ts';
@@ -141,8 +141,6 @@ async function decide(
   );
 }
 
-const texts = z.record(z.string(), z.string());
-
 /** ObjectDocument as it is stored; `words`, and fields of a newer version, are left out. */
 export const documentSchema = z.object({
   bucket: z.string(),
@@ -156,8 +154,8 @@ export const documentSchema = z.object({
   last_modified_exact: z.boolean().exactOptional(),
   storage_class: z.string().exactOptional(),
   content_type: z.string().exactOptional(),
-  user_metadata: texts.exactOptional(),
-  tags: texts.exactOptional(),
+  user_metadata: textsSchema.exactOptional(),
+  tags: textsSchema.exactOptional(),
   expires_at: z.string().exactOptional(),
   deleted: z.boolean(),
   deleted_at: z.string().exactOptional(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock, StateEntry, StateStore, StateVersion } from '../../pipeline/ports.ts';
-import { stateKinds } from '../../pipeline/ports.ts';
+import { stateKinds } from '../../domain/state-kind.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './opensearch-client.ts';
 import type { StoreError } from './opensearch-faults.ts';
 import { itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './opensearch-faults.ts';

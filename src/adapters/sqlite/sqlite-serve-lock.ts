@@ -8,6 +8,9 @@ export interface ServeLock {
   release(): void;
 }
 
+/** Kept here, since a database that nobody refers to is closed by the garbage collector, and its lock goes with it. */
+const databases = new Set<DatabaseSync>();
+
 /**
  * Takes the place of the one `tally serve` that may work on the index at `path`, or answers `held`. The operating system
  * keeps the lock (an exclusive lock on the SQLite file `<path>.lock`) and releases it when the process ends, however it
@@ -21,7 +24,13 @@ export function acquireServeLock(path: string): ServeLock | 'held' {
     database = openDatabase({ path: lockPath, mode: 'rwc', busyTimeoutMs: 0 });
     database.exec('BEGIN EXCLUSIVE');
     const held = database;
-    return { release: () => held.close() };
+    databases.add(held);
+    return {
+      release() {
+        databases.delete(held);
+        held.close();
+      },
+    };
   } catch (error) {
     database?.close();
     const fault = sqliteFault(error, lockPath);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { stateKinds, type StateEntry, type StateStore } from '../../pipeline/ports.ts';
+import type { StateEntry, StateStore } from '../../pipeline/ports.ts';
+import { stateKinds } from '../../domain/state-kind.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });

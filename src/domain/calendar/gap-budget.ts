@@ -16,7 +16,7 @@ export const gapBudgetSchema = z.object({
 });
 export type GapBudget = z.infer<typeof gapBudgetSchema>;
 
-interface Limits {
+export interface Limits {
   readonly nowMs: number;
   readonly requestsPerDay: number;
 }
@@ -40,7 +40,7 @@ export function affordable(
   let left = items.reduce((sum, item) => sum + item.requests, 0);
   let fromMs = nowMs;
   for (const { requests: freed, endMs } of items) {
-    if (left === 0 || left + requests <= requestsPerDay) break;
+    if (left + requests <= requestsPerDay) break;
     left -= freed;
     fromMs = endMs;
   }

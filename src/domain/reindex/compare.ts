@@ -109,8 +109,9 @@ export interface Sides {
   readonly isDocumentsEnd: boolean;
   /** The listing is known up to here, inclusive; undefined: to the end. Nothing beyond it is compared. */
   readonly through: string | undefined;
-  /** Ends the slice at so many phantoms: each is going to cost a HEAD. */
-  readonly phantomsMax: number;
+  /** Ends the slice at so many findings that are going to cost a HEAD each. */
+  readonly looksMax: number;
+  readonly isLook: (finding: Finding) => boolean;
 }
 
 export interface Slice {
@@ -119,7 +120,7 @@ export interface Slice {
   readonly documentsTo: number;
   /** The last key that was compared, on whichever side; undefined when none was. */
   readonly lastKey: string | undefined;
-  /** Everything up to `through` was compared; otherwise more documents are needed, or phantomsMax was reached. */
+  /** Everything up to `through` was compared; otherwise more documents are needed, or looksMax was reached. */
   readonly isWhole: boolean;
   /** Keys on which both sides agree entirely. */
   readonly equal: number;
@@ -135,13 +136,13 @@ export function compareSides(sides: Sides): Slice {
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
   let lastKey: string | undefined;
   let equal = 0;
-  let phantoms = 0;
+  let looks = 0;
   let pair = pairAt(sides, at);
-  for (; typeof pair === 'object' && phantoms < sides.phantomsMax; pair = pairAt(sides, at)) {
+  for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at)) {
     const finding = findingOf(pair);
     if (finding === undefined) equal += 1;
     else findings.push(finding);
-    if (finding?.kind === 'phantom') phantoms += 1;
+    if (finding !== undefined && sides.isLook(finding)) looks += 1;
     lastKey = pair.key;
     at = pair.next;
   }

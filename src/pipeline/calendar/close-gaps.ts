@@ -4,22 +4,15 @@
  * was begun and not noted is found again as the bucket's latest.
  */
 import { bucketRecordSchema } from '../../domain/bucket.ts';
-import {
-  affordable,
-  freshBudget,
-  gapBudgetSchema,
-  spentNow,
-  withEnded,
-  withJob,
-  type GapBudget,
-} from '../../domain/calendar/gap-budget.ts';
+import { affordable, gapBudgetSchema, spentNow } from '../../domain/calendar/gap-budget.ts';
 import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/calendar/gap-closing.ts';
-import { jobsOf, prefixesOf, type GapJobPlan } from '../../domain/calendar/gap-plan.ts';
+import { jobsOf, type GapJobPlan } from '../../domain/calendar/gap-plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gap.ts';
-import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
+import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectScan } from '../ports-reindex.ts';
+import { createGapBudgets } from './gap-budgets.ts';
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
 
@@ -45,8 +38,6 @@ interface CloseGapsDependencies {
   readonly requestsPerDay: number;
 }
 
-/** Keys of one LIST page. */
-const PAGE_KEYS = 1_000;
 /** Gaps of one bucket that one round plans for: each prefix is counted in the index. The others follow. */
 const DUE_MAX = 100;
 /** How often it is looked whether an exhausted budget allows more by now: a job may cost less than was expected. */
@@ -57,13 +48,17 @@ type Change = (gap: GapRecord) => GapRecord;
 /** Creates the round. One that fails for a bucket tells it and goes on with the others; throws the store's fault. */
 export function createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }: CloseGapsDependencies) {
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
+  const budgets = createGapBudgets({ state, scan, limits });
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
     const connected = new Set((await listAllRecords(state, 'bucket', bucketRecordSchema)).map(({ bucket }) => bucket));
-    const budgets = await listAllRecords(state, 'quota', gapBudgetSchema);
-    for (const budget of budgets) await settleBudget(budget, connected);
+    for (const budget of await listAllRecords(state, 'gap-budget', gapBudgetSchema)) {
+      if (connected.has(budget.bucket)) await budgets.settle(budget);
+      else await removeRecord(state, refs.gapBudget(budget.bucket).id);
+    }
     const gaps = await listAllRecords(state, 'gap', gapSchema);
-    for (const [bucket, its] of Map.groupBy(gaps, (gap) => gap.bucket)) {
+    const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
+    for (const [bucket, its] of Map.groupBy(unclosed, (gap) => gap.bucket)) {
       signal.throwIfAborted();
       try {
         if (connected.has(bucket)) await closeOf(bucket, its, signal);
@@ -84,11 +79,11 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     const slot = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
     const looked: GapRecord[] = [];
-    for (const gap of gaps.filter((each) => each.state !== 'closed')) looked.push(await look(gap, latest));
+    for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
     const due = open.filter(isDue).slice(0, DUE_MAX);
     if (latest !== undefined && occupiesBucket(latest)) {
-      if (latest.requestedBy === 'gap') await account(bucket, latest, await requestsOf(bucket, latest.prefix, signal));
+      if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
       return;
     }
@@ -112,8 +107,8 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
     signal: AbortSignal,
   ): Promise<void> {
-    const costs = await costsOf(bucket, gaps.due, signal);
-    const budget = (await readRecord(state, refs.gapBudget(bucket), signal)) ?? freshBudget(bucket);
+    const costs = await budgets.costsOf(bucket, gaps.due, signal);
+    const budget = await budgets.read(bucket, signal);
     const plans = jobsOf({ ...gaps, requestsOf: (prefix) => costs.get(prefix) ?? Infinity });
     const answers = plans.map((plan) => ({ plan, answer: affordable(budget, costs.get(plan.prefix) ?? Infinity, limits()) }));
     const chosen = answers.find(({ answer }) => answer === 'yes');
@@ -146,37 +141,8 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
         await change(gap, (current) => failedOf(current, `no job could be begun: ${reason}`, clock.nowMs()));
       return;
     }
-    await account(bucket, job, requests);
+    await budgets.note(job, requests);
     for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
-  }
-
-  async function costsOf(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-    const { parts, common } = prefixesOf(due.filter(({ prefix = '' }) => prefix !== ''));
-    const costs = new Map<string, number>();
-    for (const prefix of new Set(['', common, ...parts])) costs.set(prefix, await requestsOf(bucket, prefix, signal));
-    return costs;
-  }
-
-  /** What the index knows is listed; the first page is read in any case. */
-  async function requestsOf(bucket: string, prefix: string, signal: AbortSignal): Promise<number> {
-    return 1 + Math.ceil((await scan.countLive(bucket, prefix, signal)) / PAGE_KEYS);
-  }
-
-  async function account(bucket: string, job: JobRecord, requests: number): Promise<void> {
-    const entry = { jobId: job.id, atMs: job.createdAtMs, requests };
-    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry));
-  }
-
-  /** Of a bucket that is gone the budget goes; else what ended jobs really cost takes the place of what was expected. */
-  async function settleBudget(budget: GapBudget, connected: ReadonlySet<string>): Promise<void> {
-    const ref = refs.gapBudget(budget.bucket);
-    if (!connected.has(budget.bucket)) return removeRecord(state, ref.id);
-    for (const { jobId, requests: expected } of budget.running) {
-      const job = await readRecord(state, refs.job(jobId));
-      if (job !== undefined && !hasEnded(job)) continue;
-      const requests = job?.counts?.listRequests ?? expected;
-      await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, { jobId, requests }, limits())));
-    }
   }
 
   /** A gap whose bucket is disconnected goes away: there is nothing left to close it by. */

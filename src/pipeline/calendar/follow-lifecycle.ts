@@ -7,6 +7,8 @@ import { commonPrefix } from '../../domain/calendar/gap-plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../domain/document.ts';
 import { faultOf } from '../../domain/fault.ts';
+import { clockOfMs } from '../../domain/ordering/clock.ts';
+import { MARGIN_MS } from '../../domain/ordering/constants.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { BucketLifecycle, ObjectMaintenance, ObjectScan } from '../ports-reindex.ts';
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
@@ -33,6 +35,8 @@ interface LifecycleDependencies {
 /** What one check may still look at. */
 interface Check {
   readonly bucket: BucketRecord;
+  /** Documents of a clock above this were looked at just now, by this check or for an event. */
+  readonly freshClock: number;
   readonly signal: AbortSignal;
   headsLeft: number;
   looks: number;
@@ -53,7 +57,9 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const rules = await rulesOf(bucket, signal);
     const expiring = expiringRules(rules ?? []);
     const headsLeft = headsWorthIt(await scan.countLive(bucket.bucket, '', signal));
-    const check: Check = { bucket, signal, headsLeft, looks: 0 };
+    // a look writes at D − M; its request takes some seconds, and D may be this machine's time or not quite
+    const freshClock = clockOfMs(clock.nowMs() - 2 * MARGIN_MS);
+    const check: Check = { bucket, freshClock, signal, headsLeft, looks: 0 };
     await followTold(check, expiring);
     for (const rule of expiring) await followRule(check, rule);
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
@@ -104,7 +110,8 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const pages: Pages = async (after) => {
       const range = { prefix, modifiedUntilMs, ...sizes, after, limit: PAGE_DOCUMENTS };
       const page = await maintenance.aged(check.bucket.bucket, range, check.signal);
-      const isOpen = (document: ObjectDocument): boolean => mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
+      const isOpen = (document: ObjectDocument): boolean =>
+        document.clock < check.freshClock && mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
       return { ...page, documents: page.documents.filter(isOpen) };
     };
     await follow(check, pages, () => prefix);

@@ -55,23 +55,23 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     return 0;
   }
 
-  async function claim({ name, intervalMs, claimMs }: Schedule, signal: AbortSignal): Promise<ScheduleRecord | undefined> {
+  async function claim({ name, intervalMs, claimMs }: Schedule, signal: AbortSignal): Promise<boolean> {
     const ref = refs.schedule(name);
     const entry = await state.get(ref.id, signal);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const seenForMs = entry === undefined ? 0 : watchedMs(name, entry.version);
     const step = claimStep(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
-    if (step.kind === 'wait') return undefined;
+    if (step.kind === 'wait') return false;
     const stored = await state.put({ id: ref.id, kind: ref.kind, record: step.record }, entry?.version ?? null, signal);
-    return stored === 'conflict' ? undefined : step.record;
+    return stored !== 'conflict';
   }
 
   /** Stores what `change` makes of the record, unless the claim was lost meanwhile: then the run that followed says when it is due. */
-  async function giveUp(schedule: Schedule, claimed: ScheduleRecord, change: (record: ScheduleRecord) => ScheduleRecord): Promise<void> {
+  async function giveUp(schedule: Schedule, change: (record: ScheduleRecord) => ScheduleRecord): Promise<void> {
     const ref = refs.schedule(schedule.name);
     const entry = await state.get(ref.id);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
-    if (entry === undefined || current?.claim?.worker !== worker || current.lastStartedAtMs !== claimed.lastStartedAtMs) return;
+    if (entry === undefined || current?.claim?.worker !== worker) return;
     await state.put({ id: ref.id, kind: ref.kind, record: change(current) }, entry.version);
   }
 
@@ -101,12 +101,11 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     if (running.has(schedule.name)) return false;
     running.add(schedule.name);
     try {
-      const claimed = await claim(schedule, signal);
-      if (claimed === undefined) return false;
+      if (!(await claim(schedule, signal))) return false;
       const error = await errorOf(schedule, work, signal);
       // a stop in the middle of it: whoever looks next begins anew
       const isStopped = signal.aborted && error !== undefined;
-      await giveUp(schedule, claimed, (record) =>
+      await giveUp(schedule, (record) =>
         isStopped ? releasedRecord(record) : endedRecord(record, { nowMs: clock.nowMs(), intervalMs: schedule.intervalMs, error }),
       );
       return true;

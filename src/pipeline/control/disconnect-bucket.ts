@@ -1,5 +1,6 @@
 /** Disconnecting a bucket: its record goes first, then what Tally made of it. The bucket itself is never touched. */
 import { isBucketName } from '../../domain/bucket.ts';
+import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import type { Control } from './control.ts';
 import { notConnected } from './list-buckets.ts';
 import type { ObjectIndex, StateStore } from '../ports.ts';
@@ -28,6 +29,8 @@ export function createDisconnectBucket({ state, objects, jobs }: DisconnectDepen
     await jobs.cancelOf(bucket);
     await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
+    // connected again one day, it begins anew
+    for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
     // connected again meanwhile (its next event does that under auto-connect): its record must have an index
     if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) await objects.createBucket(bucket, signal);
     if (!wasConnected) throw notConnected(bucket);

@@ -5,6 +5,7 @@
  */
 import PQueue from 'p-queue';
 import { sameContent } from '../../domain/document.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, IndexWrite, IndexWriteAnswer, ObjectIndex, Telemetry } from '../ports.ts';
@@ -49,8 +50,12 @@ interface Pending {
   pushBack: Fault | undefined;
 }
 
-/** What a document weighs beyond its key: field names, times, action line. An estimate; the adapter halves what is too large. */
+/** What a document weighs beyond its key and its enrichment: field names, times, action line. An estimate; the adapter halves what is too large. */
 const DOCUMENT_BYTES = 700;
+/** A backlog fills requests faster than this; single events do not. */
+const FAST_PER_MS = 1;
+/** With the usual linger a tenth of a second, which in a backlog is nothing. */
+const LINGERS_MAX = 5;
 /** A push-back is waited out this long at first, doubling, with jitter; expiry (30 s) ends it, and then it is a fault. */
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
@@ -58,20 +63,22 @@ const BACKOFF_MAX_MS = 5_000;
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
 export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): BulkWriter {
   const requests = new PQueue({ concurrency: limits.concurrency });
+  const linger = createLinger(clock, limits.lingerMs, () => pump(true));
   let pending: Pending[] = [];
   let pendingBytes = 0;
-  let isLingering = false;
   let pushBacks = 0;
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      add({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer: resolve, pushBack: undefined });
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
+      add({ request, sizeBytes, answer: resolve, pushBack: undefined });
       pump(false);
     });
   }
 
   function add(entry: Pending): void {
     pending.push(entry);
+    linger.added();
     pendingBytes += entry.sizeBytes;
   }
 
@@ -80,17 +87,13 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     let due = lingered;
     while (pending.length > 0 && requests.pending < limits.concurrency && (due || isFull())) {
       const batch = takeBatch();
-      void requests.add(() => send(batch)).finally(() => pump(true));
+      void requests.add(() => send(batch)).finally(() => pump(!linger.isFast));
       due = false;
     }
-    if (pending.length > 0 && requests.pending < limits.concurrency && !isLingering) {
-      isLingering = true;
-      void clock.sleep(limits.lingerMs).then(() => {
-        isLingering = false;
-        pump(true);
-      });
-    }
-    telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
+    const mustWait = pending.length > 0 && requests.pending < limits.concurrency;
+    // not at each of a thousand writes, between which nothing begins or ends
+    if ((mustWait && linger.begin()) || lingered)
+      telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
   }
 
   function isFull(): boolean {
@@ -144,7 +147,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       else if (answer.code === 'index.overloaded') pushedBack.push(pushBackOf(entry, answer));
       else entry.answer({ kind: 'fault', fault: faultIn(answer) });
     });
-    countAnswers(answers);
+    countAnswers(answers, telemetry);
     await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
     if (pushedBack.length === 0) pushBacks = 0;
   }
@@ -183,10 +186,6 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     }
   }
 
-  function countAnswers(answers: readonly IndexWriteAnswer[]): void {
-    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
-  }
-
   function bulkSent(batch: readonly Pending[], startedMs: number, result: 'ok' | Fault): void {
     const sizeBytes = batch.reduce((sum, entry) => sum + entry.sizeBytes, 0);
     const durationMs = clock.monotonicMs() - startedMs;
@@ -194,6 +193,51 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
   }
 
   return { write };
+}
+
+function countAnswers(answers: readonly IndexWriteAnswer[], telemetry: Telemetry): void {
+  for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+}
+
+interface Linger {
+  /** Something is there to be sent. */
+  added(): void;
+  /** Begins to linger, unless it does already; answers whether it began. */
+  begin(): boolean;
+  /** Whether it lingers on because the request fills fast. */
+  readonly isFast: boolean;
+}
+
+/** Lingers once, and on for as long as the request fills fast: then nobody waits for any one write, and large requests cost a store least. */
+function createLinger(clock: Clock, lingerMs: number, over: () => void): Linger {
+  let total = 0;
+  let isOn = false;
+  let isFast = false;
+
+  async function run(): Promise<void> {
+    for (let round = 1; round === 1 || isFast; round += 1) {
+      const before = total;
+      await clock.sleep(lingerMs);
+      isFast = round < LINGERS_MAX && total - before > FAST_PER_MS * lingerMs;
+    }
+    isOn = false;
+    over();
+  }
+
+  return {
+    added() {
+      total += 1;
+    },
+    begin() {
+      if (isOn) return false;
+      isOn = true;
+      void run();
+      return true;
+    },
+    get isFast() {
+      return isFast;
+    },
+  };
 }
 
 function pushBackOf(entry: Pending, fault: Fault): Pending {

@@ -7,7 +7,7 @@
  */
 import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { documentOf } from '../../domain/document.ts';
+import { documentOf, type ObjectState } from '../../domain/document.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { ExactHint, ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
@@ -16,6 +16,7 @@ import type { Outcome } from '../../domain/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { BucketAccess } from './bucket-access.ts';
 import type { BulkWriter } from './bulk-writer.ts';
+import type { Enricher } from '../enrich/enricher.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { InHand } from './in-hand.ts';
 import type { LastEvents } from './last-events.ts';
@@ -31,12 +32,19 @@ interface FinishDependencies {
   readonly buckets: BucketAccess;
   readonly writer: BulkWriter;
   readonly observe: Observe;
+  readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
   readonly toldKeys: ToldKeys;
   readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
   readonly clock: Clock;
+}
+
+/** What a record is decided by, and the message that waits for it. */
+interface Place {
+  readonly bucket: BucketRecord;
+  readonly hand: InHand;
 }
 
 /** What one attempt came to: an outcome, or what must be decided anew. */
@@ -52,7 +60,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, gaps, toldKeys, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -88,11 +96,11 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
-          return await writeExact(record, hint);
+          return await writeExact(record, hint, { bucket, hand });
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          return await lookAndWrite(record, hint, bucket);
+          return await lookAndWrite(record, hint, { bucket, hand });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
@@ -111,13 +119,16 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return { kind: 'ended', outcome: { kind: 'unconnected' } };
   }
 
-  async function writeExact(record: ChangeRecord, hint: ExactHint): Promise<Step> {
+  async function writeExact(record: ChangeRecord, hint: ExactHint, at: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index');
     if (parked !== undefined) return { kind: 'fault', fault: parked };
+    // counted from the decision: enrichment is part of its life
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const state = at.bucket.enrich === 'none' ? hint.state : await enriched(record, hint.state, { ...at, expiresAtMs });
     const document = documentOf({
       bucket: record.bucket,
       key: record.key,
-      state: hint.state,
+      state,
       clock: hint.clock,
       settled: true,
       source: sourceOf(record.dialect),
@@ -125,11 +136,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + ANSWER_LIFE_MS });
+    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':
         parking.worked(record.bucket, 'index');
+        if (document.expires_at !== undefined && !tellsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(hint.clock) };
@@ -139,10 +151,19 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     }
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, bucket: BucketRecord): Promise<Step> {
+  /** What waits for S3 goes on in the held set. A tombstone has nothing to add. */
+  async function enriched(record: ChangeRecord, state: ObjectState, at: Place & { readonly expiresAtMs: number }): Promise<ObjectState> {
+    if (!state.present) return state;
+    return slowly(
+      at.hand,
+      enricher.ofEvent({ bucket: { ...at.bucket, traces: at.hand.traces }, key: record.key, state, expiresAtMs: at.expiresAtMs }),
+    );
+  }
+
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand: { traces } }: Place): Promise<Step> {
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) });
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
       case 'stale':

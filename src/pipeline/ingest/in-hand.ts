@@ -1,6 +1,8 @@
 /** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
 import { isLastReceive } from '../../domain/settlement.ts';
-import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
+import type { Clock, Telemetry } from '../ports.ts';
+import type { QueueMessage } from '../ports-queues.ts';
+import type { Traces, Tracing } from '../ports-tracing.ts';
 
 /** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
 const LAST_HOLD_MAX_MS = 11 * 3_600_000;
@@ -11,6 +13,7 @@ const BODIES_LENGTH_MAX = 33_554_432;
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
+  readonly traces: Traces;
   /** Aborted when the process stops: whatever waits gives its message back. */
   readonly signal: AbortSignal;
   /** Moves the message to the held set: the poller that received it goes on. */
@@ -24,7 +27,10 @@ export interface InHand {
 export interface HeldSet {
   /** Runs the work of one message; resolves when it ended or turned slow, whichever comes first. Never rejects if `work` does not. */
   run(message: QueueMessage, work: (hand: InHand) => Promise<void>): Promise<void>;
+  /** Too many slow messages: nothing is to be received. */
   readonly isFull: boolean;
+  /** Whether another batch may be received before the fast ones of this are settled. */
+  readonly hasRoom: boolean;
   /** Slow messages now. */
   readonly size: number;
   /** Resolves when no work is running, fast or slow. */
@@ -34,6 +40,7 @@ export interface HeldSet {
 interface HeldSetDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   readonly maxReceiveCount: (queueUrl: string) => number;
@@ -41,10 +48,12 @@ interface HeldSetDependencies {
 }
 
 /** Creates an empty held set, full at `heldMax` messages or 32 Mi characters of bodies. It may pass either by what the pollers had received when it became full. */
-export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceiveCount, stopping }: HeldSetDependencies): HeldSet {
+export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
+  const { clock, telemetry, tracing, heldMax, holdMaxMs, maxReceiveCount, stopping } = dependencies;
   const running = new Set<Promise<void>>();
   let slow = 0;
   let slowLength = 0;
+  let length = 0;
 
   function changeSlow(by: 1 | -1, { body }: QueueMessage): void {
     slow += by;
@@ -66,6 +75,7 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceive
         let isSlow = false;
         const hand: InHand = {
           message,
+          traces: tracing.message(message),
           signal: stopping,
           turnSlow() {
             if (isSlow) return;
@@ -76,8 +86,10 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceive
           isLastReceive: isLast(message),
           holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
         };
+        length += message.body.length;
         const ended = work(hand).finally(() => {
           running.delete(ended);
+          length -= message.body.length;
           if (isSlow) changeSlow(-1, message);
           resolve();
         });
@@ -86,6 +98,10 @@ export function createHeldSet({ clock, telemetry, heldMax, holdMaxMs, maxReceive
     },
     get isFull() {
       return slow >= heldMax || slowLength >= BODIES_LENGTH_MAX;
+    },
+    // what is fast may turn slow, all at once when the store fails: so both count
+    get hasRoom() {
+      return running.size < heldMax && length < BODIES_LENGTH_MAX;
     },
     get size() {
       return slow;

@@ -10,17 +10,21 @@ import { createBucketRegistry } from './bucket-registry.ts';
 import { createBulkWriter, type BulkLimits } from './bulk-writer.ts';
 import type { ConnectBucket } from '../control/connect-bucket.ts';
 import type { SendDeadLetter } from '../dead-letters.ts';
+import { createLooks } from '../enrich/looks.ts';
+import { withPlainFallback } from '../enrich/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createUnconnectedReports, type GapReports } from '../gap-records.ts';
 import { createHeldSet } from './in-hand.ts';
 import { createIngest } from './ingest.ts';
 import { createLastEvents } from './last-events.ts';
-import { createObserver } from './observer.ts';
-import type { Clock, ObjectStorage, QueueClient, QueueReceiver, Store, Telemetry, TopicClient } from '../ports.ts';
+import type { Clock, ObjectStorage, Store, Telemetry } from '../ports.ts';
+import type { QueueClient, QueueReceiver, TopicClient } from '../ports-queues.ts';
+import type { Tracing } from '../ports-tracing.ts';
 import { createParking } from './parking.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from './settler.ts';
+import { traceWrites } from './trace-writes.ts';
 import { createToldKeys } from '../told-keys.ts';
 import { createWaitOut, type FaultContext } from './wait-out.ts';
 import type { Fault } from '../../domain/fault.ts';
@@ -55,6 +59,7 @@ export interface IngestParts {
   readonly sendDeadLetter: SendDeadLetter;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
   readonly limits: IngestLimits;
 }
 
@@ -73,13 +78,17 @@ export interface IngestRole {
 
 /** Joins the parts; nothing runs before start(). `stopping` ends the waits of messages in hand; this role aborts it. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
-  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, limits } = parts;
+  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
-  const held = createHeldSet({ ...limits, clock, telemetry, maxReceiveCount, stopping: stopping.signal });
+  const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const writer = createBulkWriter({ objects: store.objects, clock, telemetry, limits: limits.bulk });
-  const observe = createObserver({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped: aborting.signal });
+  const writer = withPlainFallback(
+    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
+    telemetry,
+  );
+  const stopped = aborting.signal;
+  const { observe, enricher } = createLooks({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped });
   const registry = createBucketRegistry({ state: store.state, clock });
   const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({ registry, state: store.state, clock, connect, unconnected, autoConnectMax: limits.autoConnectMax });
@@ -88,7 +97,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
   const toldKeys = createToldKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, gaps, toldKeys, parking, lastEvents, waitOut, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({

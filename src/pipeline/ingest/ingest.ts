@@ -7,7 +7,7 @@
  * poller until they are settled, which is the back-pressure; slow ones move to the held set.
  */
 import { unwrap, type RecordResult, type Unwrapped } from '../../domain/events/envelope.ts';
-import type { Fault } from '../../domain/fault.ts';
+import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Settlement } from '../../domain/settlement.ts';
@@ -16,7 +16,8 @@ import type { SendDeadLetter } from '../dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { HeldSet, InHand } from './in-hand.ts';
-import type { Clock, QueueMessage, Telemetry } from '../ports.ts';
+import type { Clock, SettlementKind, Telemetry } from '../ports.ts';
+import type { QueueMessage } from '../ports-queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from './settler.ts';
 import type { WaitOut } from './wait-out.ts';
@@ -44,7 +45,9 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   return async function ingest(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
-    await Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    const done = Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    // the next batch is received while this one is written: waiting for each would leave queue and store idle by turns
+    if (!held.hasRoom) await done;
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
@@ -52,7 +55,9 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
       const unwrapped = unwrap(hand.message.body);
       let isSettled = false;
       while (!isSettled) {
-        const settlement = settlementOf(await outcomesOf(unwrapped, hand), receivesOf(hand));
+        const outcomes = await outcomesOf(unwrapped, hand);
+        if (unwrapped.kind === 'records') for (const trace of hand.traces) trace.decided(unwrapped.records, outcomes);
+        const settlement = settlementOf(outcomes, receivesOf(hand));
         isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
     } catch (error) {
@@ -68,7 +73,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     switch (unwrapped.kind) {
       case 'records':
-        return Promise.all(unwrapped.records.map((result) => outcomeOf(result, hand)));
+        return outcomesOfAll(unwrapped.records, hand);
       case 'test-event':
       case 'subscription-confirmation':
       case 'unsubscribe-confirmation':
@@ -76,6 +81,13 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
       case 'rejected':
         return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
     }
+  }
+
+  async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
+    const [first, ...others] = records;
+    // the usual message, without what joining several costs
+    if (first !== undefined && others.length === 0) return [await outcomeOf(first, hand)];
+    return Promise.all(records.map((result) => outcomeOf(result, hand)));
   }
 
   async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {
@@ -119,7 +131,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
       case 'dead-letter':
         return deadLetter(hand, settlement);
     }
-    telemetry.messageSettled(settlement.kind);
+    settled(hand, settlement.kind, 'fault' in settlement ? settlement.fault.code : undefined);
     return true;
   }
 
@@ -144,7 +156,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
       return keepUnsent(hand, faultOf(error));
     }
     await settler.remove(hand.message);
-    telemetry.messageSettled('dead-letter');
+    settled(hand, 'dead-letter', letter.fault.code);
     return true;
   }
 
@@ -152,7 +164,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     if (fault.code.startsWith('index.') && (await waitOut(fault, hand)) === undefined) return false;
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
     await settler.hide(hand.message, deferDelayS(hand.message.receiveCount));
-    telemetry.messageSettled('defer');
+    settled(hand, 'defer', fault.code);
     return true;
   }
 
@@ -161,6 +173,11 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', 'internal.unexpected', faultOf(error).reason);
     await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
-    telemetry.messageSettled('give-back');
+    settled(hand, 'give-back', isStop ? undefined : 'internal.unexpected');
+  }
+
+  function settled(hand: InHand, kind: SettlementKind, fault?: FaultCode): void {
+    telemetry.messageSettled(kind);
+    for (const trace of hand.traces) trace.settled(kind, fault);
   }
 }

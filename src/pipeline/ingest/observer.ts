@@ -3,7 +3,6 @@
  * 11), one write at the highest clock they ask for, each hint its own verdict.
  */
 import { setImmediate } from 'node:timers/promises';
-import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { Cause, DocumentSource } from '../../domain/document.ts';
@@ -14,7 +13,10 @@ import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Verdict } from '../../domain/ordering/observation.ts';
 import { planObservedWrite } from '../../domain/ordering/observation.ts';
 import type { BulkWriter } from './bulk-writer.ts';
+import type { Enricher } from '../enrich/enricher.ts';
+import type { HeadQueue } from '../enrich/head-queue.ts';
 import type { Clock, ObjectStorage, Observation, Telemetry } from '../ports.ts';
+import { NO_TRACES, type Traces } from '../ports-tracing.ts';
 
 export interface LookRequest {
   readonly bucket: BucketRecord;
@@ -22,6 +24,8 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
+  /** Of the message that waits for it; none where no message does. */
+  readonly traces?: Traces;
 }
 
 export type LookAnswer =
@@ -38,7 +42,8 @@ interface ObserverDependencies {
   readonly writer: BulkWriter;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  readonly concurrency: number;
+  readonly heads: HeadQueue;
+  readonly enricher: Pick<Enricher, 'ofLook'>;
   /** Aborted at the stop's deadline: looks end. */
   readonly stopped: AbortSignal;
 }
@@ -48,9 +53,9 @@ interface Member {
   readonly answer: (answer: LookAnswer) => void;
 }
 
-/** Creates the observer. Its queue is bounded by the held set: each held message waits for its own looks. */
-export function createObserver({ storage, writer, clock, telemetry, concurrency, stopped }: ObserverDependencies): Observe {
-  const heads = new PQueue({ concurrency });
+/** Creates the observer. */
+export function createObserver(dependencies: ObserverDependencies): Observe {
+  const { storage, writer, clock, telemetry, heads, enricher, stopped } = dependencies;
   /** Groups whose HEAD is not yet sent: they can still be joined. */
   const joinable = new Map<string, Member[]>();
 
@@ -65,12 +70,8 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
       }
       const members: Member[] = [member];
       joinable.set(id, members);
-      void heads.add(() => look(id, members)).then(tellHeads);
+      void heads.run(() => look(id, members));
     });
-  }
-
-  function tellHeads(): void {
-    telemetry.heads({ queued: heads.size, inFlight: heads.pending });
   }
 
   async function look(id: string, members: readonly Member[]): Promise<void> {
@@ -78,23 +79,26 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
     await setImmediate();
     // from here on nobody joins: the HEAD must be sent after every hint it serves was received
     joinable.delete(id);
-    tellHeads();
+    heads.tell();
     const first = members[0]?.request;
     if (first === undefined) return;
     // its life is counted from before it was asked for: how long an answer lay unread in a process that stood still, nobody knows
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const seen = await ask(first);
+    const seen = await ask(first, tracesOf(members));
     if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault });
+    const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write goes on without holding a place among the HEADs
-    void writeSeen(members, seen, expiresAtMs).catch((error: unknown) => tell(members, { kind: 'fault', fault: faultOf(error) }));
+    void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
+      tell(members, { kind: 'fault', fault: faultOf(error) }),
+    );
   }
 
-  async function ask({ bucket, key }: LookRequest): Promise<Observation | { readonly fault: Fault }> {
+  async function ask({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
       telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
     try {
-      const observation = await storage.observe(bucket, key, stopped);
+      const observation = await storage.observe({ bucket, region, traces }, key, stopped);
       sent(observation.state.present ? 'present' : 'absent');
       return observation;
     } catch (error) {
@@ -114,7 +118,7 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
     const objectExpires = document.expires_at !== undefined;
-    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs });
+    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
     switch (answer.kind) {
       case 'written':
       case 'stale':
@@ -135,4 +139,8 @@ export function createObserver({ storage, writer, clock, telemetry, concurrency,
   }
 
   return observe;
+}
+
+function tracesOf(members: readonly Member[]): Traces {
+  return members.flatMap(({ request }) => request.traces ?? NO_TRACES);
 }

@@ -1,5 +1,6 @@
 /** Watches the queues: depths for metrics and back-pressure, the redrive policy for settlement. */
-import type { Clock, QueueAttributes, QueueClient, Telemetry } from '../ports.ts';
+import type { Clock, Telemetry } from '../ports.ts';
+import type { QueueAttributes, QueueClient } from '../ports-queues.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { repeat } from '../repeat.ts';
 import type { Fault } from '../../domain/fault.ts';

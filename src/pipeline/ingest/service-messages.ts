@@ -7,7 +7,8 @@ import { printable } from '../../domain/printable.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapReports } from '../gap-records.ts';
 import type { InHand } from './in-hand.ts';
-import type { Clock, StateStore, Telemetry, TopicClient } from '../ports.ts';
+import type { Clock, StateStore, Telemetry } from '../ports.ts';
+import type { TopicClient } from '../ports-queues.ts';
 import { listAllRecords } from '../state-records.ts';
 import type { WaitOut } from './wait-out.ts';
 

@@ -7,7 +7,8 @@
  */
 import PQueue from 'p-queue';
 import { faultOf } from '../../domain/fault.ts';
-import type { BatchFailure, Clock, QueueClient, QueueMessage, Telemetry } from '../ports.ts';
+import type { Clock, Telemetry } from '../ports.ts';
+import type { BatchFailure, QueueClient, QueueMessage } from '../ports-queues.ts';
 
 /** SQS takes ten entries a request. */
 const BATCH_MAX = 10;
@@ -61,8 +62,8 @@ type Wish = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
 interface Held {
   readonly message: QueueMessage;
   extendAtMs: number;
-  /** The extension on its way. */
-  extending: Promise<void>;
+  /** The extension on its way, if there was one. */
+  extending: Promise<void> | undefined;
 }
 
 /** Creates the settler. What it holds is bounded by its callers (the held set and the pollers' batches). */
@@ -79,7 +80,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
     // SQS may otherwise take the extension for the later word
-    await held?.extending;
+    if (held?.extending !== undefined) await held.extending;
     await enqueue(message, { attemptsMax: ATTEMPTS_MAX, isWanted: () => true, ...(timeoutS !== undefined && { timeoutS }) });
   }
 
@@ -171,7 +172,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   return {
     hold(message) {
       const extendAtMs = message.receivedAtMonotonicMs + extendAfterMs;
-      inHand.set(message.receiptHandle, { message, extendAtMs, extending: Promise.resolve() });
+      inHand.set(message.receiptHandle, { message, extendAtMs, extending: undefined });
       void keepExtending();
     },
     async remove(message) {

@@ -1,5 +1,5 @@
 /** What of a bucket's keys is known: by its listing, which is asked for money, or by its documents, which are asked first. */
-import { findBoundary, type KeyProbe } from '../../domain/reindex/boundary.ts';
+import { findBoundary, type KeyProbe, type Uncut } from '../../domain/reindex/boundary.ts';
 import type { BucketListing, BucketPlace, ListingPage, ObjectScan } from '../ports-reindex.ts';
 
 interface ListingProbeOptions {
@@ -57,34 +57,27 @@ export function probeIndex(
 }
 
 /**
- * Cuts the whole key space into up to `parts` ranges: each is halved in turn, the earlier ones first. Resolves with
- * where they end, the last one excepted, in order.
+ * Cuts the whole key space into up to `parts` ranges: all are halved at once, and again, the earlier ones first where not
+ * all may be. Resolves with where they end, the last one excepted, in order.
  */
 export async function cutKeys(parts: number, probe: KeyProbe): Promise<readonly string[]> {
-  let segments: readonly Segment[] = [{ cursor: '' }];
+  let segments: readonly Uncut[] = [{ cursor: '' }];
   let count = 0;
   while (segments.length < parts && segments.length > count) {
     count = segments.length;
-    segments = await halveAll(segments, { parts, probe });
+    const more = parts - count;
+    const halves = segments.map(async (segment, index) => (index < more ? halved(segment, probe) : [segment]));
+    segments = (await Promise.all(halves)).flat();
   }
   return segments.flatMap(({ to }) => to ?? []);
 }
 
-interface Segment {
-  readonly cursor: string;
-  readonly to?: string;
-}
-
-async function halveAll(
-  segments: readonly Segment[],
-  { parts, probe }: { readonly parts: number; readonly probe: KeyProbe },
-): Promise<readonly Segment[]> {
-  const halves: Segment[] = [];
-  for (const [index, segment] of segments.entries()) {
-    const total = halves.length + segments.length - index;
-    const boundary = total < parts ? await findBoundary(segment, probe) : undefined;
-    if (boundary === undefined) halves.push(segment);
-    else halves.push({ cursor: segment.cursor, to: boundary }, { ...segment, cursor: boundary });
-  }
-  return halves;
+async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]> {
+  const boundary = await findBoundary(segment, probe);
+  return boundary === undefined
+    ? [segment]
+    : [
+        { cursor: segment.cursor, to: boundary },
+        { ...segment, cursor: boundary },
+      ];
 }

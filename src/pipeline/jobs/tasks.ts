@@ -1,6 +1,6 @@
 /** What travels on the work queue: which job, and which of its ranges. Everything else is read by id when it arrives. */
 import { z } from 'zod';
-import type { QueueClient } from '../ports.ts';
+import type { QueueClient } from '../ports-queues.ts';
 
 /** Without a range: the job itself is to be started or carried on. `turn` names the range's turn; absent: whichever is next. */
 const taskSchema = z.strictObject({

@@ -24,6 +24,8 @@ interface ListingFeedOptions {
   readonly prefix: string;
   readonly after: string;
   readonly pagesMax: number;
+  /** Whether nothing after this key is wanted. */
+  readonly isRangeEnd: (through: string) => boolean;
   readonly clock: Clock;
   /** Told of each request. */
   readonly asked: () => void;
@@ -35,7 +37,7 @@ export const LISTING_PAGE = 1_000;
 
 /** Lists page after page; while one is worked on, the next is asked for. */
 export function createListingFeed(options: ListingFeedOptions): ListingFeed {
-  const { listing, place, prefix, pagesMax, clock, asked, signal } = options;
+  const { listing, place, prefix, pagesMax, isRangeEnd, clock, asked, signal } = options;
   let asking: Promise<FeedPage> | undefined = ask(options.after);
   let pages = 1;
 
@@ -54,7 +56,7 @@ export function createListingFeed(options: ListingFeedOptions): ListingFeed {
     async next() {
       if (asking === undefined) return undefined;
       const page = await asking;
-      const isLast = page.through === undefined || pages >= pagesMax;
+      const isLast = page.through === undefined || pages >= pagesMax || isRangeEnd(page.through);
       asking = isLast ? undefined : ask(page.through);
       if (!isLast) pages += 1;
       return page;

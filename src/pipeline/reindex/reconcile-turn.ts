@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/key-order.ts';
-import { compareSides } from '../../domain/reindex/compare.ts';
+import { compareSides, type Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { BucketListing, ObjectScan } from '../ports-reindex.ts';
@@ -20,7 +20,7 @@ import type { Clock, ObjectIndex, ObjectStorage, Telemetry } from '../ports.ts';
 import type { BackgroundWriter } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
+import { createSettleSlice, looksAtContent, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
@@ -80,8 +80,8 @@ interface TurnDependencies {
 }
 
 const HEADS_MAX = 16;
-/** A HEAD for each, before the slice's listing writes expire: at 100 ms and a share of 2 HEADs at once, 5 s. */
-const PHANTOMS_MAX = 100;
+/** HEADs of one slice, all done before its listing writes expire: at 100 ms and a share of 2 HEADs at once, 5 s. */
+const LOOKS_MAX = 100;
 /** Enough that a bulk answer is not waited for before the next slice is compared; each holds a listing page in memory. */
 const SETTLING_MAX = 4;
 /** A store that lets answers expire again and again within one turn: the range is given back. */
@@ -142,6 +142,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
   const progress = createTurnProgress(request.after, controls.reserve);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
+  const isLook = ({ kind }: Finding): boolean =>
+    kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
 
   /** From the cursor on, until something ends it. What is on its way then is dropped: the next pass does it again. */
   async function pass(): Promise<PassEnd> {
@@ -161,7 +163,8 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     const { bucket, prefix } = request;
     const after = progress.cursor;
     const asked = progress.listRequested;
-    const listing = createListingFeed({ ...parts, place: bucket, prefix, after, pagesMax: pagesLeft, asked, signal: passSignal });
+    const pages = { pagesMax: pagesLeft, isRangeEnd };
+    const listing = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, asked, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
@@ -169,7 +172,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     for (let page = await listing.next(); page !== undefined; page = await listing.next()) {
       const end = await comparePage(page, scan, { settling, passSignal });
       if (end !== undefined) return end.kind === 'stopped' ? drained(settling, { kind: 'ended' }) : end;
-      if (nearer(page.through, rangeEnd()) === rangeEnd()) return drained(settling, { kind: 'done' });
+      if (isRangeEnd(page.through)) return drained(settling, { kind: 'done' });
       pagesLeft -= 1;
     }
     return drained(settling, { kind: 'ended' });
@@ -187,7 +190,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
-      const slice = compareSides({ ...sides, phantomsMax: PHANTOMS_MAX });
+      const slice = compareSides({ ...sides, looksMax: LOOKS_MAX, isLook });
       const work = {
         ...request,
         ...progress.work,
@@ -213,6 +216,11 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
       if (end !== undefined) return end;
     }
     return undefined;
+  }
+
+  /** Whether nothing of the range comes after this key; undefined is the listing's end. */
+  function isRangeEnd(through: string | undefined): boolean {
+    return nearer(through, rangeEnd()) === rangeEnd();
   }
 
   function rangeEnd(): string | undefined {

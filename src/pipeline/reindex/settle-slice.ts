@@ -12,15 +12,15 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../domain/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/key-order.ts';
-import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
+import type { JobMode } from '../../domain/reindex/job.ts';
 import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteRequest } from '../ingest/bulk-writer.ts';
-import type { Clock, ObjectIndex, Observation } from '../ports.ts';
+import type { Clock, ObjectIndex } from '../ports.ts';
 import type { BackgroundWriter } from './background-writer.ts';
-import type { Head } from './heads.ts';
+import type { Head, Look } from './heads.ts';
 
 /** What became of one finding. */
 export interface Ending {
@@ -40,7 +40,7 @@ export type SliceEnd =
 
 export interface SliceWork {
   readonly bucket: BucketRecord;
-  readonly isReport: boolean;
+  readonly mode: JobMode;
   readonly fill: boolean;
   /** In key order. */
   readonly findings: readonly Finding[];
@@ -98,19 +98,19 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     const endings = work.findings.filter((finding) => !needsLook(finding, work)).map((finding) => endingOf(finding, finding.kind));
     let open: readonly Finding[] = work.findings.filter((finding) => needsLook(finding, work));
     let brake: Brake | undefined;
-    for (let round = 1; open.length > 0; round += 1) {
-      if (round > ROUNDS_MAX) {
-        endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
-        break;
-      }
+    let isExpired = false;
+    for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
       const steps = await stepsOf(open, work, signal);
       const planned = steps.flatMap((step) => ('write' in step ? [step.write] : []));
       brake = (await brakeOf(planned, work)) ?? brake;
       const answered = await write(beforeBrake(planned, brake, byFinding), work, signal);
-      if (answered === 'expired') return { kind: 'expired' };
+      if (answered.isListingExpired) return { kind: 'expired' };
       endings.push(...steps.flatMap((step) => ('end' in step ? [step.end] : [])), ...answered.endings);
       open = answered.refused;
+      isExpired = answered.isLookExpired;
     }
+    if (open.length > 0 && isExpired) return { kind: 'expired' };
+    endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
     return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
   };
 
@@ -134,35 +134,46 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
         return isWanted && !decision.isNewer ? stepOfListing(at, work, ending) : { end: ending };
       }
       case 'missing':
-        return stepOfListing(at, work, endingOf(finding, 'missing'));
+        return stepOfContent(at, work, { ending: endingOf(finding, 'missing'), signal });
       case 'stale':
-        return stepOfListing(at, work, endingOf(finding, 'stale', decision.fields));
+        return stepOfContent(at, work, { ending: endingOf(finding, 'stale', decision.fields), signal });
       case 'phantom':
-        return stepOfHead(at, work, signal);
+        return stepOfHead(at, work, { signal });
       case 'inFlight':
-        return work.isReport ? { end: endingOf(finding, 'inFlight', decision.fields) } : stepOfHead(at, work, signal);
+        return work.mode === 'report' ? { end: endingOf(finding, 'inFlight', decision.fields) } : stepOfHead(at, work, { signal });
     }
   }
 
   function stepOfListing(looked: Looked, work: SliceWork, ending: Ending): Step {
     const { state } = looked.finding;
-    return work.isReport || state === undefined
+    return work.mode === 'report' || state === undefined
       ? { end: ending }
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Confirms a phantom, or looks at a key whose document is as new as the listing. */
-  async function stepOfHead(looked: Looked, work: SliceWork, signal: AbortSignal): Promise<Step> {
+  /** Other content: written from the listing, or from a HEAD where the bucket's documents say more than a listing does. */
+  async function stepOfContent(
+    looked: Looked,
+    work: SliceWork,
+    { ending, signal }: { readonly ending: Ending; readonly signal: AbortSignal },
+  ): Promise<Step> {
+    return looksAtContent(work) ? stepOfHead(looked, work, { signal, ending }) : stepOfListing(looked, work, ending);
+  }
+
+  /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. `found`: what the listing alone showed. */
+  async function stepOfHead(
+    looked: Looked,
+    work: SliceWork,
+    { signal, ending: found }: { readonly signal: AbortSignal; readonly ending?: Ending },
+  ): Promise<Step> {
     const { finding, stored } = looked;
-    // as of a live event's look: its life is counted from before it was asked for
-    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const seen = await head({ bucket: work.bucket, key: finding.key, asked: work.asked }, signal);
     const decision = decideSeen(seen.state, stored, seen.observedAtMs);
     const isUnlisted = finding.state === undefined;
     if (decision.kind === 'agrees') return { end: endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
-    const ending = endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
-    if (work.isReport) return { end: ending };
-    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, expiresAtMs, nowMs: clock.nowMs() }) };
+    const ending = found ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    if (work.mode === 'report') return { end: ending };
+    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
 
   /** Reserves the tombstones among the writes; tells the first that was not granted. */
@@ -175,28 +186,36 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };
   }
 
-  async function write(
-    planned: readonly Planned[],
-    { tombstones }: SliceWork,
-    signal: AbortSignal,
-  ): Promise<'expired' | { readonly endings: readonly Ending[]; readonly refused: readonly Finding[] }> {
-    const answers = await writer.writeAll(
-      planned.map(({ request }) => request),
-      signal,
-    );
-    const endings: Ending[] = [];
-    const refused: Planned[] = [];
-    let isExpired = false;
-    planned.forEach((each, index) => {
-      const answer = answers[index];
-      if (answer?.kind === 'fault') throw new FaultError(answer.fault.code, answer.fault.reason);
-      if (answer?.kind === 'expired') isExpired = true;
-      if (answer?.kind === 'written') endings.push(each.ending);
-      else refused.push(each);
-    });
+  async function write(planned: readonly Planned[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
+    const requests = planned.map(({ request }) => request);
+    const answers = await writer.writeAll(requests, signal);
+    const fault = answers.find((answer) => answer.kind === 'fault')?.fault;
+    if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
+    const isExpired = (source: 'listing' | 'check'): boolean =>
+      requests.some(({ document }, index) => document.source === source && answers[index]?.kind === 'expired');
+    const refused = planned.filter((_, index) => answers[index]?.kind !== 'written');
     tombstones.giveBack(refused.filter(isTombstone).length);
-    return isExpired ? 'expired' : { endings, refused: refused.map(({ finding }) => finding) };
+    return {
+      endings: planned.filter((_, index) => answers[index]?.kind === 'written').map(({ ending }) => ending),
+      refused: refused.map(({ finding }) => finding),
+      isListingExpired: isExpired('listing'),
+      isLookExpired: isExpired('check'),
+    };
   }
+}
+
+interface Written {
+  readonly endings: readonly Ending[];
+  /** To be looked at again: something newer is stored, or the look got too old to be written. */
+  readonly refused: readonly Finding[];
+  /** The listing page is too old to be written from. */
+  readonly isListingExpired: boolean;
+  readonly isLookExpired: boolean;
+}
+
+/** Whether other content is written from a HEAD: where the bucket's documents say more than a listing does. */
+export function looksAtContent({ bucket, mode }: Pick<SliceWork, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
 }
 
 interface Looked {
@@ -221,23 +240,22 @@ function writeOfListing(
 
 interface SeenFacts {
   readonly work: SliceWork;
-  readonly seen: Observation;
+  readonly seen: Look;
   readonly plan: ObservedWrite;
   readonly ending: Ending;
-  readonly expiresAtMs: number;
   readonly nowMs: number;
 }
 
-function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, expiresAtMs, nowMs }: SeenFacts): Planned {
+function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs }: SeenFacts): Planned {
   const { clock, settled, equalClock } = plan;
   const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
-  return { finding, request: { document, equalClock, expiresAtMs }, ending: { ...ending, effect } };
+  return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
 }
 
 /** What only lacks fields, or the true LastModified, is looked at again only where it is going to be written. */
-function needsLook({ kind, isInexact }: Finding, { isReport, fill }: SliceWork): boolean {
+function needsLook({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boolean {
   switch (kind) {
     case 'missing':
     case 'phantom':
@@ -245,7 +263,7 @@ function needsLook({ kind, isInexact }: Finding, { isReport, fill }: SliceWork):
       return true;
     case 'equal':
     case 'incomplete':
-      return !isReport && (isInexact || (fill && kind === 'incomplete'));
+      return mode === 'apply' && (isInexact || (fill && kind === 'incomplete'));
   }
 }
 

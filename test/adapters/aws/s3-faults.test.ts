@@ -206,6 +206,7 @@ describe('faults of S3', () => {
     { what: '503', answer: { status: 503, phrase: 'Service Unavailable' }, code: 's3.unavailable' },
     { what: '500', answer: { status: 500 }, code: 's3.unavailable' },
     { what: '301', answer: { status: 301 }, code: 'bucket.missing' },
+    { what: '501', answer: { status: 501 }, code: 'object.failed' },
     { what: '412', answer: { status: 412 }, code: 'object.failed' },
   ])('$what is $code', async ({ answer, code }) => {
     const { storage } = await storageOn(() => answer);
@@ -271,11 +272,14 @@ describe('the facts of a HEAD', () => {
               ...PRESENT.headers,
               'x-amz-version-id': 'null',
               'x-amz-storage-class': 'STANDARD_IA',
+              'content-type': 'text/plain; charset=utf-8',
+              'x-amz-meta-cost.center': '42',
+              'x-amz-meta-author': '=?UTF-8?Q?J=C3=BCrgen_?=',
               'x-amz-expiration': 'expiry-date="Wed, 23 Dec 2026 00:00:00 GMT", rule-id="a%20rule"',
             },
           },
     );
-    expect((await storage.observe(target, 'bare')).state).toEqual({ present: true, sizeBytes: 0 });
+    expect((await storage.observe(target, 'bare')).state).toEqual({ present: true, sizeBytes: 0, userMetadata: {} });
     expect((await storage.observe(target, 'full')).state).toEqual({
       present: true,
       etag: 'abc',
@@ -283,6 +287,8 @@ describe('the facts of a HEAD', () => {
       lastModifiedMs: DATE_MS,
       versionId: 'null',
       storageClass: 'STANDARD_IA',
+      contentType: 'text/plain; charset=utf-8',
+      userMetadata: { 'cost.center': '42', author: 'Jürgen ' },
       expiresAtMs: Date.parse('2026-12-23T00:00:00Z'),
     });
   });

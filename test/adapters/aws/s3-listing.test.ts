@@ -130,6 +130,7 @@ describe('a listing that proves nothing is refused', () => {
     ['more to come, and no key to go on from', page('', { head: truncated })],
     ['not whether more is to come', page(entry('a'), { head: '' })],
     ['an object without a key', page('<Contents><Size>0</Size></Contents>')],
+    ['two keys of one object', page(entry('a', '<Key>b</Key>'))],
     ['a key with malformed escapes', page(entry('a%2'))],
     ['a size that is none', page(entry('a').replace('<Size>0<', '<Size>-1<'))],
     ['a time that is none', page(entry('a').replace('2026-01-02T03:04:05.000Z', 'yesterday'))],

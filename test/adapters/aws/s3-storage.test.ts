@@ -23,7 +23,14 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     expect((await storage.observe(at(bucket), 'k')).state).toEqual({ present: false });
     await aws.put(bucket, 'k', 'hello');
     const { state, observedAtMs } = await storage.observe(at(bucket), 'k');
-    expect(state).toEqual({ present: true, etag: HELLO_ETAG, sizeBytes: 5, lastModifiedMs: expect.any(Number) as number });
+    expect(state).toEqual({
+      present: true,
+      etag: HELLO_ETAG,
+      sizeBytes: 5,
+      lastModifiedMs: expect.any(Number) as number,
+      contentType: expect.any(String) as string,
+      userMetadata: {},
+    });
     expect(Math.abs(observedAtMs - Date.now())).toBeLessThan(60_000);
     await aws.remove(bucket, 'k');
     expect((await storage.observe(at(bucket), 'k')).state).toEqual({ present: false });

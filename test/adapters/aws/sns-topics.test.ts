@@ -2,7 +2,7 @@ import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/cli
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createSnsTopics } from '../../../src/adapters/aws/sns-topics.ts';
-import type { TopicClient } from '../../../src/pipeline/ports.ts';
+import type { TopicClient } from '../../../src/pipeline/ports-queues.ts';
 import type { TestAws } from '../../support/aws.ts';
 import { createTestAws } from '../../support/aws.ts';
 import { awsEndpoint } from '../../support/servers.ts';

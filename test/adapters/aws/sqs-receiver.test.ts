@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
 import { createSqsReceiver } from '../../../src/adapters/aws/sqs-receiver.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports.ts';
+import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports-queues.ts';
 import type { TestAws } from '../../support/aws.ts';
 import { createTestAws, until } from '../../support/aws.ts';
 

@@ -17,6 +17,7 @@ import {
   DeleteObjectsCommand,
   GetBucketVersioningCommand,
   GetObjectCommand,
+  GetObjectTaggingCommand,
   HeadBucketCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
@@ -361,6 +362,12 @@ describe('what ingest asks of S3', () => {
     });
     const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key: 'a' }));
     expect(await Body?.transformToString()).toBe('hello');
+  });
+
+  test('tags cannot be read either: an object that looks like tags is not taken for them', async () => {
+    const tagging = '<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>';
+    await put('a', tagging);
+    await expect(s3.send(new GetObjectTaggingCommand({ Bucket: 'demo', Key: 'a' }))).rejects.toMatchObject({ name: 'NotImplemented' });
   });
 });
 

@@ -95,7 +95,8 @@ describe('both sides walked together', () => {
     documentsFrom: 0,
     isDocumentsEnd: true,
     through: undefined,
-    phantomsMax: Number.POSITIVE_INFINITY,
+    looksMax: Number.POSITIVE_INFINITY,
+    isLook: ({ kind }) => kind === 'phantom',
   };
 
   it('name every difference once, in the order of UTF-8 bytes, and count the rest as equal', () => {
@@ -113,10 +114,10 @@ describe('both sides walked together', () => {
     const sizes = fc.record({
       page: fc.integer({ min: 1, max: 7 }),
       scan: fc.integer({ min: 1, max: 7 }),
-      phantomsMax: fc.integer({ min: 1, max: 4 }),
+      looksMax: fc.integer({ min: 1, max: 4 }),
     });
     fc.assert(
-      fc.property(side, side, sizes, (bucket, index, { page, scan, phantomsMax }) => {
+      fc.property(side, side, sizes, (bucket, index, { page, scan, looksMax }) => {
         const listing = listedOf(bucket);
         const documents = scannedOf(index);
         const found: string[] = [];
@@ -135,7 +136,8 @@ describe('both sides walked together', () => {
               documentsFrom: used,
               isDocumentsEnd: inHand.length === documents.length,
               through: isLast ? undefined : listed.at(-1)!.key,
-              phantomsMax,
+              looksMax,
+              isLook: whole.isLook,
             });
             found.push(...slice.findings.map(({ kind, key }) => `${kind} ${key}`));
             if (slice.lastKey !== undefined) lastKeys.push(slice.lastKey);
@@ -178,7 +180,7 @@ describe('both sides walked together', () => {
 
   it('stop at so many phantoms', () => {
     const documents = scannedOf(new Map(['a', 'b', 'c', 'd'].map((key) => [key, 'x'])));
-    const slice = compareSides({ ...whole, listed: [], documents, phantomsMax: 3 });
+    const slice = compareSides({ ...whole, listed: [], documents, looksMax: 3 });
     expect(slice).toMatchObject({ lastKey: 'c', isWhole: false, documentsTo: 3 });
   });
 });

@@ -18,6 +18,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
     run: async () => {},
     idle: async () => {},
     size: 0,
+    hasRoom: true,
     get isFull() {
       return conditions.isFull;
     },

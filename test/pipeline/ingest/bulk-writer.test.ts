@@ -68,6 +68,27 @@ describe('a bulk request', () => {
     ]);
   });
 
+  it('lingers on while it fills fast, five times at most', async () => {
+    const world = await setUp({ actionsMax: 1_000, bytesMax: 10_000_000 });
+    const MANY = 2 * LIMITS.lingerMs;
+    const writeMany = (from: string): void => {
+      for (let count = 0; count < MANY; count += 1) void world.write(`${from}-${count}`);
+    };
+    writeMany('a');
+    await run(world, 10);
+    writeMany('b');
+    await run(world, 10);
+    expect(world.requests()).toEqual([]);
+    // nothing more comes
+    await run(world, 20);
+    expect(world.requests().map((each) => each.length)).toEqual([2 * MANY]);
+    for (let round = 0; round < 5; round += 1) {
+      writeMany(`c-${round}`);
+      await run(world, 20);
+    }
+    expect(world.requests().map((each) => each.length)).toEqual([2 * MANY, 5 * MANY]);
+  });
+
   it('is sent at once when it is full of actions', async () => {
     const world = await setUp({ actionsMax: 2 });
     for (const key of ['a', 'b', 'c']) void world.write(key);
@@ -80,6 +101,14 @@ describe('a bulk request', () => {
     const world = await setUp({ bytesMax: 10_000 });
     const keys = ['a', 'b', 'c'].map((letter) => letter.repeat(1_024));
     for (const key of keys) void world.write(key);
+    await settled();
+    expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
+  });
+
+  it('counts what enrichment adds to a document', async () => {
+    const world = await setUp({ bytesMax: 10_000 });
+    const tags = { tag: 'v'.repeat(1_024) };
+    for (const key of ['a', 'b', 'c']) void world.write(key, { state: { present: true, etag: 'e', tags } });
     await settled();
     expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
   });

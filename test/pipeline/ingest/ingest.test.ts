@@ -751,6 +751,21 @@ describe('receiving', () => {
     expect(receiveCounts(world)).toEqual([1, 1, 1, 1]);
   });
 
+  it('goes on while exact events are being written, until so many messages are in hand as may be held', async () => {
+    const world = await createIngestWorld({ limits: { heldMax: 3 } });
+    const answering = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => answering.promise;
+    for (let count = 0; count < 4; count += 1) {
+      await world.send(world.put(`k-${count}`));
+      await world.run(200);
+    }
+    expect(receiveCounts(world)).toEqual([1, 1, 1, 0]);
+    answering.resolve();
+    await world.run(1_000);
+    expect(world.messages()).toEqual([]);
+    expect(world.outcomes()).toEqual(['written', 'written', 'written', 'written']);
+  });
+
   it('is not held up by slow messages', async () => {
     const world = await createIngestWorld();
     world.storageHooks.afterLook = () => new Promise(() => {});

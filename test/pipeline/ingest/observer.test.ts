@@ -3,6 +3,9 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
+import { createEnrichBreaker } from '../../../src/pipeline/enrich/enrich-breaker.ts';
+import { createEnricher } from '../../../src/pipeline/enrich/enricher.ts';
+import { createHeadQueue } from '../../../src/pipeline/enrich/head-queue.ts';
 import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
 import { createObserver, type LookAnswer } from '../../../src/pipeline/ingest/observer.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports.ts';
@@ -32,7 +35,10 @@ async function setUp(concurrency = 4) {
     telemetry,
     limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
   });
-  const look = createObserver({ storage: slowStorage, writer, clock, telemetry, concurrency, stopped: stopping.signal });
+  const heads = createHeadQueue({ concurrency, telemetry });
+  const shared = { storage: slowStorage, heads, clock, telemetry, stopped: stopping.signal };
+  const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
+  const look = createObserver({ ...shared, writer, enricher });
   const bucket: BucketRecord = {
     bucket: 'b',
     region: 'us-east-1',
@@ -67,6 +73,7 @@ async function setUp(concurrency = 4) {
         hint,
         cause: { eventName },
         source: 'routed',
+        traces: [],
       }).then((answer) => {
         answers.push(answer);
         return answer;

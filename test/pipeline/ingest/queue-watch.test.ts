@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { QueueAttributes, QueueClient } from '../../../src/pipeline/ports.ts';
+import type { QueueAttributes, QueueClient } from '../../../src/pipeline/ports-queues.ts';
 import { createQueueWatch } from '../../../src/pipeline/ingest/queue-watch.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes.ts';
 import { settled } from '../../support/ingest-world.ts';

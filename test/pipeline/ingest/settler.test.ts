@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { BatchFailure, QueueClient, QueueMessage } from '../../../src/pipeline/ports.ts';
+import type { BatchFailure, QueueClient, QueueMessage } from '../../../src/pipeline/ports-queues.ts';
 import { createSettler } from '../../../src/pipeline/ingest/settler.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes.ts';
 import { settled } from '../../support/ingest-world.ts';

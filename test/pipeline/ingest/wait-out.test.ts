@@ -24,6 +24,7 @@ function setUp(options: { readonly holdMs?: number; readonly parkedMax?: number 
   const startMs = clock.monotonicMs();
   let slow = 0;
   const hand: InHand = {
+    traces: [],
     message: {
       queueUrl: 'q',
       messageId: 'm',

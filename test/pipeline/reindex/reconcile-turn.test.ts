@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { ANSWER_LIFE_MS, MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
-import { createReindexWorld, missingBucket } from '../../support/reindex-world.ts';
+import { bucketRecord, createReindexWorld, missingBucket } from '../../support/reindex-world.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 
@@ -72,6 +72,19 @@ describe('a turn that applies', () => {
     const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
     expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
     expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
+  });
+
+  it('asks for the objects of an enriched bucket, whose documents say more than a listing does', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing', { contentType: 'text/plain', userMetadata: { owner: 'me' } });
+    world.put('stale', { etag: 'new', userMetadata: {} });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
+    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, inFlight: 0, written: 2, headRequests: 2 });
+    expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
+    expect(await world.found()).toEqual(world.bucketHolds());
   });
 
   it('rejects with the signal’s reason', async () => {
@@ -145,7 +158,7 @@ describe('a document as new as the listing', () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'old' });
     const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
-    world.s3.onHead = (key) => world.put(key, { etag: 'new', sizeBytes: 5 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
     expect((await world.run()).counts).toMatchObject({ inFlight: 1, written: 0 });
     expect(await world.stored('a')).toEqual(written);
   });
@@ -181,7 +194,7 @@ describe('a phantom', () => {
   it('that is there after all is not deleted', async () => {
     const world = await createReindexWorld();
     await world.index('a', present);
-    world.s3.onHead = (key) => world.put(key, { etag: 'e', sizeBytes: 5 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'e', sizeBytes: 5 });
     expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, headRequests: 1 });
     expect(await world.found()).toEqual(['a e']);
   });
@@ -189,7 +202,7 @@ describe('a phantom', () => {
   it('that came back with other content is written as the HEAD says', async () => {
     const world = await createReindexWorld();
     await world.index('a', present);
-    world.s3.onHead = (key) => world.put(key, { etag: 'new' });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new' });
     expect((await world.run()).counts).toMatchObject({ phantom: 0, inFlight: 1, written: 1, tombstones: 0 });
     expect(await world.found()).toEqual(['a new']);
   });
@@ -206,6 +219,32 @@ describe('a phantom', () => {
     const result = await world.run();
     expect(result).toMatchObject({ done: false, cursor: 'a', fault: { code: 'object.denied' }, counts: { missing: 1, phantom: 0 } });
     expect(await world.found()).toEqual(expect.arrayContaining(['a e', 'b e']));
+  });
+
+  it('is confirmed however many there are between two listed keys, and scanned page by page', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 2_500; index += 1) await world.index(`k${String(index).padStart(5, '0')}`, present);
+    world.put('z', { etag: 'e' });
+    expect(await world.run({}, { pagesMax: 1 })).toMatchObject({
+      done: true,
+      counts: { listed: 1, scanned: 2_500, missing: 1, phantom: 2_500 },
+    });
+    expect(await world.found()).toEqual(['z e']);
+  });
+
+  it('whose HEAD fails holds back only what comes after it', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 250; index += 1) await world.index(`k${String(index).padStart(3, '0')}`, present);
+    world.s3.onHead = (key) => {
+      if (key === 'k150') throw new FaultError('s3.throttled', 'SlowDown');
+    };
+    expect(await world.run({ upTo: 'z' })).toMatchObject({
+      done: false,
+      cursor: 'k099',
+      fault: { code: 's3.throttled' },
+      counts: { phantom: 100 },
+    });
+    expect((await world.found())[0]).toBe('k100 e');
   });
 });
 
@@ -275,6 +314,44 @@ describe('a store that fails', () => {
       counts: { listed: 1, missing: 1, listRequests: 2 },
     });
     expect(await world.found()).toEqual(['a new']);
+  });
+
+  it('counts the pages of a turn also over such repeats', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of ['a', 'b', 'c', 'd', 'e']) world.put(key);
+    world.s3.onPage = async () => {
+      if (world.s3.pages.length === 2) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const controls = { pagesMax: 3, durationMaxMs: 1_000_000 };
+    expect((await world.run({}, controls)).done).toBe(false);
+    expect(world.s3.pages.length).toBeLessThanOrEqual(4);
+  });
+
+  it('looks again where it is the look that became too old', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    let isFirst = true;
+    world.s3.onHead = async () => {
+      if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
+      isFirst = false;
+    };
+    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
+    expect(world.reserved).toEqual([1]);
+  });
+
+  it('counts the life of a look from when it was asked, not from when it had to wait for its place', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
+    // 16 at once, each taking 9 s: the last begin when the first would have expired
+    world.s3.onHead = () => world.clock.sleep(9_000);
+    const running = world.run({}, { durationMaxMs: 1_000_000 });
+    await world.clock.advance(60_000);
+    expect(await running).toMatchObject({
+      done: true,
+      counts: { tombstones: 60, headRequests: expect.toSatisfy((count: number) => count < 100) as number },
+    });
   });
 
   it('gives the range back where pages expire again and again', async () => {

@@ -7,7 +7,7 @@ import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { documentOf } from '../../../src/domain/document.ts';
+import { documentOf, type ObjectDocument } from '../../../src/domain/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/reindex/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/reindex/reconcile-turn.ts';
@@ -50,12 +50,14 @@ describe.each(stores)('a turn on $name', ({ open, isThere }) => {
       const world = await createReindexWorld({ store: opened.store, bucket: 'turn-real' });
       const random = randomOf(7);
       world.s3.pageSize = 97;
+      const documents: ObjectDocument[] = [];
       for (let index = 0; index < 1_500; index += 1) {
         const key = Array.from({ length: random.int(1, 5) }, () => random.pick(BITS)).join('');
         const state = { present: true, etag: random.pick(['x', 'y']), sizeBytes: 1 } as const;
         if (random.chance(0.8)) world.put(key, state);
-        if (random.chance(0.8)) await world.index(key, random.chance(0.9) ? state : { present: false });
+        if (random.chance(0.8)) documents.push(world.documentFor(key, random.chance(0.9) ? state : { present: false }));
       }
+      await opened.store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
       await opened.store.scan.refresh('turn-real');
       const report = await world.run({ mode: 'report' });
       const apply = await world.run();

@@ -1,0 +1,228 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
+import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports.ts';
+import type { TestAws } from '../../support/aws.ts';
+import { createTestAws } from '../../support/aws.ts';
+import { awsEndpoint } from '../../support/servers.ts';
+
+const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
+const place = { bucket: 'some-bucket', region: 'us-east-1' };
+
+function storageOn(aws: TestAws, s3TimeoutMs = 5_000): ObjectStorage {
+  const { s3For } = aws.clients({ s3TimeoutMs });
+  return createS3Storage({ clientFor: s3For, region: aws.region, clock: { monotonicMs: () => performance.now() } });
+}
+
+describe.skipIf(!awsEndpoint())('versions on LocalStack', () => {
+  let aws: TestAws;
+  let storage: ObjectStorage;
+  const at = (bucket: string) => ({ bucket, region: aws.region });
+
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+    storage = storageOn(aws);
+  });
+  afterAll(() => aws.dispose());
+
+  /** Puts an object with a content type, user metadata and a tag of its own, and returns its version id. */
+  async function put(bucket: string, name: string, body = 'hello'): Promise<string | undefined> {
+    const facts = { ContentType: `text/${name}`, Metadata: { 'Set.By': name, note: '' }, Tagging: `owner=${name}` };
+    return (await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'k', Body: body, ...facts }))).VersionId;
+  }
+
+  it('are read by their etag in a bucket without versions, until they are overwritten or deleted', async () => {
+    const bucket = await aws.createBucket();
+    await put(bucket, 'first');
+    const named = { key: 'k', etag: HELLO_ETAG };
+    expect(await storage.readVersion(at(bucket), named)).toMatchObject({
+      etag: HELLO_ETAG,
+      contentType: 'text/first',
+      userMetadata: { 'set.by': 'first', note: '' },
+      lastModifiedMs: expect.any(Number) as number,
+    });
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual({ owner: 'first' });
+    await put(bucket, 'second', 'bye');
+    expect(await storage.readVersion(at(bucket), named)).toBe('gone');
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual({ owner: 'second' });
+    await aws.remove(bucket, 'k');
+    expect(await storage.readVersion(at(bucket), named)).toBe('gone');
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toBe('gone');
+  });
+
+  it('are read by their id in a bucket with versions, also when overwritten or behind a delete marker, until they are deleted', async () => {
+    const bucket = await aws.createBucket({ versioned: true });
+    const versionId = (await put(bucket, 'first'))!;
+    const later = await put(bucket, 'second');
+    await aws.remove(bucket, 'k');
+    const named = { key: 'k', versionId };
+    expect(await storage.readVersion(at(bucket), named)).toMatchObject({ versionId, contentType: 'text/first' });
+    expect(await storage.readTags(at(bucket), named)).toEqual({ owner: 'first' });
+    // the present one is a delete marker
+    expect(await storage.readVersion(at(bucket), { key: 'k' })).toBe('gone');
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toBe('gone');
+    await aws.remove(bucket, 'k', versionId);
+    expect(await storage.readVersion(at(bucket), named)).toBe('gone');
+    expect(await storage.readTags(at(bucket), named)).toBe('gone');
+    expect(await storage.readVersion(at(bucket), { key: 'k', versionId: later! })).toMatchObject({ contentType: 'text/second' });
+  });
+
+  it('named null are those of a suspended bucket, or of one that never had versions', async () => {
+    const bucket = await aws.createBucket();
+    await put(bucket, 'first');
+    const named = { key: 'k', versionId: 'null', etag: HELLO_ETAG };
+    expect(await storage.readVersion(at(bucket), named)).toMatchObject({ contentType: 'text/first' });
+    await aws.setVersioning(bucket, 'Enabled');
+    await put(bucket, 'second', 'bye');
+    await aws.setVersioning(bucket, 'Suspended');
+    expect(await storage.readVersion(at(bucket), named)).toMatchObject({ contentType: 'text/first' });
+    await put(bucket, 'third', 'bye');
+    expect(await storage.readVersion(at(bucket), named)).toBe('gone');
+  });
+
+  it('have the tags that S3 lets them have, or none', async () => {
+    const bucket = await aws.createBucket();
+    await aws.put(bucket, 'k', 'hello');
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual({});
+    const tags = { 'a.b': '1', a: '', 'a..b': 'x', '.': 'dot', 'Größe/ü+-=_:@': 'ß =', ['k'.repeat(128)]: 'v'.repeat(256) };
+    const TagSet = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+    await aws.s3.send(new PutObjectTaggingCommand({ Bucket: bucket, Key: 'k', Tagging: { TagSet } }));
+    expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual(tags);
+  });
+
+  it('of a missing bucket are told from missing ones where S3 tells them', async () => {
+    const nowhere = at('tally-test-no-such-bucket');
+    expect(await storage.readVersion(nowhere, { key: 'k', etag: HELLO_ETAG })).toBe('gone');
+    await expect(storage.readTags(nowhere, { key: 'k' })).rejects.toMatchObject({ code: 'bucket.missing' });
+  });
+});
+
+interface Answer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const errorBody = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message></Error>`;
+const HEAD: Answer = { headers: { etag: '"abc"', 'content-length': '5', 'x-amz-version-id': 'v1' } };
+
+describe('a version', () => {
+  const open: { readonly server: Server; readonly aws: TestAws }[] = [];
+  afterEach(async () => {
+    for (const { server, aws } of open.splice(0)) {
+      await aws.dispose();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  /** A storage on an S3 that always answers so; `undefined`: never. */
+  async function answering(answer: Answer | undefined) {
+    const requests: { readonly url: string; readonly ifMatch: string | undefined }[] = [];
+    const server = createServer((request, response) => {
+      requests.push({ url: `${request.method ?? ''} ${request.url ?? ''}`, ifMatch: request.headers['if-match'] });
+      if (answer !== undefined) response.writeHead(answer.status ?? 200, answer.headers ?? {}).end(answer.body ?? '');
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    const aws = createTestAws(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    open.push({ server, aws });
+    return { storage: storageOn(aws, 200), requests };
+  }
+
+  it('is asked for by its id and its etag, in one HEAD', async () => {
+    const { storage, requests } = await answering(HEAD);
+    expect(await storage.readVersion(place, { key: 'a b', versionId: 'v1', etag: 'abc' })).toMatchObject({ etag: 'abc', versionId: 'v1' });
+    expect(requests).toEqual([{ url: 'HEAD /some-bucket/a%20b?versionId=v1', ifMatch: '"abc"' }]);
+  });
+
+  it('is gone where the answer is about another one, as of an S3 that knows no conditions or no versions', async () => {
+    const { storage } = await answering(HEAD);
+    expect(await storage.readVersion(place, { key: 'k', etag: 'other' })).toBe('gone');
+    expect(await storage.readVersion(place, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await storage.readVersion(place, { key: 'k', versionId: 'null' })).toBe('gone');
+    const unversioned = await answering({ headers: { etag: '"abc"' } });
+    expect(await unversioned.storage.readVersion(place, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await unversioned.storage.readVersion(place, { key: 'k', versionId: 'null' })).toMatchObject({ etag: 'abc' });
+  });
+
+  it.each([
+    { status: 412, code: 'gone' },
+    { status: 404, code: 'gone' },
+    { status: 405, code: 'gone' },
+    { status: 403, code: 'object.denied' },
+    { status: 400, code: 'object.failed' },
+    { status: 501, code: 'object.failed' },
+    { status: 500, code: 's3.unavailable' },
+    { status: 503, code: 's3.unavailable' },
+    { status: 429, code: 's3.throttled' },
+    { status: 301, code: 'bucket.missing' },
+  ])('whose HEAD answers $status is $code', async ({ status, code }) => {
+    const { storage } = await answering({ status });
+    const answer = await storage.readVersion(place, { key: 'k', etag: 'abc' }).catch((error: unknown) => (error as { code: string }).code);
+    expect(answer).toBe(code);
+  });
+
+  it.each([
+    { status: 404, error: 'NoSuchKey', code: 'gone' },
+    { status: 404, error: 'NoSuchVersion', code: 'gone' },
+    { status: 405, error: 'MethodNotAllowed', code: 'gone' },
+    { status: 404, error: 'NoSuchBucket', code: 'bucket.missing' },
+    { status: 403, error: 'AccessDenied', code: 'object.denied' },
+    { status: 403, error: 'InvalidAccessKeyId', code: 's3.credentials' },
+    { status: 501, error: 'NotImplemented', code: 'object.failed' },
+    { status: 503, error: 'SlowDown', code: 's3.throttled' },
+  ])('whose tags answer $error are $code', async ({ status, error, code }) => {
+    const { storage } = await answering({ status, body: errorBody(error) });
+    const answer = await storage.readTags(place, { key: 'k' }).catch((thrown: unknown) => (thrown as { code: string }).code);
+    expect(answer).toBe(code);
+  });
+
+  it('has the tags of an answer about this very version', async () => {
+    const body =
+      '<Tagging><TagSet><Tag><Key>__proto__</Key><Value>&lt;ü&gt;</Value></Tag><Tag><Key>a</Key><Value/></Tag></TagSet></Tagging>';
+    const { storage, requests } = await answering({ headers: { 'x-amz-version-id': 'v1' }, body });
+    const tags = await storage.readTags(place, { key: 'k', versionId: 'v1' });
+    expect(Object.entries(tags)).toEqual([
+      ['__proto__', '<ü>'],
+      ['a', ''],
+    ]);
+    expect(requests[0]?.url).toBe('GET /some-bucket/k?tagging=&versionId=v1');
+    expect(await storage.readTags(place, { key: 'k', versionId: 'v2' })).toBe('gone');
+  });
+
+  it.each(['<Tagging><TagSet/></Tagging>', '<Tagging><TagSet></TagSet></Tagging>'])('has no tags by %s', async (body) => {
+    const { storage } = await answering({ body });
+    expect(await storage.readTags(place, { key: 'k' })).toEqual({});
+  });
+
+  it.each(['hello', '', '<Tagging/>', '{"a":1}'])('has no tags that are known where the answer is no tag set: %j', async (body) => {
+    const { storage } = await answering({ body });
+    await expect(storage.readTags(place, { key: 'k' })).rejects.toMatchObject({ code: 'object.failed' });
+  });
+
+  it('is not waited for longer than it is asked to be', async () => {
+    const { storage } = await answering(undefined);
+    await expect(storage.readTags(place, { key: 'k' })).rejects.toMatchObject({ code: 's3.unavailable' });
+    const reason = new Error('enough');
+    const aborted = AbortSignal.any([AbortSignal.abort(reason)]);
+    await expect(storage.readVersion(place, { key: 'k' }, aborted)).rejects.toBe(reason);
+  });
+});
+
+it('of fauxqs, which knows neither conditions nor versions, is read only if it is the one', async () => {
+  const fauxqs = await createFauxqs('us-east-1');
+  const aws = createTestAws(await fauxqs.app.listen({ host: '127.0.0.1', port: 0 }));
+  const storage = storageOn(aws);
+  fauxqs.s3.createBucket('some-bucket');
+  await aws.put('some-bucket', 'k', 'hello');
+  expect(await storage.readVersion(place, { key: 'k', etag: HELLO_ETAG })).toMatchObject({ etag: HELLO_ETAG, userMetadata: {} });
+  expect(await storage.readVersion(place, { key: 'k', etag: 'another' })).toBe('gone');
+  expect(await storage.readVersion(place, { key: 'k', versionId: 'v1' })).toBe('gone');
+  await aws.dispose();
+  await fauxqs.app.close();
+});

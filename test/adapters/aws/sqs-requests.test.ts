@@ -1,0 +1,230 @@
+/** What leaves for SQS and what is made of its answers, at the other end of the wire: a service that answers what a test says. */
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/aws-clients.ts';
+import { signatureMistake } from '../../support/sigv4.ts';
+
+interface Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+interface Answer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalr/EXAMPLE+KEY' };
+const signer = { ...credentials, region: 'eu-west-1', service: 'sqs', sessionToken: '' };
+const seen: Seen[] = [];
+let answer: (request: Seen) => Answer;
+let server: Server;
+let endpoint: string;
+let clients: AwsClients;
+
+beforeAll(async () => {
+  server = createServer((incoming, outgoing) => {
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => {
+      body += chunk;
+    });
+    incoming.on('end', () => {
+      const request = { method: incoming.method ?? '', path: incoming.url ?? '', headers: incoming.headers, body };
+      seen.push(request);
+      const { status = 200, headers, body: content } = answer(request);
+      outgoing.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-requestid': 'request-1', ...headers });
+      outgoing.end(typeof content === 'string' ? content : JSON.stringify(content));
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  seen.length = 0;
+  clients = clientsWith(credentials);
+});
+afterEach(() => clients.close());
+
+function clientsWith(given: typeof credentials & { readonly sessionToken?: string }): AwsClients {
+  return createAwsClients({
+    region: signer.region,
+    endpoints: { sqs: endpoint },
+    credentials: given,
+    s3: { forcePathStyle: true, timeoutMs: 1_000, connectionsMax: 1 },
+    sqs: { receivesMax: 2, waitS: 1 },
+  });
+}
+
+const url = (): string => `${endpoint}/000000000000/events`;
+const handles = [
+  { Id: '0', ReceiptHandle: 'a+b/c=' },
+  { Id: '1', ReceiptHandle: 'ünï "quoted" \\ \n😀' },
+];
+
+/** The SDK's client as it comes: what ours must agree with. */
+function plainClient(): SQSClient {
+  return new SQSClient({ region: signer.region, endpoint, credentials, useQueueUrlAsEndpoint: false, md5: false, maxAttempts: 1 });
+}
+
+const requests = [
+  {
+    name: 'ReceiveMessage',
+    command: () => new ReceiveMessageCommand({ QueueUrl: url(), MaxNumberOfMessages: 10, MessageAttributeNames: ['All'] }),
+  },
+  { name: 'DeleteMessageBatch', command: () => new DeleteMessageBatchCommand({ QueueUrl: url(), Entries: handles }) },
+  {
+    name: 'ChangeMessageVisibilityBatch',
+    command: () =>
+      new ChangeMessageVisibilityBatchCommand({ QueueUrl: url(), Entries: handles.map((each) => ({ ...each, VisibilityTimeout: 0 })) }),
+  },
+  { name: 'GetQueueAttributes', command: () => new GetQueueAttributesCommand({ QueueUrl: url(), AttributeNames: ['All'] }) },
+  {
+    name: 'SendMessage',
+    command: () =>
+      new SendMessageCommand({
+        QueueUrl: url(),
+        MessageBody: 'ünï',
+        MessageAttributes: { bytes: { DataType: 'Binary', BinaryValue: new Uint8Array([0, 255]) } },
+      }),
+  },
+];
+
+/** The one overload that all of them fit. */
+type Send = (command: ReturnType<(typeof requests)[number]['command']>, options?: { readonly abortSignal: AbortSignal }) => Promise<object>;
+const sendBy = (client: SQSClient): Send => client.send.bind(client) as Send;
+
+describe('requests to SQS', () => {
+  it.each(requests)('are signed so that AWS takes them: $name', async ({ command }) => {
+    answer = () => ({ body: {} });
+    const sessionToken = 'session/of+the==role';
+    for (const session of [{}, { sessionToken }]) {
+      const own = clientsWith({ ...credentials, ...session });
+      for (const client of [own.sqsFor(url()), own.sqsReceivingFor(url())]) await sendBy(client)(command());
+      own.close();
+      expect(seen.splice(0).map((request) => signatureMistake(request, { ...signer, ...session }))).toEqual([undefined, undefined]);
+    }
+  });
+
+  it.each(requests)('say what those of the SDK’s own client say: $name', async ({ command }) => {
+    answer = () => ({ body: {} });
+    const plain = plainClient();
+    await sendBy(plain)(command());
+    await sendBy(clients.sqsFor(url()))(command());
+    plain.destroy();
+    const [theirs, ours] = seen;
+    expect(JSON.parse(ours!.body)).toEqual(JSON.parse(theirs!.body));
+    const telling = ({ method, path, headers }: Seen) => [
+      method,
+      path,
+      headers['x-amz-target'],
+      headers['content-type'],
+      headers['x-amzn-query-mode'],
+      headers.host,
+    ];
+    expect(telling(ours!)).toEqual(telling(theirs!));
+  });
+
+  it('are signed by the service’s clock once it is known that this machine’s is off', async () => {
+    answer = () => ({ headers: { date: new Date(Date.now() + 3_600_000).toUTCString() }, body: {} });
+    const send = sendBy(clients.sqsFor(url()));
+    const signedAtMs = (): number => {
+      const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(
+        String(seen.at(-1)!.headers['x-amz-date']),
+      )!;
+      return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+    };
+    await send(requests[0]!.command());
+    expect(Math.abs(signedAtMs() - Date.now())).toBeLessThan(1_800_000);
+    await send(requests[0]!.command());
+    expect(signedAtMs() - Date.now()).toBeGreaterThan(1_800_000);
+  });
+});
+
+describe('answers of SQS', () => {
+  const message = {
+    MessageId: 'm',
+    ReceiptHandle: 'r',
+    MD5OfBody: 'x',
+    Body: 'ünï "quoted" 😀 \u0000',
+    Attributes: { SentTimestamp: '1', ApproximateReceiveCount: '2' },
+    MessageAttributes: { note: { DataType: 'String', StringValue: 'ünï' }, bytes: { DataType: 'Binary', BinaryValue: 'AP8=' } },
+  };
+
+  it.each([
+    { what: 'messages with attributes', at: 0, body: { Messages: [message, { ...message, MessageAttributes: undefined }] } },
+    { what: 'no messages', at: 0, body: {} },
+    { what: 'messages that are null', at: 0, body: { Messages: null } },
+    { what: 'an empty body', at: 0, body: '' },
+    {
+      what: 'deletes, some failed',
+      at: 1,
+      body: { Successful: [{ Id: '0' }], Failed: [{ Id: '1', Code: 'ReceiptHandleIsInvalid', SenderFault: true }] },
+    },
+    { what: 'changes of visibility', at: 2, body: { Successful: [{ Id: '0' }, { Id: '1' }], Failed: [] } },
+    { what: 'attributes', at: 3, body: { Attributes: { VisibilityTimeout: '30' } } },
+    { what: 'a sent message', at: 4, body: { MessageId: 'm', MD5OfMessageBody: 'x' } },
+  ])('are read as the SDK’s own client reads them: $what', async ({ at, body }) => {
+    answer = () => ({ body });
+    const plain = plainClient();
+    const facts = (output: object): object => {
+      const { $metadata: _, Messages, ...others } = output as { $metadata: object; Messages?: object[] | null };
+      // nothing and null are the same to a reader
+      return { ...others, ...(Messages && { Messages }) };
+    };
+    const theirs = await sendBy(plain)(requests[at]!.command());
+    const ours = await sendBy(clients.sqsFor(url()))(requests[at]!.command());
+    plain.destroy();
+    expect(facts(ours)).toEqual(facts(theirs));
+  });
+
+  it('give binary attributes as bytes', async () => {
+    answer = () => ({ body: { Messages: [message] } });
+    const { Messages } = await clients.sqsReceivingFor(url()).send(new ReceiveMessageCommand({ QueueUrl: url() }));
+    expect([...Messages![0]!.MessageAttributes!['bytes']!.BinaryValue!]).toEqual([0, 255]);
+  });
+
+  it.each(requests)('that are errors keep their names: $name', async ({ command }) => {
+    answer = () => ({
+      status: 400,
+      headers: { 'x-amzn-query-error': 'AWS.SimpleQueueService.NonExistentQueue;Sender' },
+      body: { __type: 'com.amazonaws.sqs#QueueDoesNotExist', message: 'no such queue' },
+    });
+    const thrown = (client: SQSClient) => sendBy(client)(command()).catch((error: unknown) => error as Error);
+    const plain = plainClient();
+    const [theirs, ours] = [await thrown(plain), await thrown(clients.sqsReceivingFor(url()))];
+    plain.destroy();
+    expect(ours).toMatchObject({ name: (theirs as Error).name, message: (theirs as Error).message });
+    expect((ours as Error).name).toContain('QueueDoesNotExist');
+  });
+
+  it('that are no JSON are errors', async () => {
+    answer = () => ({ body: '<html>' });
+    await expect(sendBy(clients.sqsReceivingFor(url()))(requests[0]!.command())).rejects.toThrow(SyntaxError);
+  });
+
+  it('of a failing service are asked for again where nothing is lost by it, and left to the poller where it receives', async () => {
+    answer = () => (seen.length % 3 === 0 ? { body: {} } : { status: 503, body: {} });
+    await sendBy(clients.sqsFor(url()))(requests[1]!.command());
+    expect(seen.map((request) => signatureMistake(request, signer))).toEqual([undefined, undefined, undefined]);
+    await expect(sendBy(clients.sqsReceivingFor(url()))(requests[0]!.command())).rejects.toThrow();
+    expect(seen).toHaveLength(4);
+  });
+});

@@ -1,0 +1,110 @@
+import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BucketSource } from '../../src/domain/bucket.ts';
+import type { GapRecord } from '../../src/domain/gap.ts';
+import type { JobView } from '../../src/domain/reindex/job-view.ts';
+import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import type { TestAws } from '../support/aws.ts';
+import { createTestAws, until } from '../support/aws.ts';
+import type { World } from '../support/aws-world.ts';
+import { startWorld } from '../support/aws-world.ts';
+import { indexKinds } from '../support/flow.ts';
+import { awsEndpoint } from '../support/servers.ts';
+
+/** A minute of quiet, a minute's wait for late events, and what lies between. */
+const CLOSE_TIMEOUT_MS = 240_000;
+const KEYS = Array.from({ length: 12 }, (_, at) => `dir/ü ${at}.txt`);
+
+describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', { timeout: 3 * CLOSE_TIMEOUT_MS }, () => {
+  let own: TestAws;
+  beforeAll(() => {
+    own = createTestAws(awsEndpoint() ?? '');
+  });
+  afterAll(() => own.dispose());
+
+  async function routedBucket(world: World, source: BucketSource = 'routed'): Promise<string> {
+    const { aws, queue } = world;
+    const bucket = await aws.createBucket();
+    const topicArn = await aws.createTopic();
+    await aws.subscribe(topicArn, queue);
+    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
+    await world.connect({ bucket, source });
+    return bucket;
+  }
+
+  async function expire({ aws }: World, bucket: string, Expiration: LifecycleExpiration): Promise<void> {
+    const Rules = [{ ID: 'rule', Status: 'Enabled' as const, Filter: { Prefix: 'dir/' }, Expiration }];
+    const command = new PutBucketLifecycleConfigurationCommand({ Bucket: bucket, LifecycleConfiguration: { Rules } });
+    await aws.clients().s3For(aws.region).send(command);
+  }
+
+  async function gapOf(world: World, bucket: string, kind: GapRecord['kind']): Promise<GapRecord | undefined> {
+    return (await world.gaps(bucket)).find((gap) => gap.kind === kind);
+  }
+
+  /** Objects whose puts are told and settled: no message is left whose second look would find what happens then. */
+  async function fill(world: World, bucket: string, keys: readonly string[]): Promise<void> {
+    for (const key of keys) await world.aws.put(bucket, key, key);
+    await tellTrail(
+      world.aws,
+      keys.map((key) => ({ eventName: 'PutObject', bucket, key, timeMs: Date.now() })),
+    );
+    await until('all are found', async () => (await keysIn(world, bucket)).length === keys.length, CLOSE_TIMEOUT_MS);
+    await world.drained(CLOSE_TIMEOUT_MS);
+  }
+
+  const keysIn = async (world: World, bucket: string): Promise<string[]> => (await world.documents(bucket)).map(({ key }) => key);
+
+  it.concurrent.each(indexKinds)('loses what was deleted in bulk without keys, by itself: the gap closes (%s)', async (store) => {
+    const workQueue = await own.createQueue();
+    const world = await startWorld({ store, env: { TALLY_WORK_QUEUE_URL: workQueue.url } });
+    try {
+      const bucket = await routedBucket(world);
+      await expire(world, bucket, { Days: 3 });
+      await world.daemon.ready();
+      await fill(world, bucket, KEYS);
+
+      const [kept = '', ...deleted] = KEYS;
+      for (const key of deleted) await world.aws.remove(bucket, key);
+      await tellTrail(world.aws, [{ eventName: 'DeleteObjects', bucket, timeMs: Date.now() }]);
+      await until('the gap is open', async () => (await gapOf(world, bucket, 'bulk-delete'))?.state === 'open', 60_000);
+      const isClosed = async (): Promise<boolean> => (await gapOf(world, bucket, 'bulk-delete'))?.state === 'closed';
+      await until('the gap is closed', isClosed, CLOSE_TIMEOUT_MS).catch(async (error: unknown) => {
+        const log = world.daemon.log.slice(-10).map((line) => JSON.stringify(line));
+        throw new Error([JSON.stringify(await world.gaps(bucket)), ...log].join('\n'), { cause: error });
+      });
+      expect(await keysIn(world, bucket)).toEqual([kept]);
+
+      const closed = await gapOf(world, bucket, 'bulk-delete');
+      const job = (await world.daemon.request('GET', `/v1/jobs/${closed?.jobId}`)).body as JobView;
+      expect(job).toMatchObject({ state: 'done', requestedBy: 'gap', counts: { phantom: deleted.length, tombstones: deleted.length } });
+      expect(job.coversBeforeMs).toBeGreaterThan(closed?.lastSeenMs ?? Infinity);
+      expect(await world.daemon.metric('tally_gaps_closed_total', { kind: 'bulk-delete' })).toBe(1);
+      // the rules were read, and the expirations that HEADs told of are followed on
+      expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
+      expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
+    } finally {
+      await world.dispose();
+    }
+  });
+
+  it.concurrent('loses what a lifecycle rule expired and nobody told, and keeps what S3 has not come to yet', async () => {
+    const world = await startWorld();
+    try {
+      // a source that tells expirations at first: the check is then due once it is one that does not
+      const bucket = await routedBucket(world, 'notification');
+      await world.daemon.ready();
+      await fill(world, bucket, ['dir/expired', 'dir/late', 'other']);
+      await expire(world, bucket, { Date: new Date('2020-01-01T00:00:00Z') });
+      await world.aws.remove(bucket, 'dir/expired');
+      await world.connect({ bucket, source: 'routed' });
+      await until('it is gone', async () => (await keysIn(world, bucket)).length < 3, CLOSE_TIMEOUT_MS);
+      await until('the check has ended', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined, 60_000);
+      expect(await keysIn(world, bucket)).toEqual(['dir/late', 'other']);
+      expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
+      expect(await world.daemon.metric('tally_swept_objects_total', { sweep: 'lifecycle' })).toBe(2);
+    } finally {
+      await world.dispose();
+    }
+  });
+});

@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest';
+import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { gapSchema } from '../../../src/domain/gap.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/state-records.ts';
+import { createGapWorld } from '../../support/gap-world.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+describe('a gap', () => {
+  it('closes itself: quiet, a job of the whole bucket, done', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS - 2_000);
+    expect(await world.allJobs()).toEqual([]);
+    await world.after(2_000);
+    const [job] = await world.allJobs();
+    expect(job).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: ['gap:photos:bulk-delete'] });
+    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: job?.id });
+    await world.setJob(job, { state: 'running', phase: 'waiting', coversBeforeMs: world.clock.nowMs() });
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    await world.setJob(job, { state: 'done' });
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: job?.id, closedAtMs: world.clock.nowMs() });
+    expect(world.telemetry.told('gapClosed')).toHaveLength(1);
+    await world.after(DAY_MS);
+    expect(await world.allJobs()).toHaveLength(1);
+  });
+
+  it('that is seen again after the job’s floor is open, and closed by another job', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    const first = await world.lastJob();
+    await world.setJob(first, { state: 'running', coversBeforeMs: world.clock.nowMs() });
+    await world.clock.advance(1_000);
+    await world.tell();
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'open', jobId: first?.id });
+    await world.setJob(first, { state: 'done' });
+    await world.after(MINUTE_MS);
+    const second = await world.lastJob();
+    expect(second?.id).not.toBe(first?.id);
+    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: second?.id });
+    await world.finish(second);
+    await world.round();
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: second?.id });
+  });
+
+  it('that is told without end is reconciled every ten minutes or so', async () => {
+    const world = await createGapWorld();
+    for (let minutes = 0; minutes < 60; minutes += 0.5) {
+      await world.tell();
+      await world.after(29_000);
+      const job = await world.lastJob();
+      if (job?.state === 'queued') await world.finish(job);
+    }
+    expect((await world.allJobs()).length).toBeGreaterThanOrEqual(5);
+    expect((await world.allJobs()).length).toBeLessThanOrEqual(6);
+    expect((await world.gap())?.state).not.toBe('closed');
+  });
+
+  it('whose keys are told one by one waits for a day', async () => {
+    const world = await createGapWorld();
+    await world.tell({ keysToldMs: world.clock.nowMs() });
+    await world.after(DAY_MS - MINUTE_MS);
+    expect(await world.allJobs()).toEqual([]);
+    await world.after(MINUTE_MS);
+    expect(await world.allJobs()).toHaveLength(1);
+  });
+
+  it('whose job fails is tried again later and later, and says why', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    const error = { code: 'object.denied', reason: 'no list permission' } as const;
+    const begunAfterMinutes: number[] = [];
+    for (let minutes = 0; minutes < 130; minutes += 1) {
+      const job = await world.lastJob();
+      if (job?.state === 'queued') {
+        begunAfterMinutes.push(minutes);
+        await world.setJob(job, { state: 'failed', error, finishedAtMs: world.clock.nowMs() });
+        await world.round();
+        expect(await world.gap()).toMatchObject({
+          state: 'open',
+          waits: { reason: `${job.id} failed: object.denied: no list permission` },
+        });
+      }
+      await world.after(MINUTE_MS);
+    }
+    expect(begunAfterMinutes).toEqual([0, 1, 3, 7, 15, 31, 63, 127]);
+    expect(world.telemetry.told('gapStays')).toHaveLength(8);
+  });
+
+  it('for which no job can be begun is tried again, and says why', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    world.refuse(new FaultError('index.blocked', 'disk full'));
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'open', failures: 1, waits: { reason: 'no job could be begun: disk full' } });
+    world.refuse(undefined);
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('for which somebody else began a job at this very moment waits for that one, and counts no failure', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    world.refuse(new RequestError('job.conflict', 'job-x of photos is queued'));
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).not.toHaveProperty('failures');
+    world.refuse(undefined);
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('is closed once by two workers that are at it together, as when one stood still', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.clock.advance(MINUTE_MS);
+    await Promise.all([world.round(), world.round(), world.round()]);
+    const running = await world.allJobs();
+    expect(running).toHaveLength(1);
+    await world.finish(running[0]);
+    await Promise.all([world.round(), world.round(), world.round()]);
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: running[0]?.id });
+    expect(world.telemetry.told('gapClosed')).toHaveLength(1);
+  });
+
+  it('of a bucket that was connected again since the round began stays', async () => {
+    const world = await createGapWorld({
+      wrap: (state) => ({
+        ...state,
+        list: (kind, page, signal) => (kind === 'bucket' ? Promise.resolve([]) : state.list(kind, page, signal)),
+      }),
+    });
+    await world.tell();
+    await world.round();
+    expect(await world.gap()).toBeDefined();
+  });
+
+  it('is open while its job is paused, and closing again when that goes on', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    const job = await world.lastJob();
+    await world.setJob(job, { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs() });
+    await world.after(HOUR_MS);
+    expect(await world.gap()).toMatchObject({ state: 'open', jobId: job?.id });
+    expect(await world.allJobs()).toHaveLength(1);
+    await world.setJob(job, { state: 'running' });
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('whose job was cancelled is open, and tried again', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    await world.jobs.cancel((await world.lastJob())?.id ?? '');
+    await world.round();
+    expect(await world.gap()).toMatchObject({ state: 'open', failures: 1 });
+    await world.after(MINUTE_MS);
+    expect(await world.allJobs()).toHaveLength(2);
+  });
+
+  it('of a bucket that is disconnected goes away, with the bucket’s budget', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toHaveLength(1);
+    await removeRecord(world.state, refs.bucket('photos').id);
+    await world.round();
+    expect(await world.gap()).toBeUndefined();
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
+  });
+});
+
+describe('the gaps of one bucket', () => {
+  it('are closed by one job', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.tell({ kind: 'loss' });
+    await world.tell({ kind: 'lifecycle', prefix: 'logs/' });
+    await world.after(MINUTE_MS);
+    const jobs = await world.allJobs();
+    expect(jobs).toHaveLength(1);
+    expect(jobs[0]?.gapIds).toHaveLength(3);
+    await world.finish(jobs[0]);
+    await world.round();
+    const gaps = await listAllRecords(world.state, 'gap', gapSchema);
+    expect(gaps.map(({ state }) => state)).toEqual(['closed', 'closed', 'closed']);
+  });
+
+  it('with a prefix are reconciled under it, and those of others follow', async () => {
+    const world = await createGapWorld({ live: { '': 900, 'a/': 3, 'b/': 4 } });
+    await world.tell({ kind: 'lifecycle', prefix: 'a/' });
+    await world.tell({ kind: 'lifecycle', prefix: 'b/' });
+    await world.after(MINUTE_MS);
+    expect((await world.allJobs()).map(({ prefix }) => prefix)).toEqual(['a/']);
+    const waiting = await world.gap({ bucket: 'photos', kind: 'lifecycle', prefix: 'b/' });
+    expect(waiting).toMatchObject({ state: 'open' });
+    await world.finish(await world.lastJob());
+    await world.after(15_000);
+    expect((await world.allJobs()).map(({ prefix }) => prefix)).toEqual(['a/', 'b/']);
+  });
+
+  it('wait for a job that somebody else asked for, and are closed by it where it covers them', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: id });
+    await world.finish(await world.lastJob());
+    await world.round();
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: id });
+    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
+  });
+
+  it('wait for a job that does not cover them, and then have their own', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    const { id } = await world.jobs.request({ bucket: 'photos', prefix: 'a/' }, 'http');
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: `${id} of this bucket runs first` } });
+    await world.finish(await world.lastJob());
+    await world.after(15_000);
+    expect((await world.lastJob())?.requestedBy).toBe('gap');
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('are closed though those of another bucket cannot be', async () => {
+    const world = await createGapWorld({
+      wrap: (state) => ({
+        ...state,
+        get: (id, signal) =>
+          id === 'job-slot:broken' ? Promise.reject(new FaultError('index.state-missing', 'odd')) : state.get(id, signal),
+      }),
+    });
+    await world.connect('broken');
+    await world.tell({ bucket: 'broken' });
+    await world.tell();
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    expect(world.telemetry.told('requestFailed')).toEqual([['close the gaps of a bucket', 'index.state-missing', 'odd']]);
+  });
+});

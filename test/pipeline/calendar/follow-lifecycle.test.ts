@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest';
+import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
+import type { LifecycleRule } from '../../../src/domain/calendar/lifecycle-rules.ts';
+import type { ObjectDocument } from '../../../src/domain/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { gapSchema } from '../../../src/domain/gap.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
+import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
+import { createGapReports } from '../../../src/pipeline/gap-records.ts';
+import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
+import { createMemoryStore } from '../../support/memory-store.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const never = new AbortController().signal;
+
+function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
+  return { id: 'r', isEnabled: true, prefix: '', tags: {}, ...more };
+}
+
+async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
+  const { state, objects, maintenance, scan } = createMemoryStore();
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
+  const writer = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const gaps = createGapReports({ state, clock, telemetry });
+  let answer = rules;
+  let reads = 0;
+  const lifecycle = {
+    rulesOf: async () => {
+      reads += 1;
+      if (answer instanceof FaultError) throw answer;
+      return answer;
+    },
+  };
+  storage.createBucket('photos');
+  await objects.createBucket('photos');
+  const versioning = { status: 'never', observedAtMs: 0 };
+  const fields = { bucket: 'photos', region: 'us-east-1', source, versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
+  await updateRecord(state, refs.bucket('photos'), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
+  const visit = createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry });
+  const sweep = createSweep({ state, telemetry }, 'lifecycle', visit);
+  return {
+    clock,
+    telemetry,
+    storage,
+    /** An object of that age in bucket and index. */
+    async add(key: string, ageDays: number | 'unknown', more: Partial<ObjectDocument> = {}) {
+      const agedMs = (ageDays === 'unknown' ? 1 : ageDays) * DAY_MS;
+      const modified = new Date(clock.nowMs() - agedMs).toISOString();
+      const document: ObjectDocument = {
+        bucket: 'photos',
+        key,
+        clock: clockOfMs(clock.nowMs() - agedMs - MINUTE_MS),
+        deleted: false,
+        settled: true,
+        source: 'listing',
+        ...(ageDays !== 'unknown' && { last_modified: modified }),
+        indexed_at: modified,
+        ...more,
+      };
+      await objects.write([{ document, equalClock: 'accept' }]);
+      storage.put('photos', key, { lastModifiedMs: Date.parse(modified) });
+    },
+    /** S3 does what its rules say. */
+    expire: (...keys: readonly string[]) => {
+      for (const key of keys) storage.delete('photos', key);
+    },
+    check: () => sweep(never),
+    looks: () => storage.observed.splice(0).map((name) => name.slice('photos/'.length)),
+    live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
+    record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
+    gaps: () => listAllRecords(state, 'gap', gapSchema),
+    setRules: (next: readonly LifecycleRule[] | FaultError) => {
+      answer = next;
+    },
+    reads: () => reads,
+  };
+}
+
+const past = (world: { readonly clock: { nowMs(): number } }, days: number): Partial<ObjectDocument> => ({
+  expires_at: new Date(world.clock.nowMs() - days * DAY_MS).toISOString(),
+});
+
+describe('lifecycle expirations that nobody tells', () => {
+  it('are followed daily until S3 has done them', async () => {
+    const world = await setUp([]);
+    await world.add('due', 40, past(world, 1));
+    await world.add('not due', 40, past(world, -5));
+    await world.check();
+    expect(world.looks()).toEqual(['due']);
+    expect(await world.live()).toEqual(['due', 'not due']);
+    await world.clock.sleep(DAY_MS - MINUTE_MS);
+    await world.check();
+    expect(world.looks()).toEqual([]);
+  });
+
+  it('whose objects still said nothing else are looked at again the next day', async () => {
+    const world = await setUp([ruleOf({ expiresAfterDays: 30 })]);
+    await world.add('late', 40);
+    for (let day = 0; day < 3; day += 1) {
+      await world.check();
+      expect(world.looks()).toEqual(['late']);
+      await world.clock.sleep(DAY_MS);
+    }
+    world.expire('late');
+    await world.check();
+    expect(await world.live()).toEqual([]);
+    await world.clock.sleep(DAY_MS);
+    world.looks();
+    await world.check();
+    expect(world.looks()).toEqual([]);
+  });
+
+  it('are computed from rules where objects said nothing: prefix, size and age', async () => {
+    const world = await setUp([
+      ruleOf({ prefix: 'logs/', expiresAfterDays: 30, sizeAbove: 10 }),
+      ruleOf({ prefix: 'tmp/', expiresAtMs: 1 }),
+      ruleOf({ prefix: 'off/', expiresAfterDays: 1, isEnabled: false }),
+      ruleOf({ prefix: 'transition/' }),
+    ]);
+    await world.add('logs/old', 31, { size: 11 });
+    await world.add('logs/small', 31, { size: 10 });
+    await world.add('logs/young', 29, { size: 11 });
+    await world.add('logs/unknown age', 'unknown', { size: 11 });
+    await world.add('tmp/x', 0);
+    await world.add('off/x', 99);
+    await world.add('transition/x', 99);
+    await world.check();
+    expect(world.looks().toSorted()).toEqual(['logs/old', 'logs/unknown age', 'tmp/x']);
+    expect(await world.record()).toEqual({ checkedAtMs: world.clock.nowMs(), rules: 'known', expiring: 2 });
+  });
+
+  it('by rules of tags are looked for where tags are not known, or fit', async () => {
+    const world = await setUp([ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } })]);
+    await world.add('unknown', 9);
+    await world.add('fits', 9, { tags: { class: 'tmp' } });
+    await world.add('other', 9, { tags: { class: 'kept' } });
+    await world.check();
+    expect(world.looks().toSorted()).toEqual(['fits', 'unknown']);
+  });
+
+  it('are not looked at twice in one check', async () => {
+    const world = await setUp([ruleOf({ expiresAfterDays: 1 }), ruleOf({ prefix: 'a', expiresAfterDays: 1 })]);
+    await world.add('a', 9, past(world, 2));
+    await world.check();
+    expect(world.looks()).toEqual(['a']);
+  });
+
+  it('of many objects open a gap of the rule’s prefix once listing is cheaper, and then look at no more', async () => {
+    const world = await setUp([ruleOf({ prefix: 'logs/', expiresAfterDays: 1 })]);
+    for (let at = 0; at < 1_150; at += 1) await world.add(`logs/${String(at).padStart(4, '0')}`, 9);
+    await world.check();
+    expect(world.looks()).toHaveLength(1_000);
+    expect(await world.gaps()).toMatchObject([{ kind: 'lifecycle', prefix: 'logs/', state: 'open' }]);
+  });
+
+  it('that objects told themselves open a gap of what the rules have in common', async () => {
+    const world = await setUp([ruleOf({ prefix: 'logs/a/', expiresAfterDays: 900 }), ruleOf({ prefix: 'logs/b/', expiresAfterDays: 900 })]);
+    for (let at = 0; at < 1_050; at += 1) await world.add(`logs/a/${at}`, 9, past(world, 1));
+    await world.check();
+    expect(await world.gaps()).toMatchObject([{ kind: 'lifecycle', prefix: 'logs/', state: 'open' }]);
+  });
+
+  it.each(['notification', 'eventbridge'] as const)('are not asked for where the source (%s) tells them', async (source) => {
+    const world = await setUp([ruleOf({ expiresAfterDays: 1 })], source);
+    await world.add('a', 9, past(world, 2));
+    await world.check();
+    expect(world.looks()).toEqual([]);
+    expect(world.reads()).toBe(0);
+  });
+});
+
+describe('rules that', () => {
+  it('may not be read are unknown, which is said; what objects told themselves is followed all the same', async () => {
+    const world = await setUp(new FaultError('lifecycle.denied', '403'));
+    await world.add('due', 9, past(world, 2));
+    await world.add('old', 99);
+    world.expire('due');
+    await world.check();
+    expect(await world.live()).toEqual(['old']);
+    expect(await world.record()).toMatchObject({ rules: 'unknown', expiring: 0 });
+    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules', 'lifecycle.denied', '403']]);
+  });
+
+  it('cannot be read now are asked for again after a quarter of an hour, not every minute', async () => {
+    const world = await setUp(new FaultError('s3.unavailable', '503'));
+    for (let minutes = 0; minutes < 30; minutes += 1) {
+      await world.check();
+      await world.clock.sleep(MINUTE_MS);
+    }
+    expect(world.reads()).toBe(2);
+    expect(await world.record()).toBeUndefined();
+    expect(world.telemetry.told('sweepEnded')[0]).toEqual([{ sweep: 'lifecycle', bucket: 'photos', result: 's3.unavailable', objects: 0 }]);
+  });
+
+  it('change are read at the next daily check', async () => {
+    const world = await setUp([]);
+    await world.add('a', 9);
+    await world.check();
+    world.setRules([ruleOf({ expiresAfterDays: 1 })]);
+    await world.clock.sleep(DAY_MS);
+    await world.check();
+    expect(world.looks()).toEqual(['a']);
+    expect(world.reads()).toBe(2);
+  });
+});

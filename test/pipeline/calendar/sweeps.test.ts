@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest';
+import { bucketRecordSchema, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
+import type { ObjectDocument } from '../../../src/domain/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
+import { jobSchema } from '../../../src/domain/reindex/job.ts';
+import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createVisitTombstones } from '../../../src/pipeline/calendar/purge-tombstones.ts';
+import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
+import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
+import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
+import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
+import { createMemoryStore } from '../../support/memory-store.ts';
+
+const MINUTE_MS = 60_000;
+const WEEK_MS = 604_800_000;
+const never = new AbortController().signal;
+
+async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
+  const { state, objects, maintenance } = createMemoryStore();
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
+  const writer = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const records: BucketRecord[] = [];
+  for (const bucket of buckets) {
+    storage.createBucket(bucket);
+    await objects.createBucket(bucket);
+    const versioning = { status: 'never', observedAtMs: 0 };
+    const fields = { bucket, region: 'us-east-1', source, versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
+    const record = bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 });
+    records.push(await updateRecord(state, refs.bucket(bucket), () => record));
+  }
+  return {
+    state,
+    clock,
+    telemetry,
+    storage,
+    maintenance,
+    records,
+    store: async (documents: readonly ObjectDocument[]) => {
+      await objects.write(documents.map((document) => ({ document, equalClock: 'accept' as const })));
+    },
+    stored: async (key: string, bucket = 'photos') => (await objects.getMany(bucket, [key]))[0],
+    /** A document of that age that was written provisionally. */
+    unsettled: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}): ObjectDocument => ({
+      bucket: 'photos',
+      key,
+      clock: clockOfMs(clock.nowMs() - ageMs),
+      deleted: false,
+      settled: false,
+      source: 'routed',
+      event_name: 'PutObject',
+      event_time: '2026-01-01T00:00:00.000Z',
+      indexed_at: '2026-01-01T00:00:00.000Z',
+      ...more,
+    }),
+    tombstone: (key: string, ageMs: number, bucket = 'photos'): ObjectDocument => ({
+      bucket,
+      key,
+      clock: clockOfMs(clock.nowMs() - ageMs),
+      deleted: true,
+      deleted_at: new Date(clock.nowMs() - ageMs).toISOString(),
+      settled: true,
+      source: 'check',
+      indexed_at: '2026-01-01T00:00:00.000Z',
+    }),
+    unsettledSweep: createSweep({ state, telemetry }, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock })),
+    tombstoneSweep: createSweep({ state, telemetry }, 'tombstones', createVisitTombstones({ maintenance, clock })),
+  };
+}
+
+describe('the sweep of unsettled documents', () => {
+  it('settles what is older than ten minutes at the clock of its look, and keeps the event that led to it', async () => {
+    const world = await setUp();
+    const state = world.storage.put('photos', 'a', { etag: 'now' });
+    await world.store([world.unsettled('a', 11 * MINUTE_MS, { etag: 'then' })]);
+    await world.unsettledSweep(never);
+    const found = await world.stored('a');
+    expect(found).toMatchObject({ etag: state.etag, settled: true, source: 'check', event_name: 'PutObject' });
+    expect(found?.clock).toBeGreaterThan(clockOfMs(world.clock.nowMs() - MARGIN_MS - 2_000));
+    expect(world.telemetry.told('sweepEnded')).toEqual([[{ sweep: 'unsettled', bucket: 'photos', result: 'ok', objects: 1 }]]);
+  });
+
+  it('makes a tombstone of what is gone, and a document of a tombstone whose object is back', async () => {
+    const world = await setUp();
+    world.storage.put('photos', 'back');
+    await world.store([world.unsettled('gone', 11 * MINUTE_MS), { ...world.tombstone('back', 11 * MINUTE_MS), settled: false }]);
+    await world.unsettledSweep(never);
+    expect(await world.stored('gone')).toMatchObject({ deleted: true, settled: true });
+    expect(await world.stored('back')).toMatchObject({ deleted: false, settled: true });
+  });
+
+  it('leaves younger ones to their messages', async () => {
+    const world = await setUp();
+    await world.store([world.unsettled('a', 9 * MINUTE_MS)]);
+    await world.unsettledSweep(never);
+    expect(world.storage.observed).toEqual([]);
+  });
+
+  it('loses to what the live path writes meanwhile', async () => {
+    const world = await setUp();
+    await world.store([world.unsettled('a', 11 * MINUTE_MS)]);
+    const live = world.unsettled('a', -1, { settled: true, etag: 'live' });
+    const observe = world.storage.observe.bind(world.storage);
+    world.storage.observe = async (...args) => {
+      await world.store([live]);
+      return observe(...args);
+    };
+    await world.unsettledSweep(never);
+    expect(await world.stored('a')).toEqual(live);
+  });
+
+  it('looks at a thousand of a bucket in one run, and goes on behind those that can never be read', async () => {
+    const world = await setUp();
+    const keys = Array.from({ length: 1_150 }, (_, at) => `key-${String(at).padStart(4, '0')}`);
+    await world.store(keys.map((key) => world.unsettled(key, 11 * MINUTE_MS)));
+    world.storage.failWith(new FaultError('object.denied', 'no'));
+    await world.unsettledSweep(never);
+    expect(world.storage.observed).toHaveLength(1_000);
+    await world.unsettledSweep(never);
+    expect(new Set(world.storage.observed).size).toBe(1_150);
+    await world.unsettledSweep(never);
+    expect(world.storage.observed).toHaveLength(2_150);
+  });
+
+  it('of a bucket that is gone is told, and the others are swept all the same', async () => {
+    const world = await setUp(['gone', 'photos']);
+    world.storage.deleteBucket('gone');
+    await world.store([world.unsettled('a', 11 * MINUTE_MS), { ...world.unsettled('a', 11 * MINUTE_MS), bucket: 'gone' }]);
+    await world.unsettledSweep(never);
+    expect(world.telemetry.told('sweepEnded').map(([fact]) => [fact.bucket, fact.result])).toEqual([
+      ['gone', 'bucket.missing'],
+      ['photos', 'ok'],
+    ]);
+    expect(await world.stored('a')).toMatchObject({ settled: true });
+    expect(await world.stored('a', 'gone')).toMatchObject({ settled: false, deleted: false });
+  });
+
+  it('ends with its signal between two pages', async () => {
+    const world = await setUp();
+    await world.store(Array.from({ length: 300 }, (_, at) => world.unsettled(`key-${at}`, 11 * MINUTE_MS)));
+    const stopping = new AbortController();
+    const observe = world.storage.observe.bind(world.storage);
+    world.storage.observe = async (...args) => {
+      stopping.abort(new Error('the process stops'));
+      return observe(...args);
+    };
+    await expect(world.unsettledSweep(stopping.signal)).rejects.toThrow('the process stops');
+    expect(world.storage.observed).toHaveLength(100);
+  });
+});
+
+describe('the purge of tombstones', () => {
+  it('removes those of seven days, in batches with pauses, and leaves the rest', async () => {
+    const world = await setUp();
+    const old = Array.from({ length: 1_201 }, (_, at) => world.tombstone(`old-${at}`, TOMBSTONE_LIFE_MS + 1));
+    await world.store([...old, world.tombstone('young', TOMBSTONE_LIFE_MS - MINUTE_MS), world.unsettled('live', TOMBSTONE_LIFE_MS * 2)]);
+    const begunMs = world.clock.monotonicMs();
+    await world.tombstoneSweep(never);
+    expect(world.clock.monotonicMs() - begunMs).toBe(500);
+    expect(await world.stored('old-7')).toBeUndefined();
+    expect(await world.stored('young')).toBeDefined();
+    expect(await world.stored('live')).toBeDefined();
+    expect(world.telemetry.told('sweepEnded')).toEqual([[{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]]);
+  });
+
+  it('leaves a key alone that came back between look and delete', async () => {
+    const world = await setUp();
+    await world.store([world.tombstone('a', TOMBSTONE_LIFE_MS + 1)]);
+    const tombstones = world.maintenance.tombstones.bind(world.maintenance);
+    const back = world.unsettled('a', 0);
+    world.maintenance.tombstones = async (...args) => {
+      const found = await tombstones(...args);
+      await world.store([back]);
+      return found;
+    };
+    await world.tombstoneSweep(never);
+    expect(await world.stored('a')).toEqual(back);
+  });
+
+  it('gives each bucket its turn within the hour', async () => {
+    const world = await setUp(['huge', 'photos']);
+    await world.store([world.tombstone('a', TOMBSTONE_LIFE_MS + 1)]);
+    const tombstones = world.maintenance.tombstones.bind(world.maintenance);
+    // more than can be purged in five minutes
+    world.maintenance.tombstones = async (bucket, page, signal) =>
+      bucket === 'huge' ? Array.from({ length: page.limit }, (_, at) => ({ key: `${at}`, clock: 1 })) : tombstones(bucket, page, signal);
+    const begunMs = world.clock.monotonicMs();
+    await world.tombstoneSweep(never);
+    expect(world.clock.monotonicMs() - begunMs).toBeLessThanOrEqual(5 * MINUTE_MS + 250);
+    expect(await world.stored('a')).toBeUndefined();
+  });
+});
+
+describe('the weekly sweep', () => {
+  async function weekly(source: BucketSource) {
+    const world = await setUp(['photos'], source);
+    const { state, clock, telemetry } = world;
+    const jobs = createReindexJobs({ state, clock, telemetry });
+    const visit = createVisitFull({ state, clock, startJob: (request, signal) => jobs.start(request, signal) });
+    const sweep = createSweep({ state, telemetry }, 'full', visit);
+    return {
+      ...world,
+      jobs,
+      allJobs: () => listAllRecords(state, 'job', jobSchema),
+      /** Looks every hour, and ends what was begun. */
+      async run(forMs: number, ends: 'done' | 'failed' | 'not' = 'done') {
+        for (let ms = 0; ms < forMs; ms += 60 * MINUTE_MS) {
+          await clock.sleep(60 * MINUTE_MS);
+          await sweep(never);
+          if (ends === 'not') continue;
+          for (const job of await this.allJobs()) {
+            if (job.state === 'queued') await updateRecord(state, refs.job(job.id), (current) => current && { ...current, state: ends });
+          }
+        }
+      },
+    };
+  }
+
+  it('re-indexes a bucket of audit-trail events once a week, the whole of it, with its brake on', async () => {
+    const world = await weekly('routed');
+    await world.run(4 * WEEK_MS);
+    const jobs = await world.allJobs();
+    expect(jobs.length).toBe(4);
+    expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
+    expect(jobs[0]).not.toHaveProperty('gapIds');
+  });
+
+  it.each(['notification', 'eventbridge', 'topic'] as const)(
+    'leaves buckets of source %s alone, whose events are not lost',
+    async (source) => {
+      const world = await weekly(source);
+      await world.run(2 * WEEK_MS);
+      expect(await world.allJobs()).toEqual([]);
+    },
+  );
+
+  it('is tried again six hours after it failed', async () => {
+    const world = await weekly('routed');
+    await world.run(WEEK_MS, 'failed');
+    const begun = (await world.allJobs()).map(({ createdAtMs }) => createdAtMs);
+    for (const [index, atMs] of begun.slice(1).entries()) expect((atMs - (begun[index] ?? 0)) / MINUTE_MS).toBe(7 * 60);
+  });
+
+  it('waits for a job of the bucket that runs already', async () => {
+    const world = await weekly('routed');
+    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    await world.run(WEEK_MS, 'not');
+    expect((await world.allJobs()).map((job) => job.id)).toEqual([id]);
+    await world.jobs.cancel(id);
+    await world.run(60 * MINUTE_MS, 'not');
+    expect(await world.allJobs()).toHaveLength(2);
+  });
+});
