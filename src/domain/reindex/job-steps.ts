@@ -232,17 +232,31 @@ function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; read
   return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
 }
 
+/** Of one swap: large enough to be rare, small enough to leave some to the other ranges. */
+const RESERVE_MAX = 500;
+/** A range may hold this part of what is left, unused, while another one finds nothing left. */
+const AHEAD_SHARE = 1 / 64;
+
 /**
- * The job with up to `count` tombstones more reserved, and how many were: 0 while the brake holds, and for a job that
- * does not compare now. The very job where there is nothing to store.
+ * The job with `count` tombstones more reserved, if so many are left, and how many were: some ahead of their need while
+ * plenty are left, since hundreds of ranges must not swap one record for each page; fewer than `count` while the brake
+ * holds, and none for a job that does not compare now. The very job where there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
   const { brake } = job;
   if (placeOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
   // nothing to count: as many as it finds
   if (brake.limit === undefined) return { job, granted: count };
-  const granted = Math.max(0, Math.min(count, brake.limit - brake.reserved));
+  const left = Math.max(0, brake.limit - brake.reserved);
+  const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
   return granted === 0 ? { job, granted } : { job: { ...job, brake: { ...brake, reserved: brake.reserved + granted } }, granted };
+}
+
+/** The job with `count` of its reserved tombstones given back, unused. */
+export function givenBackTo(job: JobRecord, count: number): JobRecord {
+  const { brake } = job;
+  if (brake?.limit === undefined) return job;
+  return { ...job, brake: { ...brake, reserved: Math.max(0, brake.reserved - count) } };
 }
 
 /** A tenth of the documents, yet no fewer than people delete in one go without a thought. */

@@ -1,16 +1,19 @@
-/** A job's brake as one turn of one of its ranges meets it: tombstones are reserved in the job's record before they are written. */
+/**
+ * A job's brake as one turn of one of its ranges meets it: tombstones are reserved in the job's record before they are
+ * written, some ahead of their need, and what is left of them is given back when the turn has ended. A worker that dies
+ * takes what it had reserved along.
+ */
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { placeOf, reserved } from '../../domain/reindex/job-steps.ts';
+import { givenBackTo, placeOf, reserved } from '../../domain/reindex/job-steps.ts';
 import type { StateStore } from '../ports.ts';
 import type { TurnResult } from '../reindex/reconcile-turn.ts';
 import { refs, updateRecord } from '../state-records.ts';
 
-/** Of one swap: large enough to be rare, small enough to leave some to the other ranges. */
-const RESERVE_MAX = 500;
-
 export interface Brake {
-  /** Reserves up to `count` tombstones, at most 500; answers how many. 0 as well where the store cannot be asked. Never rejects. */
+  /** Reserves up to `count` tombstones; answers how many. 0 as well where the store cannot be asked. Never rejects. One call at a time. */
   readonly reserve: (count: number) => Promise<number>;
+  /** Gives back what was not used. Where the store cannot be asked it stays reserved. Never rejects. */
+  readonly giveBack: () => Promise<void>;
   /** The turn's result, where what was held back is the brake's only if the brake held it: a job may have been paused or cancelled meanwhile, or the store out of reach. */
   readonly blame: (result: TurnResult) => TurnResult;
 }
@@ -19,8 +22,10 @@ export interface Brake {
 export function createBrake(state: StateStore, jobId: string): Brake {
   let fault: Fault | undefined;
   let isHeld = false;
+  /** Reserved, and not used yet. */
+  let ahead = 0;
 
-  async function reserve(wanted: number): Promise<number> {
+  async function reserveMore(wanted: number): Promise<void> {
     let granted = 0;
     await updateRecord(state, refs.job(jobId), (job) => {
       if (job === undefined) return undefined;
@@ -29,15 +34,26 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       isHeld = granted < wanted && (placeOf(job) === 'comparing' || job.pausedBecause === 'brake');
       return reservation.job;
     });
-    return granted;
+    ahead += granted;
   }
 
   return {
-    reserve: (count) =>
-      reserve(Math.min(count, RESERVE_MAX)).catch((error: unknown) => {
-        fault = faultOf(error);
-        return 0;
-      }),
+    async reserve(count) {
+      if (count > ahead) {
+        await reserveMore(count - ahead).catch((error: unknown) => {
+          fault = faultOf(error);
+        });
+      }
+      const granted = Math.min(count, ahead);
+      ahead -= granted;
+      return granted;
+    },
+    async giveBack() {
+      const unused = ahead;
+      if (unused === 0) return;
+      ahead = 0;
+      await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused)).catch(() => undefined);
+    },
     blame({ braked, ...result }) {
       if (braked === undefined) return result;
       if (fault !== undefined) return { ...result, fault };

@@ -115,13 +115,19 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     const brake = createBrake(state, job.id);
     const startedMs = clock.monotonicMs();
     const ended = await turnOf(held, slot, { brake, signal });
-    if ('kind' in ended) return ended;
+    // beside what else is stored: each swap waits until it can be listed
+    const brakeReleased = brake.giveBack();
+    if ('kind' in ended) {
+      await brakeReleased;
+      return ended;
+    }
     const result = brake.blame(ended);
     const wantsSplit = slot.wantsSplit() && isWhole(result);
     const isStored = await range.change((record) => {
       const next = afterTurn(record, result, clock.nowMs());
       return wantsSplit && record.lease !== undefined ? { ...next, lease: record.lease } : next;
     });
+    await brakeReleased;
     telemetry.reindexTurn({
       mode: job.mode,
       counts: result.counts,

@@ -222,5 +222,6 @@ function checkCounts({ name, counts, requests }: CaseResult, expected: Partial<R
     if (found !== count) throw new Error(`${name}: ${kind} is ${found}, not ${count}: ${JSON.stringify(counts)}`);
   }
   // HEADs only for phantoms, each confirmed once
-  if (requests.head !== counts.phantom) throw new Error(`${name}: ${requests.head} HEADs for ${counts.phantom} phantoms`);
+  if (requests.head !== counts.phantom)
+    throw new Error(`${name}: ${requests.head} HEADs for ${counts.phantom} phantoms: ${JSON.stringify(counts)}`);
 }
