@@ -255,10 +255,14 @@ describe('the fast reader', () => {
       fc.asyncProperty(fc.oneof(document, broken), async (xml) => {
         const read = readListing(xml);
         if (read === undefined) return;
+        // the SDK takes any word but "true" for the last page; ours is refused as incomplete (seen above)
+        if (!['true', 'false', undefined].includes(read.IsTruncated)) return;
         body = xml;
         const parsed = await aws.s3.send(new ListObjectsV2Command({ Bucket: 'b' })).catch(() => undefined);
         // it also minds fields that nobody reads here
         if (parsed === undefined) return;
+        // nor does it see any field of an object that has spaces between two of them
+        if ((parsed.Contents ?? []).some((fields) => Object.keys(fields).length === 0)) return;
         taken += 1;
         const numberOf = (value: string | undefined): number | undefined => (value === undefined ? undefined : Number(value));
         expect(read.contents.map((fields) => ({ ...fields, Size: numberOf(fields.Size) }))).toEqual(

@@ -114,7 +114,7 @@ async function receive(WaitTimeSeconds: number, QueueUrl = embedded.queueUrl): P
 async function told(count: number): Promise<readonly Told[]> {
   const messages: Message[] = [];
   while (messages.length < count) {
-    const more = await receive(5);
+    const more = await receive(20);
     if (more.length === 0) break;
     messages.push(...more);
     const Entries = more.map(({ MessageId, ReceiptHandle }) => ({ Id: MessageId, ReceiptHandle }));
