@@ -148,9 +148,11 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
         return isWanted && !decision.isNewer ? stepOfListing(at, work, ending) : { end: ending };
       }
       case 'missing':
-        return stepOfContent(at, work, { ending: endingOf(finding, 'missing'), signal });
-      case 'stale':
-        return stepOfContent(at, work, { ending: endingOf(finding, 'stale', decision.fields), signal });
+      case 'stale': {
+        const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
+        // written from the listing, or from a HEAD where the bucket's documents say more than a listing does
+        return looksAtContent(work) ? stepOfHead(at, work, { signal, ending }) : stepOfListing(at, work, ending);
+      }
       case 'phantom':
         return stepOfHead(at, work, { signal });
       case 'inFlight':
@@ -163,15 +165,6 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return work.mode === 'report' || state === undefined
       ? { end: ending }
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
-  }
-
-  /** Other content: written from the listing, or from a HEAD where the bucket's documents say more than a listing does. */
-  async function stepOfContent(
-    looked: Looked,
-    work: SliceWork,
-    { ending, signal }: { readonly ending: Ending; readonly signal: AbortSignal },
-  ): Promise<Step> {
-    return looksAtContent(work) ? stepOfHead(looked, work, { signal, ending }) : stepOfListing(looked, work, ending);
   }
 
   /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. `found`: what the listing alone showed. */
