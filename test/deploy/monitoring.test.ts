@@ -239,6 +239,6 @@ describe('config/scaling', () => {
 
   it('divides the queue by the messages of a worker’s target lag', () => {
     const queueLengths = triggers.flatMap(({ metadata }) => metadata['queueLength'] ?? []);
-    expect(queueLengths).toEqual(scaledObjects.map(() => String(500 * settings.TALLY_TARGET_LAG_S)));
+    expect(queueLengths).toEqual(scaledObjects.map(() => String(1_000 * settings.TALLY_TARGET_LAG_S)));
   });
 });
