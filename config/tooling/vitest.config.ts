@@ -7,8 +7,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 120_000,
-    // two cores: one file of real servers beside one of pure code
-    maxWorkers: 2,
+    // one more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
+    maxWorkers: 3,
     // real servers, containers and kills on a shared machine: what fails twice is broken, and a retry is shown
     retry: process.env['CI'] === 'true' ? 1 : 0,
   },
