@@ -29,6 +29,9 @@ export interface CaseResult {
   readonly peakRssBytes: number;
   /** User and system time of all workers for one object. */
   readonly cpuUsPerObject: number;
+  /** Turns of ranges, and splits of them, of all workers. */
+  readonly turns: number;
+  readonly splits: number;
   readonly counts: ReconcileCounts;
   /** What S3 was asked, as S3 counted it. */
   readonly requests: RequestCounts;
@@ -112,6 +115,7 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   const requests = await world.listing.control({ latency: null });
   const cpuUs = cpuOf(workers) - cpuBefore;
   const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
+  const work = await Promise.all(workers.map((worker) => worker.work()));
   await Promise.all(workers.map((worker) => worker.stop()));
   check(name, await world.fingerprint(bucket), wanted);
   const { counts, tookMs } = endOf(job);
@@ -124,6 +128,8 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
     tookMs,
     peakRssBytes,
     cpuUsPerObject: cpuUs / objects,
+    turns: work.reduce((sum, { turns }) => sum + turns, 0),
+    splits: work.reduce((sum, { splits }) => sum + splits, 0),
     counts,
     requests,
     lagsMs,

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { countsSchema } from '../../../src/domain/reindex/counts.ts';
 import { jobStates } from '../../../src/domain/reindex/job.ts';
+import { metricsOf } from '../ingest/metrics.ts';
 import { freePort, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';
 
@@ -22,6 +23,8 @@ export type EndedJob = z.infer<typeof jobSchema>;
 
 export interface Worker {
   usage(): Usage;
+  /** Turns of ranges so far, and splits of ranges. */
+  work(): Promise<{ readonly turns: number; readonly splits: number }>;
   /** A request to its control plane; throws for any answer but 2xx. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
   /** Re-indexes a bucket, without the wait for late events, which costs 60 s and nothing else. Resolves when the job has ended, however it did. */
@@ -63,6 +66,10 @@ export async function startWorker(env: Environment, nodeArguments: readonly stri
   });
   return {
     usage: () => worker.usage(),
+    async work() {
+      const metrics = await metricsOf([`http://127.0.0.1:${healthPort}/metrics`]);
+      return { turns: metrics.sum('tally_reindex_turns_total'), splits: metrics.sum('tally_reindex_splits_total', { result: 'split' }) };
+    },
     ask,
     async reindex(bucket) {
       const { id } = jobSchema.parse(await ask('POST', `/v1/buckets/${bucket}/reindex`, { now: true }));

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { afterStep, mayStep, placeOf, reserved, tombstoneLimit, type JobStep } from '../../../src/domain/reindex/job-steps.ts';
+import { afterStep, givenBackTo, mayStep, placeOf, reserved, tombstoneLimit, type JobStep } from '../../../src/domain/reindex/job-steps.ts';
 import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../../src/domain/reindex/job.ts';
 
@@ -88,6 +88,17 @@ describe('the brake', () => {
     const second = reserved(first.job, 3);
     expect(second.granted).toBe(2);
     expect(reserved(second.job, 1)).toEqual({ job: second.job, granted: 0 });
+  });
+
+  it('grants some ahead of their need while plenty are left, exactly what is asked for when few are, and takes back what was not used', () => {
+    const plenty: JobRecord = { ...comparing, brake: { limit: 6_400, reserved: 0, waiting: 0 } };
+    const first = reserved(plenty, 1);
+    expect(first.granted).toBe(100);
+    expect(reserved({ ...plenty, brake: { limit: 1_000_000, reserved: 0, waiting: 0 } }, 1).granted).toBe(500);
+    expect(reserved({ ...plenty, brake: { limit: 6_400, reserved: 6_340, waiting: 0 } }, 1).granted).toBe(1);
+    expect(givenBackTo(first.job, 99).brake).toEqual({ limit: 6_400, reserved: 1, waiting: 0 });
+    const unlimited: JobRecord = { ...comparing, brake: { reserved: 0, waiting: 0 } };
+    expect(givenBackTo(unlimited, 99)).toBe(unlimited);
   });
 
   it('grants nothing to a job that does not compare now, and nothing to a report', () => {
