@@ -1,11 +1,13 @@
 /**
- * How a job ends: done when every range is, failed by a fault, cancelled with its bucket. Its ranges' sums are stored in
- * the very swap that ends it, and their records are removed after; what a crash leaves of them the calendar finds.
+ * How a job ends: done when every range is and searches find what it wrote, failed by a fault, cancelled with its
+ * bucket. Its ranges' sums are stored in the very swap that ends it, and their records are removed after; what a crash
+ * leaves of them the calendar finds.
  */
 import { afterStep, placeOf } from '../../domain/reindex/job-steps.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
+import type { ObjectScan } from '../ports-reindex.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
 import { keepExamples, stepJob, sumsNow } from './job-records.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
@@ -34,8 +36,12 @@ export interface EndsDependencies {
   readonly sendTask: SendTask;
 }
 
+interface JobEndsDependencies extends EndsDependencies {
+  readonly scan: Pick<ObjectScan, 'refresh'>;
+}
+
 /** Creates the ends. */
-export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDependencies): JobEnds {
+export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEndsDependencies): JobEnds {
   async function end(job: JobRecord): Promise<void> {
     telemetry.jobEnded(job);
     await removeRanges(state, job.id);
@@ -98,6 +104,8 @@ export function createJobEnds({ state, clock, telemetry, sendTask }: EndsDepende
     const finished = afterStep(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
     await keepExamples(state, job.id, sums);
+    // who waited for the job is going to search
+    if (job.mode === 'apply') await scan.refresh(job.bucket);
     await dateBucket(job, atMs);
     // a range that was split off since would have changed it
     const stored = await state.put({ id, kind, record: finished }, entry.version);

@@ -71,7 +71,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const { store, queues, receiver, gate, sendTask, clock, telemetry, limits } = parts;
   const { state, scan } = store;
   const slots = createJobSlots({ state });
-  const ends = createJobEnds({ state, clock, telemetry, sendTask });
+  const ends = createJobEnds({ state, scan, clock, telemetry, sendTask });
   const advance = createAdvanceJob({ ...parts, state, scan, slots, ends });
   const runRange = createRunRange({ ...parts, state, slots, ends });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });

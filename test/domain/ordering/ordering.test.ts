@@ -23,6 +23,8 @@ describe('whatever is late, repeated, reordered or lost', () => {
         { numRuns: HISTORIES / 2 },
       );
     },
+    // a history takes some 30 µs
+    30_000 + HISTORIES,
   );
 });
 
