@@ -1,7 +1,13 @@
-#!/usr/bin/env node
-/** The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded. */
+#!/usr/bin/env -S node --max-semi-space-size=16
+/**
+ * The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded.
+ *
+ * The first line's option keeps V8 from giving 128 MiB to objects that are younger than a message in hand; it can only be
+ * given before the start, so the npm scripts and config/systemd/tally.service say the same.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
+import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
 import { systemClock } from './adapters/system-clock.ts';
 import type { CliDependencies } from './cli/cli.ts';
@@ -11,10 +17,17 @@ import { runCli } from './cli/run-cli.ts';
 
 let isServing = false;
 
+/**
+ * V8 would let the heap grow to four times of what is in use before it looks for garbage; twice costs 4 % more CPU a
+ * message and a third less memory in all (`npm run bench -- ingest`).
+ */
+const HEAP_GROWTH = '--heap-growing-percent=100';
+
 const exitNow = (code: number): void => process.exit(code);
 
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
+  setFlagsFromString(HEAP_GROWTH);
   const { createApp, StartError } = await import('./app.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterAll } from 'vitest';
 import { until } from './aws.ts';
+import { MAIN, nodeOptions } from './program.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -51,7 +52,6 @@ export interface Daemon {
   kill(): Promise<Exit>;
 }
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 /** A first start loads the AWS SDK from a cold disk on a busy machine. */
 const READY_TIMEOUT_MS = 60_000;
 /** What the process under test may see of this one. */
@@ -169,7 +169,7 @@ function spawnTally(args: readonly string[], env: Environment): ChildProcess {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [...nodeOptions(), MAIN, ...args], {
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

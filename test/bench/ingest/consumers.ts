@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import { MAIN, nodeOptions } from '../../support/program.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
 import { metricsOf, type Metrics } from './metrics.ts';
 
@@ -34,7 +35,6 @@ export interface Consumer {
 export const BUCKET = 'bench-bucket';
 /** As many as the null consumer was always measured with. */
 const NULL_POLLERS = 16;
-const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
 const NULL_CONSUMER = new URL('null-consumer.ts', import.meta.url).pathname;
 
 /** Starts a consumer on an empty queue; resolves when it receives. Throws with its output when it does not come to that. */
@@ -60,12 +60,12 @@ function awsOf(endpoint: string): Environment {
   return { AWS_REGION: 'us-east-1', AWS_ENDPOINT_URL: endpoint, AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' };
 }
 
-function nodeOptions({ profileDir }: ConsumerOptions): readonly string[] {
+function profileOptions({ profileDir }: ConsumerOptions): readonly string[] {
   return profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
 }
 
 async function startNull(options: ConsumerOptions): Promise<Consumer> {
-  const args = [...nodeOptions(options), NULL_CONSUMER, options.queueUrl, String(NULL_POLLERS)];
+  const args = [...profileOptions(options), NULL_CONSUMER, options.queueUrl, String(NULL_POLLERS)];
   const processes = Array.from({ length: options.workers }, () => startProcess(args, awsOf(options.endpoint)));
   for (const each of processes) await untilReady(each, () => each.text().includes('ready'));
   return { processes, index: undefined, metrics: undefined, stop: () => stopAll(processes) };
@@ -126,7 +126,7 @@ interface Started {
 
 async function startWorker(options: ConsumerOptions, env: Environment): Promise<Started> {
   const address = `127.0.0.1:${await freePort()}`;
-  const worker = startProcess([...nodeOptions(options), MAIN, 'serve'], { ...env, TALLY_HEALTH_ADDRESS: address });
+  const worker = startProcess([...nodeOptions(), ...profileOptions(options), MAIN, 'serve'], { ...env, TALLY_HEALTH_ADDRESS: address });
   return { worker, healthUrl: `http://${address}` };
 }
 

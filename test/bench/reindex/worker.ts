@@ -3,11 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { countsSchema } from '../../../src/domain/reindex/counts.ts';
 import { jobStates } from '../../../src/domain/reindex/job.ts';
+import { MAIN, nodeOptions } from '../../support/program.ts';
 import { metricsOf } from '../ingest/metrics.ts';
 import { freePort, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';
-
-const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
 
 /** Of a job's view, what is measured here. */
 const jobSchema = z.object({
@@ -39,7 +38,7 @@ const JOB_WITHIN_MS = 3_600_000;
 /** Starts a worker, and resolves when its control plane answers. `nodeArguments` come before the program: `--cpu-prof` … */
 export async function startWorker(env: Environment, nodeArguments: readonly string[] = []): Promise<Worker> {
   const [httpPort, healthPort] = [await freePort(), await freePort()];
-  const worker = startProcess([...nodeArguments, MAIN, 'serve'], {
+  const worker = startProcess([...nodeOptions(), ...nodeArguments, MAIN, 'serve'], {
     TALLY_HTTP_ADDRESS: `127.0.0.1:${httpPort}`,
     TALLY_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
     TALLY_LOG_LEVEL: 'warn',
