@@ -127,7 +127,7 @@ export const rangeSchema = z.object({
   /** When its task was last sent, and how often again since the last turn. */
   taskAtMs: z.number(),
   resends: z.number(),
-  /** What was split off last: its record is made from this if it is not there yet. */
-  split: z.object({ number: z.number(), from: z.string(), to: z.string().optional() }).optional(),
+  /** What was split off last: their records are made from this where they are not there yet. */
+  splits: z.array(z.object({ number: z.number(), from: z.string(), to: z.string().optional() })).optional(),
 });
 export type RangeRecord = z.infer<typeof rangeSchema>;

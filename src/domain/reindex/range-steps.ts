@@ -136,11 +136,21 @@ export function rangeName({ number, from, to }: Pick<RangeRecord, 'number' | 'fr
   return `${number} (from ${start} to ${end})`;
 }
 
-/** The range with its end nearer, and what is left of it, to be stored under a number of its own. */
-export function splitRange(range: RangeRecord, at: { readonly number: number; readonly boundary: string }): RangeRecord {
-  const { to, ...rest } = range;
-  const rest2 = { number: at.number, from: at.boundary, ...(to !== undefined && { to }) };
-  return { ...rest, to: at.boundary, split: rest2 };
+/** Where a range is cut, and the number of the range that begins there. */
+export interface Cut {
+  readonly boundary: string;
+  readonly number: number;
+}
+
+/** The range up to the first cut, and what is left of it, to be stored under numbers of their own. `cuts` in key order. */
+export function splitRange(range: RangeRecord, cuts: readonly Cut[]): RangeRecord {
+  const [first] = cuts;
+  if (first === undefined) return range;
+  const splits = cuts.map(({ number, boundary }, index) => {
+    const to = cuts[index + 1]?.boundary ?? range.to;
+    return { number, from: boundary, ...(to !== undefined && { to }) };
+  });
+  return { ...range, to: first.boundary, splits };
 }
 
 /** A minute between a task's death and its like: a queue may be long, and a task that waits is no lost one. */

@@ -104,7 +104,11 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
     const parts = Math.min(CUTS_MAX, Math.floor(documentsAtStart / limits.rangeDocumentsMin));
     const cuts =
       parts > 1
-        ? await cutKeys(parts, probeIndex({ scan, bucket, prefix, keysMin: Math.min(1_000, limits.rangeDocumentsMin) }, signal))
+        ? await cutKeys(
+            { cursor: '' },
+            parts,
+            probeIndex({ scan, bucket, prefix, keysMin: Math.min(1_000, limits.rangeDocumentsMin) }, signal),
+          )
         : [];
     const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
     const closesDeletes = await closesDeletesOf(job);

@@ -13,7 +13,7 @@ import { keepExamples, stepJob, sumsNow } from './job-records.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
-/** Lists may be a moment behind: when no more ranges than this are open by them, each is read by its id. */
+/** Lists may be a moment behind: when no more ranges than this are open by them, each is read by its id, and each that they lack. */
 const LOOKS_MAX = 16;
 /** Others change the record while ranges are split or tombstones reserved. */
 const ATTEMPTS_MAX = 5;
@@ -25,7 +25,7 @@ export interface JobEnds {
   fail(job: JobRecord, error: JobFault): Promise<void>;
   /** Ends it as cancelled: its bucket is no longer connected. Throws the store's fault. */
   cancel(job: JobRecord): Promise<void>;
-  /** Makes the range that was split off this one, if it is not there yet, and tells the workers. Throws the store's fault. */
+  /** Makes the ranges that were split off this one, where they are not there yet, and tells the workers; whether any was made. Throws the store's fault. */
   completeSplit(range: RangeRecord): Promise<boolean>;
 }
 
@@ -51,8 +51,8 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
   async function allDone(job: JobRecord): Promise<readonly RangeRecord[] | undefined> {
     const listed = await listRanges(state, job.id);
     const ranges = new Map(listed.filter(({ done }) => done).map((range) => [range.number, range]));
+    if (listed.length - ranges.size > LOOKS_MAX) return undefined;
     const open = numbersOf(job).filter((number) => !ranges.has(number));
-    if (open.length > LOOKS_MAX) return undefined;
     for (const number of open) {
       const range = await readRecord(state, refs.range(job.id, number));
       if (range !== undefined) ranges.set(number, range);
@@ -61,7 +61,7 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     }
     for (const range of ranges.values()) {
       if (!range.done) return undefined;
-      const isMade = range.split === undefined || ranges.has(range.split.number);
+      const isMade = (range.splits ?? []).every(({ number }) => ranges.has(number));
       if (!isMade && (await completeSplit(range))) return undefined;
     }
     return [...ranges.values()];
@@ -76,12 +76,14 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     return true;
   }
 
-  async function completeSplit({ jobId, split }: RangeRecord): Promise<boolean> {
-    if (split === undefined) return false;
-    const { number, ...bounds } = split;
-    const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
-    if (isNew) await sendTask({ job: jobId, range: number });
-    return isNew;
+  async function completeSplit({ jobId, splits = [] }: RangeRecord): Promise<boolean> {
+    let isAnyNew = false;
+    await writeEach(splits, async ({ number, ...bounds }) => {
+      const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
+      if (isNew) await sendTask({ job: jobId, range: number });
+      isAnyNew ||= isNew;
+    });
+    return isAnyNew;
   }
 
   /** Before the job ends, so that a bucket never waits for a date whose job is over. */

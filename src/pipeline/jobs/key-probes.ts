@@ -57,11 +57,11 @@ export function probeIndex(
 }
 
 /**
- * Cuts the whole key space into up to `parts` ranges: all are halved at once, and again, the earlier ones first where not
- * all may be. Resolves with where they end, the last one excepted, in order.
+ * Cuts a part of the key space into up to `parts` ranges: all are halved at once, and again, the earlier ones first where
+ * not all may be. Resolves with where they end, the last one excepted, in order.
  */
-export async function cutKeys(parts: number, probe: KeyProbe): Promise<readonly string[]> {
-  let segments: readonly Uncut[] = [{ cursor: '' }];
+export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Promise<readonly string[]> {
+  let segments: readonly Uncut[] = [whole];
   let count = 0;
   while (segments.length < parts && segments.length > count) {
     count = segments.length;
@@ -69,7 +69,7 @@ export async function cutKeys(parts: number, probe: KeyProbe): Promise<readonly 
     const halves = segments.map(async (segment, index) => (index < more ? halved(segment, probe) : [segment]));
     segments = (await Promise.all(halves)).flat();
   }
-  return segments.flatMap(({ to }) => to ?? []);
+  return segments.slice(0, -1).flatMap(({ to }) => to ?? []);
 }
 
 async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]> {

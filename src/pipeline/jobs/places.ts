@@ -20,7 +20,7 @@ export interface Places {
   watchJobs(): Promise<void>;
   /** How many may be occupied. */
   readonly free: number;
-  /** The ranges that have been turning longest are to be split, so that up to `count` splits are under way. */
+  /** The ranges that have been turning longest are to be split, evenly, so that up to `count` more come of them, counting those on the way. */
   wantSplits(count: number): void;
 }
 
@@ -37,7 +37,8 @@ interface Place {
   readonly ended: Promise<void>;
   /** Since when its turn runs; undefined while none does. */
   turningSinceMs: number | undefined;
-  wantsSplit: boolean;
+  /** Into how many its range is to be split: 1 for not at all. */
+  parts: number;
   /** Its job was paused, cancelled or ended. */
   isOver: boolean;
 }
@@ -50,8 +51,8 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
   function slotOf(place: Place): TurnSlot {
     return {
       task: place.task,
-      shouldEnd: () => stopping.aborted || place.isOver || place.wantsSplit,
-      wantsSplit: () => place.wantsSplit && !place.isOver && !stopping.aborted,
+      shouldEnd: () => stopping.aborted || place.isOver || place.parts > 1,
+      partsWanted: () => (place.isOver || stopping.aborted ? 1 : place.parts),
       isRunning(isRunning) {
         place.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
         telemetry.reindexRanges(turning().length);
@@ -70,7 +71,7 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
     },
     occupy(task, work) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const place: Place = { task, ended: promise, turningSinceMs: undefined, wantsSplit: false, isOver: false };
+      const place: Place = { task, ended: promise, turningSinceMs: undefined, parts: 1, isOver: false };
       places.add(place);
       void work(slotOf(place)).finally(() => {
         places.delete(place);
@@ -95,12 +96,15 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
       const nowMs = clock.monotonicMs();
       for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
       const running = turning().filter(({ isOver }) => !isOver);
-      const more = count - running.filter(({ wantsSplit }) => wantsSplit).length;
+      const more = count - running.reduce((sum, { parts }) => sum + parts - 1, 0);
       const candidates = running
-        .filter(({ wantsSplit, turningSinceMs }) => !wantsSplit && nowMs - turningSinceMs >= TURN_MIN_MS)
+        .filter(({ parts, turningSinceMs }) => parts === 1 && nowMs - turningSinceMs >= TURN_MIN_MS)
         .filter(({ task }) => !unsplit.has(nameOf(task)))
         .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
-      for (const place of candidates.slice(0, Math.max(0, more))) place.wantsSplit = true;
+      for (let given = 0; given < more && candidates.length > 0; given += 1) {
+        const place = candidates[given % candidates.length];
+        if (place !== undefined) place.parts += 1;
+      }
     },
   };
 }

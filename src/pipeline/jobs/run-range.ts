@@ -34,8 +34,8 @@ export interface TurnSlot {
   readonly task: Task;
   /** Asked between pages. */
   readonly shouldEnd: () => boolean;
-  /** Whether another place is free for a part of this range. */
-  readonly wantsSplit: () => boolean;
+  /** Into how many parts this range is to be split, since other places are free; 1: not at all. */
+  readonly partsWanted: () => number;
   /** The turn has begun, or ended. */
   readonly isRunning: (isRunning: boolean) => void;
   /** A split was tried in vain. */
@@ -122,7 +122,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       return ended;
     }
     const result = brake.blame(ended);
-    const wantsSplit = slot.wantsSplit() && isWhole(result);
+    const wantsSplit = slot.partsWanted() > 1 && isWhole(result);
     const isStored = await range.change((record) => {
       const next = afterTurn(record, result, clock.nowMs());
       return wantsSplit && record.lease !== undefined ? { ...next, lease: record.lease } : next;
@@ -135,7 +135,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (!isStored) return REMOVE;
-    if (wantsSplit && !(await splitHeld({ ...held, isWanted: slot.wantsSplit }, signal))) slot.notSplit();
+    if (wantsSplit && !(await splitHeld({ ...held, partsWanted: slot.partsWanted }, signal))) slot.notSplit();
     return follow(held, result);
   }
 

@@ -1,19 +1,18 @@
 /**
  * Splitting a range in hand, between two of its turns. The swap that shortens it also says what was split off, from which
- * that range's own record is made: a crash in between loses nothing, and no key is in two ranges at any moment.
+ * those ranges' own records are made: a crash in between loses nothing, and no key is in two ranges at any moment.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { findBoundary } from '../../domain/reindex/boundary.ts';
 import { addCounts } from '../../domain/reindex/counts.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
-import { givenBack, splitRange } from '../../domain/reindex/range-steps.ts';
+import { givenBack, splitRange, type Cut } from '../../domain/reindex/range-steps.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports-reindex.ts';
 import { refs, updateRecord } from '../state-records.ts';
 import type { HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { probeListing } from './key-probes.ts';
+import { cutKeys, probeListing } from './key-probes.ts';
 import { RANGES_MAX, type RangeLimits } from './range-records.ts';
 
 interface SplitDependencies extends EndsDependencies {
@@ -26,39 +25,44 @@ interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
   readonly range: HeldRange;
-  /** Whether it is still wanted: a stop or a pause is not kept waiting. */
-  readonly isWanted: () => boolean;
+  /** Into how many parts, as things stand: a stop or a pause is not kept waiting. */
+  readonly partsWanted: () => number;
 }
 
-/** Creates the split: the range is given back, shorter where a boundary was found. Resolves with whether it was split. Throws the store's fault. */
+/** Creates the split: the range is given back, shorter where boundaries were found. Resolves with whether it was split. Throws the store's fault. */
 export function createSplitHeld({ state, telemetry, listing, ends, limits }: SplitDependencies) {
-  return async function splitHeld({ job, bucket, range, isWanted }: Splittable, signal: AbortSignal): Promise<boolean> {
+  return async function splitHeld({ job, bucket, range, partsWanted }: Splittable, signal: AbortSignal): Promise<boolean> {
+    const isWanted = (): boolean => partsWanted() > 1;
     const probe = probeListing({ listing, place: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin, isWanted }, signal);
-    const boundary = await findBoundary(range.record, probe).catch((error: unknown) => noBoundary(error, signal));
-    const number = boundary === undefined ? undefined : await takeNumber(job.id);
-    const at = boundary === undefined || number === undefined ? undefined : { boundary, number };
+    const boundaries = await cutKeys(range.record, partsWanted(), probe).catch((error: unknown) => noBoundaries(error, signal));
+    const cuts = await numbered(job.id, boundaries);
     const isStored = await range.change((record) => {
       const counted: RangeRecord = { ...record, counts: addCounts(record.counts, { listRequests: probe.requests() }) };
-      return givenBack(at === undefined ? counted : splitRange(counted, at));
+      return givenBack(splitRange(counted, cuts));
     });
-    telemetry.reindexSplit(isStored && at !== undefined);
-    if (isStored && at !== undefined) await ends.completeSplit(range.record);
-    return isStored && at !== undefined;
+    const isSplit = isStored && cuts.length > 0;
+    telemetry.reindexSplit(isSplit);
+    if (isSplit) await ends.completeSplit(range.record);
+    return isSplit;
   };
 
-  /** Undefined while the job has as many as it may, or does not run. */
-  async function takeNumber(jobId: string): Promise<number | undefined> {
+  /** The cuts with numbers that no other range has: as many as the job may still have, none when it does not run. */
+  async function numbered(jobId: string, boundaries: readonly string[]): Promise<readonly Cut[]> {
+    if (boundaries.length === 0) return [];
+    let first = 0;
+    let count = 0;
     const job = await updateRecord(state, refs.job(jobId), (current) => {
-      const cut = current?.rangesCut;
-      if (current === undefined || placeOf(current) !== 'comparing' || cut === undefined || cut >= RANGES_MAX) return undefined;
-      return { ...current, rangesCut: cut + 1 };
+      if (current?.rangesCut === undefined || placeOf(current) !== 'comparing') return undefined;
+      first = current.rangesCut;
+      count = Math.min(boundaries.length, RANGES_MAX - first);
+      return count <= 0 ? undefined : { ...current, rangesCut: first + count };
     });
-    return job?.rangesCut === undefined ? undefined : job.rangesCut - 1;
+    return job === undefined ? [] : boundaries.slice(0, count).map((boundary, index) => ({ boundary, number: first + index }));
   }
 }
 
 /** A listing that does not answer now is the next turn's business; a stop leaves the range as it is. */
-function noBoundary(error: unknown, signal: AbortSignal): undefined {
-  if (error instanceof FaultError || signal.aborted) return undefined;
+function noBoundaries(error: unknown, signal: AbortSignal): readonly string[] {
+  if (error instanceof FaultError || signal.aborted) return [];
   throw error;
 }

@@ -97,10 +97,27 @@ it('answers every fault: what is nobody’s fault is waited out, what cannot get
   expect(by.get('retry')).toEqual(expect.arrayContaining(['listing.disorder', 'listing.incomplete', 'internal.unexpected']));
 });
 
-it('splits into two ranges that are one', () => {
-  expect(splitRange(fresh, { number: 7, boundary: 'm' })).toMatchObject({ from: 'a', to: 'm', split: { number: 7, from: 'm', to: 'z' } });
+it('splits into ranges that are one', () => {
+  expect(splitRange(fresh, [{ number: 7, boundary: 'm' }])).toMatchObject({
+    from: 'a',
+    to: 'm',
+    splits: [{ number: 7, from: 'm', to: 'z' }],
+  });
+  const cuts = [
+    { number: 7, boundary: 'c' },
+    { number: 8, boundary: 'm' },
+  ];
+  expect(splitRange(fresh, cuts)).toMatchObject({
+    from: 'a',
+    to: 'c',
+    splits: [
+      { number: 7, from: 'c', to: 'm' },
+      { number: 8, from: 'm', to: 'z' },
+    ],
+  });
   const { to: _, ...open } = fresh;
-  expect(splitRange(open, { number: 7, boundary: 'm' }).split).toEqual({ number: 7, from: 'm' });
+  expect(splitRange(open, cuts).splits?.at(-1)).toEqual({ number: 8, from: 'm' });
+  expect(splitRange(fresh, [])).toEqual(fresh);
 });
 
 it('takes a task for lost after two minutes, and each of its like after twice as long, up to an hour', () => {

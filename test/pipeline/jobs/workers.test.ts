@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { ensureRange, freshRange } from '../../../src/pipeline/jobs/range-records.ts';
+import { ensureRange, freshRange, RANGES_MAX } from '../../../src/pipeline/jobs/range-records.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/state-records.ts';
 import { createJobsWorld, WORK_QUEUE, type JobsWorld } from '../../support/jobs-world.ts';
 import { createRandom } from '../../support/random.ts';
@@ -54,6 +54,38 @@ describe('the ranges of a job', () => {
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', counts: ALL });
     expect(done.rangesCut).toBeGreaterThan(3);
+  });
+
+  it('are as many as there are places once the first has turned for a while', async () => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker({ listings: 5 });
+    const { id } = await world.request({ now: true });
+    let ranges = await world.ranges();
+    for (let step = 0; step < 100 && ranges.length < 2; step += 1) {
+      await world.run(100);
+      ranges = await world.ranges();
+    }
+    await world.run(100);
+    // all at once: not two first, and four after that
+    expect((await world.ranges()).length).toBe(5);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('are never more than a job may have', async () => {
+    const world = await filledWorld(UNCUT);
+    const { id } = await world.request({ now: true });
+    world.startWorker({
+      listings: 5,
+      tap: async (call, moment) => {
+        if (moment === 'before' && call.startsWith('put range:')) {
+          await updateRecord(world.state, refs.job(id), (job) =>
+            job?.rangesCut === 1 ? { ...job, rangesCut: RANGES_MAX - 2 } : undefined,
+          );
+        }
+      },
+    });
+    const { rangesCut } = await world.ended(id);
+    expect(rangesCut).toBe(RANGES_MAX);
   });
 
   it('are compared once though every task comes twice, late and in any order', async () => {
