@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { printable } from '../../domain/printable.ts';
-import { differenceKinds, EXAMPLES_MAX, noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
+import { differenceKinds, EXAMPLES_MAX, noCounts, type DifferenceKind, type ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
 import { printing } from '../arguments.ts';
 import { CALLER, type Cli, type JsonOption } from '../cli.ts';
@@ -68,12 +68,23 @@ function countsText(counts: ReconcileCounts): string {
   );
 }
 
+/** Of what is no drift: enough to see what is meant. Where events carry no storage class, nearly every document is incomplete. */
+const NO_DRIFT_MAX = 5;
+const maxima: Readonly<Record<DifferenceKind, number>> = {
+  missing: EXAMPLES_MAX,
+  stale: EXAMPLES_MAX,
+  phantom: EXAMPLES_MAX,
+  incomplete: NO_DRIFT_MAX,
+  inFlight: NO_DRIFT_MAX,
+};
+
 /** The key comes last: it may be long. */
 function examplesOf({ counts = noCounts, examples = {} }: JobView): readonly string[] {
   const rows = differenceKinds.flatMap((kind) =>
-    (examples[kind] ?? []).map(({ key, fields }) => [kindTexts[kind].name, fields?.join(' '), key]),
+    (examples[kind] ?? []).slice(0, maxima[kind]).map(({ key, fields }) => [kindTexts[kind].name, fields?.join(' '), key]),
   );
   if (rows.length === 0) return [];
-  const isCut = differenceKinds.some((kind) => counts[kind] > (examples[kind]?.length ?? 0));
-  return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [`At most ${EXAMPLES_MAX} of a kind are shown.`] : [])];
+  const isCut = differenceKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
+  const cutText = `Shown are at most ${EXAMPLES_MAX} of a kind, and ${NO_DRIFT_MAX} of what is no drift; --json tells ${EXAMPLES_MAX} of each.`;
+  return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [cutText] : [])];
 }
