@@ -27,9 +27,9 @@ const exitNow = (code: number): void => process.exit(code);
 
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
-  setFlagsFromString(HEAP_GROWTH);
   const { createApp, StartError } = await import('./app.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
+  setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
   const app = createApp(settings, environment, (text) => void process.stdout.write(text));
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);

@@ -185,7 +185,7 @@ describe('tally drift', () => {
       'missing  -          a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg',
       'stale    etag size  b',
       '',
-      'Shown are at most 100 of a kind, and 5 of what is no drift; --json tells 100 of each.',
+      'Shown are at most 100 of a kind, and 5 of what is no drift; --json tells all that were kept.',
       '',
     ]);
   });

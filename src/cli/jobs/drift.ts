@@ -85,6 +85,6 @@ function examplesOf({ counts = noCounts, examples = {} }: JobView): readonly str
   );
   if (rows.length === 0) return [];
   const isCut = differenceKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
-  const cutText = `Shown are at most ${EXAMPLES_MAX} of a kind, and ${NO_DRIFT_MAX} of what is no drift; --json tells ${EXAMPLES_MAX} of each.`;
+  const cutText = `Shown are at most ${EXAMPLES_MAX} of a kind, and ${NO_DRIFT_MAX} of what is no drift; --json tells all that were kept.`;
   return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [cutText] : [])];
 }

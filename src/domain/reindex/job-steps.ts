@@ -176,7 +176,8 @@ function withFacts(job: JobRecord, step: JobStep): JobRecord {
       return withoutPause(job, step);
     case 'cancel':
     case 'finish':
-      return endedWith(job, step);
+      // numbers that were taken for splits which never came about are no ranges
+      return { ...endedWith(job, step), rangesCut: step.sums.rangesDone };
     case 'fail':
       return { ...endedWith(job, step), error: step.error };
   }

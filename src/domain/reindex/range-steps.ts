@@ -63,9 +63,9 @@ export interface TurnEnd {
   readonly fault?: Fault;
 }
 
-/** The range after a turn: further, and free. */
+/** The range after a turn: further, and free. What was split off before the turn has records of its own by now. */
 export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, fault }: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, ...rest } = range;
+  const { lease: _, error: __, splits: ___, ...rest } = range;
   const hasProgress = done || cursor !== range.cursor;
   const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
   return {

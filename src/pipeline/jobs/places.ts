@@ -37,8 +37,9 @@ interface Place {
   readonly ended: Promise<void>;
   /** Since when its turn runs; undefined while none does. */
   turningSinceMs: number | undefined;
-  /** Into how many its range is to be split: 1 for not at all. */
+  /** Into how many its range is to be split: 1 for not at all. Asked once in a turn. */
   parts: number;
+  readonly splitWanted: PromiseWithResolvers<void>;
   /** Its job was paused, cancelled or ended. */
   isOver: boolean;
 }
@@ -51,13 +52,17 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
   function slotOf(place: Place): TurnSlot {
     return {
       task: place.task,
-      shouldEnd: () => stopping.aborted || place.isOver || place.parts > 1,
+      shouldEnd: () => stopping.aborted || place.isOver,
       partsWanted: () => (place.isOver || stopping.aborted ? 1 : place.parts),
       isRunning(isRunning) {
         place.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
         telemetry.reindexRanges(turning().length);
       },
-      notSplit: () => void unsplit.set(nameOf(place.task), clock.monotonicMs() + SPLIT_PAUSE_MS),
+      splitWanted: place.splitWanted.promise,
+      notSplit() {
+        place.parts = 1;
+        unsplit.set(nameOf(place.task), clock.monotonicMs() + SPLIT_PAUSE_MS);
+      },
     };
   }
 
@@ -71,7 +76,14 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
     },
     occupy(task, work) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const place: Place = { task, ended: promise, turningSinceMs: undefined, parts: 1, isOver: false };
+      const place: Place = {
+        task,
+        ended: promise,
+        turningSinceMs: undefined,
+        parts: 1,
+        splitWanted: Promise.withResolvers(),
+        isOver: false,
+      };
       places.add(place);
       void work(slotOf(place)).finally(() => {
         places.delete(place);
@@ -96,7 +108,7 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
       const nowMs = clock.monotonicMs();
       for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
       const running = turning().filter(({ isOver }) => !isOver);
-      const more = count - running.reduce((sum, { parts }) => sum + parts - 1, 0);
+      const more = count - [...places].reduce((sum, { parts, isOver }) => sum + (isOver ? 0 : parts - 1), 0);
       const candidates = running
         .filter(({ parts, turningSinceMs }) => parts === 1 && nowMs - turningSinceMs >= TURN_MIN_MS)
         .filter(({ task }) => !unsplit.has(nameOf(task)))
@@ -105,6 +117,7 @@ export function createPlaces({ state, clock, telemetry, placesMax, stopping }: P
         const place = candidates[given % candidates.length];
         if (place !== undefined) place.parts += 1;
       }
+      for (const { parts, splitWanted } of candidates) if (parts > 1) splitWanted.resolve();
     },
   };
 }

@@ -1,12 +1,13 @@
 /**
  * One turn of one range, from its task to what becomes of it:
  *
- *   job runs? ─► lease ─► turn ─► cursor, counts and examples in one swap ─► split │ next task │ done │ job paused or failed
+ *   job runs? ─► lease ─► turn ─► cursor, counts, examples and split in one swap ─► next task │ done │ job paused or failed
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { noCounts } from '../../domain/reindex/counts.ts';
+import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
+import { compareKeys } from '../../domain/key-order.ts';
 import { placeOf } from '../../domain/reindex/job-steps.ts';
-import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName } from '../../domain/reindex/range-steps.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-steps.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { JobSlots } from './job-slots.ts';
@@ -18,7 +19,7 @@ import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { stepJob } from './job-records.ts';
 import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnResult } from '../reindex/reconcile-turn.ts';
-import { createSplitHeld } from './split-range.ts';
+import { numberCuts, searchCuts } from './split-range.ts';
 import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
 
 /** A turn is so short that many jobs get theirs, and so long that its beginning and end cost nothing. */
@@ -34,11 +35,13 @@ export interface TurnSlot {
   readonly task: Task;
   /** Asked between pages. */
   readonly shouldEnd: () => boolean;
-  /** Into how many parts this range is to be split, since other places are free; 1: not at all. */
+  /** Into how many parts this range is to be split, since other places are free; 1: not at all, or not any more. */
   readonly partsWanted: () => number;
+  /** Resolves when it is to be split, if that ever comes. */
+  readonly splitWanted: Promise<void>;
   /** The turn has begun, or ended. */
   readonly isRunning: (isRunning: boolean) => void;
-  /** A split was tried in vain. */
+  /** A place to split it at was looked for in vain. */
   readonly notSplit: () => void;
 }
 
@@ -63,7 +66,6 @@ interface Held {
 export function createRunRange(dependencies: RunDependencies): RunRange {
   const { state, clock, telemetry, slots, ends, turn, sendTask, worker } = dependencies;
   const takeAndHold = createTakeRange({ state, clock, worker });
-  const splitHeld = createSplitHeld(dependencies);
 
   async function runRange(slot: TurnSlot, signal: AbortSignal): Promise<TaskEnd> {
     const { task } = slot;
@@ -114,7 +116,10 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     await ends.completeSplit(range.record);
     const brake = createBrake(state, job.id);
     const startedMs = clock.monotonicMs();
-    const ended = await turnOf(held, slot, { brake, signal });
+    const search = searchCuts(dependencies, { ...held, range: range.record, slot }, signal);
+    const turnSlot = { ...slot, shouldEnd: () => slot.shouldEnd() || search.hasFound };
+    const ended = await turnOf(held, turnSlot, { brake, signal });
+    const { boundaries, requests } = await search.end();
     // beside what else is stored: each swap waits until it can be listed
     const brakeReleased = brake.giveBack();
     if ('kind' in ended) {
@@ -122,20 +127,19 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       return ended;
     }
     const result = brake.blame(ended);
-    const wantsSplit = slot.partsWanted() > 1 && isWhole(result);
-    const isStored = await range.change((record) => {
-      const next = afterTurn(record, result, clock.nowMs());
-      return wantsSplit && record.lease !== undefined ? { ...next, lease: record.lease } : next;
-    });
+    const cuts = isWhole(result) && !range.lost.aborted ? await numberCuts(state, job.id, after(result.cursor, boundaries)) : [];
+    const counts = addCounts(result.counts, { listRequests: requests });
+    const isStored = await range.change((record) => splitRange(afterTurn(record, { ...result, counts }, clock.nowMs()), cuts));
     await brakeReleased;
     telemetry.reindexTurn({
       mode: job.mode,
-      counts: result.counts,
+      counts,
       result: isStored ? outcomeOf(result) : 'lost',
       durationMs: clock.monotonicMs() - startedMs,
     });
+    if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
     if (!isStored) return REMOVE;
-    if (wantsSplit && !(await splitHeld({ ...held, partsWanted: slot.partsWanted }, signal))) slot.notSplit();
+    await ends.completeSplit(range.record);
     return follow(held, result);
   }
 
@@ -209,6 +213,11 @@ function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
     case 'fail':
       return 'never';
   }
+}
+
+/** Boundaries that the turn has not passed. */
+function after(cursor: string, boundaries: readonly string[]): readonly string[] {
+  return boundaries.filter((boundary) => compareKeys(boundary, cursor) > 0);
 }
 
 function isWhole({ done, fault, braked }: TurnResult): boolean {

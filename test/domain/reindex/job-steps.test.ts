@@ -17,7 +17,7 @@ const steps: Record<JobStep['kind'], JobStep> = {
   brake: { kind: 'brake', atMs: 4, waiting: 7 },
   resume: { kind: 'resume', atMs: 5 },
   cancel: { kind: 'cancel', atMs: 6, sums: {} },
-  finish: { kind: 'finish', atMs: 6, sums: {} },
+  finish: { kind: 'finish', atMs: 6, sums: { rangesDone: 2 } },
   fail: { kind: 'fail', atMs: 6, error, sums: {} },
 };
 

@@ -84,10 +84,10 @@ describe('an apply job', () => {
   it('whose bucket was disconnected is cancelled', async () => {
     const world = await createJobsWorld();
     await fill(world, { bucket: 100 });
-    slowPages(world);
+    slowPages(world, 10_000);
     world.startWorker();
     const { id } = await world.request({ now: true });
-    await world.run(3_000);
+    await world.run(10_000);
     const { id: recordId } = refs.bucket('photos');
     const entry = await world.state.get(recordId);
     await world.state.remove(recordId, entry?.version ?? '');

@@ -8,11 +8,11 @@ const LIMITS = { rangeDocumentsMin: 30, splitKeysMin: 25 };
 /** `pageMs`: how long S3 takes for a page; slow ones leave time to split ranges. */
 async function createWorld({ pageMs }: Story): Promise<JobsWorld> {
   const world = await createJobsWorld({ limits: pageMs === 0 ? LIMITS : { ...LIMITS, rangeDocumentsMin: OBJECTS } });
-  world.s3.onPage = () => (pageMs === 0 ? undefined : world.clock.sleep(pageMs));
+  world.s3.onPage = ({ objects }) => (pageMs === 0 ? undefined : world.clock.sleep(objects.length > 1 ? pageMs : pageMs / 10));
   for (let number = 0; number < OBJECTS; number += 1) {
     await world.has(`key-${String(number).padStart(5, '0')}`, number % 3 === 0 ? 'both' : number % 3 === 1 ? 'bucket' : 'index');
   }
-  world.s3.pageSize = pageMs === 0 ? 25 : 10;
+  world.s3.pageSize = pageMs === 0 ? 25 : 5;
   return world;
 }
 
