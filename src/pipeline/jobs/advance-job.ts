@@ -101,7 +101,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
-    const parts = Math.min(CUTS_MAX, Math.floor(documentsAtStart / limits.rangeDocumentsMin));
+    // halves of halves: parts are equal where they are a power of two, and equal ones end together
+    const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.rangeDocumentsMin)));
     const cuts =
       parts > 1
         ? await cutKeys(
