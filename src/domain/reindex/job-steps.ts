@@ -175,9 +175,10 @@ function withFacts(job: JobRecord, step: JobStep): JobRecord {
     case 'resume':
       return withoutPause(job, step);
     case 'cancel':
+      return endedWith(job, step);
     case 'finish':
       // numbers that were taken for splits which never came about are no ranges
-      return { ...endedWith(job, step), rangesCut: step.sums.rangesDone };
+      return { ...endedWith(job, step), ...(step.sums.rangesDone !== undefined && { rangesCut: step.sums.rangesDone }) };
     case 'fail':
       return { ...endedWith(job, step), error: step.error };
   }

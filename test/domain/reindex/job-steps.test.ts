@@ -41,6 +41,12 @@ describe('a job', () => {
     expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
   });
 
+  it('that is done had as many ranges as were done; one that was cancelled had more', () => {
+    const comparing = after(queued, 'compare');
+    expect(afterStep(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
+    expect(afterStep(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
+  });
+
   it('is resumed where it was paused', () => {
     expect(placeOf(after(queued, 'pause', 'resume'))).toBe('queued');
     expect(placeOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
