@@ -38,7 +38,8 @@ export type JobStep = { readonly atMs: number } & (
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
   /** So many phantoms of one turn were held back. */
-  | { readonly kind: 'brake'; readonly waiting: number }
+  /** `met`: the limit that held the turn back. */
+  | { readonly kind: 'brake'; readonly waiting: number; readonly met?: number }
   | { readonly kind: 'resume'; readonly allowDeletes?: number }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }
@@ -139,8 +140,13 @@ export function mayStep(job: JobRecord, kind: StepKind): boolean {
 /** The record after the step, or `refused`. */
 export function afterStep(job: JobRecord, step: JobStep): JobRecord | 'refused' {
   const cell = table[placeOf(job)][step.kind];
-  if (cell === 'refused') return 'refused';
+  if (cell === 'refused' || (step.kind === 'brake' && isReleasedSince(job, step.met))) return 'refused';
   return inPlace(withFacts(job, step), cell === 'back' ? placeBefore(job) : cell);
+}
+
+/** A turn may meet the brake and end only after somebody has released it: that is no second pause. */
+function isReleasedSince({ brake }: JobRecord, met: number | undefined): boolean {
+  return met !== undefined && (brake?.limit === undefined || brake.limit > met);
 }
 
 /** A paused job keeps its phase: whether it had begun, and how far it was. */

@@ -14,6 +14,8 @@ export interface Brake {
   readonly reserve: (count: number) => Promise<number>;
   /** Gives back what was not used. Where the store cannot be asked it stays reserved. Never rejects. */
   readonly giveBack: () => Promise<void>;
+  /** The limit that held a reservation back last. */
+  readonly met: number | undefined;
   /** The turn's result, where what was held back is the brake's only if the brake held it: a job may have been paused or cancelled meanwhile, or the store out of reach. */
   readonly blame: (result: TurnResult) => TurnResult;
 }
@@ -22,6 +24,7 @@ export interface Brake {
 export function createBrake(state: StateStore, jobId: string): Brake {
   let fault: Fault | undefined;
   let isHeld = false;
+  let met: number | undefined;
   /** Reserved, and not used yet. */
   let ahead = 0;
 
@@ -32,12 +35,16 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
       isHeld = granted < wanted && (placeOf(job) === 'comparing' || job.pausedBecause === 'brake');
+      if (granted < wanted) met = job.brake?.limit;
       return reservation.job;
     });
     ahead += granted;
   }
 
   return {
+    get met() {
+      return met;
+    },
     async reserve(count) {
       if (count > ahead) {
         await reserveMore(count - ahead).catch((error: unknown) => {

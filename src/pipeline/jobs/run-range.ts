@@ -140,7 +140,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
     if (!isStored) return REMOVE;
     await ends.completeSplit(range.record);
-    return follow(held, result);
+    return follow(held, result, brake.met);
   }
 
   /** The turn's result; or what becomes of the task when it was broken off: by a stop, or because the range is lost. */
@@ -180,12 +180,14 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     }
   }
 
-  /** What comes after a turn that was stored. */
-  async function follow({ job, range }: Held, result: TurnResult): Promise<TaskEnd> {
+  /** What comes after a turn that was stored. `met`: the limit of tombstones that it met. */
+  async function follow({ job, range }: Held, result: TurnResult, met: number | undefined): Promise<TaskEnd> {
     const { number, turn: next, fruitless } = range.record;
     const task = { job: job.id, range: number, turn: next };
     if (result.braked !== undefined) {
-      await stepJob(state, job.id, { kind: 'brake', atMs: clock.nowMs(), waiting: result.braked });
+      const step = { kind: 'brake', atMs: clock.nowMs(), waiting: result.braked, ...(met !== undefined && { met }) } as const;
+      // released meanwhile: it goes on
+      if ((await stepJob(state, job.id, step)) === 'refused') await sendTask(task);
       return REMOVE;
     }
     if (result.fault !== undefined) telemetry.requestFailed('compare a range', result.fault.code, result.fault.reason);

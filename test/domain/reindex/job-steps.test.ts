@@ -47,6 +47,14 @@ describe('a job', () => {
     expect(afterStep(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
   });
 
+  it('is not paused again by a turn that met the brake before it was released', () => {
+    const braked = after(queued, 'compare', 'brake');
+    const resumed = afterStep(braked, { kind: 'resume', atMs: 5, allowDeletes: 100 }) as JobRecord;
+    const { limit = 0 } = braked.brake ?? {};
+    expect(afterStep(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: limit })).toBe('refused');
+    expect(afterStep(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: resumed.brake?.limit ?? 0 })).toMatchObject({ state: 'paused' });
+  });
+
   it('is resumed where it was paused', () => {
     expect(placeOf(after(queued, 'pause', 'resume'))).toBe('queued');
     expect(placeOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
