@@ -6,7 +6,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/key-order.ts';
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { placeOf, type JobStep } from '../../domain/reindex/job-steps.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-steps.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
@@ -185,9 +185,8 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     const { number, turn: next, fruitless } = range.record;
     const task = { job: job.id, range: number, turn: next };
     if (result.braked !== undefined) {
-      const step = { kind: 'brake', atMs: clock.nowMs(), waiting: result.braked, ...(met !== undefined && { met }) } as const;
       // released meanwhile: it goes on
-      if ((await stepJob(state, job.id, step)) === 'refused') await sendTask(task);
+      if ((await stepJob(state, job.id, brakeStep(clock.nowMs(), result.braked, met))) === 'refused') await sendTask(task);
       return REMOVE;
     }
     if (result.fault !== undefined) telemetry.requestFailed('compare a range', result.fault.code, result.fault.reason);
@@ -215,6 +214,10 @@ function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
     case 'fail':
       return 'never';
   }
+}
+
+function brakeStep(atMs: number, waiting: number, met: number | undefined): JobStep {
+  return { kind: 'brake', atMs, waiting, ...(met !== undefined && { met }) };
 }
 
 /** Boundaries that the turn has not passed. */
