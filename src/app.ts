@@ -5,7 +5,7 @@
  *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
  */
 import packageJson from '../package.json' with { type: 'json' };
-import { EmbeddedStartError, startEmbedded, type Embedded } from './adapters/embedded/embedded-server.ts';
+import type { Embedded } from './adapters/embedded/embedded-server.ts';
 import { acquireServeLock } from './adapters/sqlite/sqlite-serve-lock.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from './adapters/telemetry.ts';
@@ -84,7 +84,7 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
         stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
-        const serving = createServing({ settings, environment, telemetryAdapter, embedded, tracing });
+        const serving = await createServing({ settings, environment, telemetryAdapter, embedded, tracing });
         await serving.start(stops);
         if (embedded !== undefined) print(welcome(settings, { endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
@@ -110,6 +110,7 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
 }
 
 async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment, log: Telemetry): Promise<Embedded> {
+  const { EmbeddedStartError, startEmbedded } = await import('./adapters/embedded/embedded-server.ts');
   try {
     return await startEmbedded({
       ...settings.TALLY_EMBEDDED_ADDRESS,
@@ -134,13 +135,13 @@ interface ServingParts {
 }
 
 /** The process's own parts, once the serve lock and the embedded AWS are there. */
-function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): {
+async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
   start(stops: (() => Promise<void>)[]): Promise<void>;
-} {
+}> {
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
-  const core = createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
+  const core = await createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
   const stopping = new AbortController();
   const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
   const probeIndex: Probe = (signal) => core.store.objects.probe(signal);

@@ -6,7 +6,9 @@ export default defineConfig({
     // what takes minutes of waiting for leases is a command of its own: npm run test:long
     include: [process.env['TALLY_TEST_LONG'] === '1' ? 'test/**/*.long.ts' : 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 30_000,
+    // hundreds of daemons are started: what Node compiled for the first is taken by the others
+    env: { NODE_COMPILE_CACHE: new URL('../../node_modules/.cache/tally-test-compile', import.meta.url).pathname },
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     // one more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
     maxWorkers: 3,

@@ -154,7 +154,7 @@ describe('bad input', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -179,7 +179,7 @@ describe('bad input', () => {
       expect(daemon.isRunning).toBe(true);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -230,7 +230,7 @@ describe('bad input', () => {
       });
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -253,6 +253,6 @@ describe('bad input', () => {
       const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
       expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
     },
-    180_000,
+    300_000,
   );
 });

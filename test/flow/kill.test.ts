@@ -101,7 +101,7 @@ describe('killed', () => {
       await using flow = await openFlow(kind);
       await killAt(flow, moment, load);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -123,6 +123,6 @@ describe('killed', () => {
       await flow.converged(await flow.start(), 120_000);
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 });

@@ -85,7 +85,7 @@ describe('an outage', () => {
       expect(await daemon.metric('tally_messages_total', { settlement: 'give-back' })).toBe(0);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch.each(indexFaults)(
@@ -109,7 +109,7 @@ describe('an outage', () => {
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -128,7 +128,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -151,7 +151,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
@@ -173,7 +173,7 @@ describe('an outage', () => {
     expect(daemon.logged('receiving paused')).toHaveLength(1);
     expect(world.deadLetters()).toEqual([]);
     expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
-  }, 180_000);
+  }, 300_000);
 
   test.concurrent.each(indexKinds.flatMap((kind) => storageFaults.map(([name, interference]) => ({ name, interference, kind }))))(
     'of S3, because it $name: what is to be looked at waits, and nothing is lost, with index $kind',
@@ -203,7 +203,7 @@ describe('an outage', () => {
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -232,7 +232,7 @@ describe('an outage', () => {
       expect(told).toHaveLength(1);
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -249,6 +249,6 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    180_000,
+    300_000,
   );
 });

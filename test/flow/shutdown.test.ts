@@ -24,7 +24,7 @@ describe('asked to stop', () => {
       const successor = await flow.start();
       await flow.converged(successor, 120_000);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)('an idle daemon ends with 0, with index %s', async (kind) => {
@@ -53,7 +53,7 @@ describe('asked to stop', () => {
       // whatever was in hand could be finished: nothing was received twice
       expect(Math.max(...visible.map((message) => message.approximateReceiveCount))).toBe(0);
     },
-    180_000,
+    300_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -73,7 +73,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -93,7 +93,7 @@ describe('asked to stop', () => {
       await index.accept();
       await flow.converged(await flow.start());
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -115,7 +115,7 @@ describe('asked to stop', () => {
       slowness.remove();
       await flow.converged(await flow.start());
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -135,7 +135,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch(
@@ -147,7 +147,7 @@ describe('asked to stop', () => {
       await until('not ready', async () => (await daemon.readyz())?.status === 503);
       expect(await daemon.stop()).toEqual(STOPPED);
     },
-    180_000,
+    300_000,
   );
 
   onOpenSearch.each([
@@ -171,7 +171,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    180_000,
+    300_000,
   );
 });
 
@@ -201,7 +201,7 @@ describe('a second daemon on one SQLite file', () => {
     expect(await daemon.stop()).toEqual(STOPPED);
     const third = await flow.start();
     await flow.converged(third);
-  }, 180_000);
+  }, 300_000);
 
   test.concurrent('may begin after the first was killed', async () => {
     await using flow = await openFlow('sqlite');
@@ -209,5 +209,5 @@ describe('a second daemon on one SQLite file', () => {
     await first.kill();
     const second = await flow.start();
     expect(second.isRunning).toBe(true);
-  }, 180_000);
+  }, 300_000);
 });

@@ -38,7 +38,7 @@ describe.skipIf(opensearchUrl() === undefined)('several workers on one queue and
       { code: 0, signal: null },
       { code: 0, signal: null },
     ]);
-  }, 180_000);
+  }, 300_000);
 
   test.concurrent('four agree with it too, with one killed and one stopped meanwhile', async () => {
     await using flow = await openFlow('opensearch', { maxReceiveCount: 20 });
@@ -53,5 +53,5 @@ describe.skipIf(opensearchUrl() === undefined)('several workers on one queue and
     await changing;
     for (const worker of others) await flow.converged(worker, 120_000);
     expect(world.deadLetters()).toEqual([]);
-  }, 180_000);
+  }, 300_000);
 });

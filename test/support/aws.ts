@@ -204,8 +204,11 @@ export function createTestAws(endpoint: string): TestAws {
   };
 }
 
+/** Nothing waits so long where it works, not even on two cores that have other work as well. */
+const PATIENCE_MS = 90_000;
+
 /** Waits until the condition holds, asking every 50 ms; fails after `timeoutMs` with what was waited for. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = PATIENCE_MS): Promise<void> {
   const endMs = performance.now() + timeoutMs;
   while (!(await condition())) {
     if (performance.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);

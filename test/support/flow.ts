@@ -57,7 +57,7 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
       if (awaitReady) await daemon.ready();
       return daemon;
     },
-    async converged(daemon, timeoutMs = 90_000) {
+    async converged(daemon, timeoutMs) {
       let difference: unknown;
       const isConverged = async (): Promise<boolean> => {
         difference = await differenceOf(daemon, world);

@@ -120,7 +120,7 @@ function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket 
     contents,
     job,
     reindex: async (request = { now: true }) => (await ask(registry, 'POST', `/v1/buckets/${name}/reindex`, request)) as JobView,
-    async ended(id, timeoutMs = 120_000) {
+    async ended(id, timeoutMs = 180_000) {
       let last: JobView | undefined;
       const isOver = async (): Promise<boolean> => {
         last = await job(id);

@@ -55,6 +55,10 @@ export async function createFauxqs(region: string): Promise<Fauxqs> {
     s3,
     open: (folder) => new PersistenceManager(folder),
     publish: ({ topicArn, subject, message }) => {
+      // SNS, and fauxqs with it, takes what nobody is subscribed to and drops it
+      const { subscriptions } = sns.listSubscriptionsByTopic(topicArn);
+      const isHeard = subscriptions.some(({ endpoint }) => sqs.getQueueByArn(endpoint) !== undefined);
+      if (!isHeard) throw new Error(`no queue is subscribed to ${topicArn}`);
       publish({ TopicArn: topicArn, Subject: subject, Message: message }, sns, sqs);
     },
   };

@@ -26,7 +26,14 @@ import {
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
+import {
+  CreateTopicCommand,
+  DeleteTopicCommand,
+  ListSubscriptionsByTopicCommand,
+  SNSClient,
+  SubscribeCommand,
+  UnsubscribeCommand,
+} from '@aws-sdk/client-sns';
 import {
   ChangeMessageVisibilityCommand,
   DeleteMessageBatchCommand,
@@ -247,6 +254,18 @@ describe('notifications', () => {
       ['ObjectCreated:Put', 'b', 3],
       ['ObjectRemoved:Delete', 'gone', undefined],
     ]);
+  });
+
+  test('Fix: a change that no queue is subscribed to is told once one is', async () => {
+    const sns = new SNSClient(settings());
+    const { topicArn: TopicArn } = embedded;
+    const { Subscriptions } = await sns.send(new ListSubscriptionsByTopicCommand({ TopicArn }));
+    const [{ SubscriptionArn, Endpoint } = {}] = Subscriptions ?? [];
+    await sns.send(new UnsubscribeCommand({ SubscriptionArn }));
+    await put('unheard');
+    await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
+    sns.destroy();
+    expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:Put', key: 'unheard' }]);
   });
 
   test('a rename in a directory bucket tells of both keys', async () => {
