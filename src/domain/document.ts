@@ -126,47 +126,41 @@ export interface DocumentFacts {
   readonly nowMs: number;
 }
 
+type Writable<Document> = { -readonly [Field in keyof Document]: Document[Field] };
+
 /** Builds the document that says `state` of the key: a live one, or a tombstone without object fields. */
 export function documentOf(facts: DocumentFacts): ObjectDocument {
-  const common = {
-    bucket: facts.bucket,
-    key: facts.key,
-    clock: facts.clock,
-    settled: facts.settled,
-    source: facts.source,
-    ...(facts.cause.eventName !== undefined && { event_name: facts.cause.eventName }),
-    ...(facts.cause.eventTimeMs !== undefined && { event_time: isoOfEvent(facts.cause.eventTimeMs) }),
-    indexed_at: isoOfNow(facts.nowMs),
-  };
-  if (!facts.state.present) return { ...common, deleted: true, deleted_at: isoOf(facts.stateAtMs) };
-  return { ...common, ...liveFields(facts.key, facts.state), deleted: false };
+  const { bucket, key, state, clock, settled, source, cause, nowMs } = facts;
+  const document: Writable<ObjectDocument> = { bucket, key, deleted: !state.present, clock, settled, source, indexed_at: isoOfNow(nowMs) };
+  if (cause.eventName !== undefined) document.event_name = cause.eventName;
+  if (cause.eventTimeMs !== undefined) document.event_time = isoOfEvent(cause.eventTimeMs);
+  if (state.present) addLiveFields(document, state);
+  else document.deleted_at = isoOf(facts.stateAtMs);
+  return document;
 }
 
-function liveFields(key: string, state: PresentState): Partial<ObjectDocument> {
-  const { name, extension } = nameOf(key);
-  return {
-    name,
-    ...(extension !== undefined && { extension }),
-    ...(state.sizeBytes !== undefined && { size: state.sizeBytes }),
-    ...(state.etag !== undefined && { etag: state.etag }),
-    ...(state.versionId !== undefined && { version_id: state.versionId }),
-    ...(state.lastModifiedMs !== undefined && {
-      last_modified: isoOfEvent(state.lastModifiedMs),
-      last_modified_exact: state.lastModifiedExact ?? true,
-    }),
-    ...(state.storageClass !== undefined && { storage_class: state.storageClass }),
-    ...(state.expiresAtMs !== undefined && { expires_at: isoOf(state.expiresAtMs) }),
-    ...userFields(state),
-  };
+/** Set one by one: spreads of what may be absent were a tenth of what a re-index allocates. */
+function addLiveFields(document: Writable<ObjectDocument>, state: PresentState): void {
+  const { name, extension } = nameOf(document.key);
+  document.name = name;
+  if (extension !== undefined) document.extension = extension;
+  if (state.sizeBytes !== undefined) document.size = state.sizeBytes;
+  if (state.etag !== undefined) document.etag = state.etag;
+  if (state.versionId !== undefined) document.version_id = state.versionId;
+  if (state.lastModifiedMs !== undefined) {
+    document.last_modified = isoOfEvent(state.lastModifiedMs);
+    document.last_modified_exact = state.lastModifiedExact ?? true;
+  }
+  if (state.storageClass !== undefined) document.storage_class = state.storageClass;
+  if (state.expiresAtMs !== undefined) document.expires_at = isoOf(state.expiresAtMs);
+  addUserFields(document, state);
 }
 
 /** What the bucket's users wrote beside the object. */
-function userFields({ contentType, userMetadata, tags }: PresentState): Partial<ObjectDocument> {
-  return {
-    ...(contentType !== undefined && { content_type: contentType }),
-    ...(userMetadata !== undefined && { user_metadata: userMetadata }),
-    ...(tags !== undefined && { tags }),
-  };
+function addUserFields(document: Writable<ObjectDocument>, { contentType, userMetadata, tags }: PresentState): void {
+  if (contentType !== undefined) document.content_type = contentType;
+  if (userMetadata !== undefined) document.user_metadata = userMetadata;
+  if (tags !== undefined) document.tags = tags;
 }
 
 /** The last path segment of a key (of `dir/` it is `dir/`), and its extension: 1–32 characters after the last dot, lower case. */

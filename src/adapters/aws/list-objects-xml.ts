@@ -28,7 +28,9 @@ export interface ListingFields {
 }
 
 const OPENING = /^(?:<\?xml [^<>&]*\?>)?\s*<ListBucketResult(?: xmlns="[^"<>&]*")?>\s*/;
-const FIELD = /<([A-Za-z]+)(?:\/>|>([^<\r\n]*)<\/\1>)\s*/y;
+const TAG = /^[A-Za-z]+$/;
+/** What the text of a field cannot hold: a line end, which a parser would normalise; `&` is looked at more closely. */
+const UNUSUAL = /[\r\n&]/;
 const CONTENTS_OPENING = /<Contents>\s*/y;
 const CONTENTS_CLOSING = /<\/Contents>\s*/y;
 const CLOSING = /<\/ListBucketResult>\s*$/y;
@@ -74,17 +76,50 @@ function readField<const Names extends readonly string[]>(
   at: number,
   { names, into }: { readonly names: Names; readonly into: Fields<Names> },
 ): number | undefined {
-  FIELD.lastIndex = at;
-  const [, tag, written = ''] = FIELD.exec(xml) ?? [];
-  if (tag === undefined) return undefined;
-  const text = written.includes('&') ? written.replaceAll('&quot;', '"') : written;
-  // another entity (or a bare &, which is no XML at all)
-  if (text.includes('&')) return undefined;
-  const name: Names[number] | undefined = names.find((each) => each === tag);
-  if (name === undefined) return FIELD.lastIndex;
+  const field = fieldAt(xml, at);
+  if (field === undefined) return undefined;
+  const name: Names[number] | undefined = names.find((each) => each === field.tag);
+  if (name === undefined) return field.end;
   if (into[name] !== undefined) return undefined;
-  into[name] = text;
-  return FIELD.lastIndex;
+  into[name] = field.text;
+  return field.end;
+}
+
+/** By positions: a match's own array and strings would be a third of what reading a page costs. */
+function fieldAt(xml: string, at: number): { readonly tag: string; readonly text: string; readonly end: number } | undefined {
+  const opened = xml.indexOf('>', at);
+  const isEmpty = xml[opened - 1] === '/';
+  const tag = xml.slice(at + 1, isEmpty ? opened - 1 : opened);
+  if (opened < 0 || xml[at] !== '<' || !TAG.test(tag)) return undefined;
+  if (isEmpty) return { tag, text: '', end: afterSpace(xml, opened + 1) };
+  const textTo = xml.indexOf('<', opened);
+  const text = textOf(xml.slice(opened + 1, textTo));
+  const closed = closedAt(xml, textTo, tag);
+  return text === undefined || closed === undefined ? undefined : { tag, text, end: afterSpace(xml, closed) };
+}
+
+/** Entities replaced; undefined where it holds what is outside of the subset (a bare & is no XML at all). */
+function textOf(written: string): string | undefined {
+  if (!UNUSUAL.test(written)) return written;
+  const text = written.replaceAll('&quot;', '"');
+  return UNUSUAL.test(text) ? undefined : text;
+}
+
+/** Where the closing tag ends. */
+function closedAt(xml: string, at: number, tag: string): number | undefined {
+  const end = at + 2 + tag.length;
+  return xml.startsWith('</', at) && xml.startsWith(tag, at + 2) && xml[end] === '>' ? end + 1 : undefined;
+}
+
+function afterSpace(xml: string, at: number): number {
+  let end = at;
+  while (isSpace(xml.charCodeAt(end))) end += 1;
+  return end;
+}
+
+/** XML's white space: space, tab, line feed, carriage return. */
+function isSpace(code: number): boolean {
+  return code === 32 || code === 9 || code === 10 || code === 13;
 }
 
 function endOf(pattern: RegExp, xml: string, at: number): number | undefined {

@@ -110,11 +110,10 @@ export function presentState(facts: {
   readonly LastModified?: Date | undefined;
   readonly StorageClass?: string | undefined;
 }): PresentState {
-  return {
-    present: true,
-    ...(facts.ETag !== undefined && { etag: facts.ETag.replaceAll('"', '') }),
-    ...(facts.sizeBytes !== undefined && { sizeBytes: facts.sizeBytes }),
-    ...(facts.LastModified !== undefined && { lastModifiedMs: facts.LastModified.getTime() }),
-    ...(facts.StorageClass !== undefined && { storageClass: facts.StorageClass }),
-  };
+  const state: { -readonly [Field in keyof PresentState]: PresentState[Field] } = { present: true };
+  if (facts.ETag !== undefined) state.etag = facts.ETag.replaceAll('"', '');
+  if (facts.sizeBytes !== undefined) state.sizeBytes = facts.sizeBytes;
+  if (facts.LastModified !== undefined) state.lastModifiedMs = facts.LastModified.getTime();
+  if (facts.StorageClass !== undefined) state.storageClass = facts.StorageClass;
+  return state;
 }

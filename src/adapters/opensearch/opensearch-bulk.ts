@@ -9,12 +9,11 @@ import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports.ts';
 import { itemFault, parseAnswer, storeErrorSchema } from './opensearch-faults.ts';
 import type { IndexNames } from './opensearch-names.ts';
 
-/** A write that can be sent: its action line and its document line, each with its newline. */
+/** A write that can be sent. Its lines are made when it is: kept until the answer, they would be most of a worker's memory. */
 export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
   readonly id: string;
-  readonly lines: string;
 }
 
 /** `undecided`: refused for its clock, and the answer does not say whether the stored one is equal or higher. */
@@ -22,15 +21,18 @@ export type BulkVerdict = IndexWriteAnswer | { readonly kind: 'undecided' };
 
 /** The action of a write, or why it cannot be one. */
 export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
-  const { document, equalClock } = write;
+  const { document } = write;
   if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
     return { kind: 'fault', code: 'index.rejected', reason: `clock ${document.clock} is not a whole number of microseconds` };
   }
-  const alias = names.objectsAlias(document.bucket);
-  const id = documentId(document.key);
+  return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
+}
+
+/** Its action line and its document line, each with its newline. */
+export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
   const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
   const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
-  return { write, alias, id, lines: `${action}\n${JSON.stringify({ ...document, words: documentWords(document) })}\n` };
+  return `${action}\n${JSON.stringify({ ...document, words: documentWords(document) })}\n`;
 }
 
 const answerSchema = z.object({ errors: z.boolean(), items: z.array(z.unknown()) });

@@ -4,7 +4,7 @@ import { documentId, textsSchema } from '../../domain/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports.ts';
 import type { BulkAction, BulkVerdict } from './opensearch-bulk.ts';
-import { bulkAction, bulkVerdicts, clockVerdict } from './opensearch-bulk.ts';
+import { bulkAction, bulkVerdicts, clockVerdict, linesOf } from './opensearch-bulk.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './opensearch-client.ts';
 import { bodyOf, errorOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './opensearch-faults.ts';
 import type { IndexNames } from './opensearch-names.ts';
@@ -28,19 +28,19 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
     async write(writes, signal) {
       signal?.throwIfAborted();
       const prepared = writes.map((write) => bulkAction(write, names));
-      const actions = prepared.filter((action) => 'lines' in action);
+      const actions = prepared.filter((action) => 'write' in action);
       const verdicts = await sendActions(actions, signal);
       const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
       const decided = await decide(client, undecided, signal);
       const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
-      return prepared.map((action) => ('lines' in action ? (answers.get(action) ?? unanswered) : action));
+      return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
     },
 
     async getMany(bucket, keys, signal) {
       signal?.throwIfAborted();
       if (keys.length === 0) return [];
       const answer = await client.send(
-        { method: 'POST', path: `/${names.objectsAlias(bucket)}/_mget`, body: { ids: keys.map(documentId) } },
+        { method: 'POST', path: `/${names.objectsAlias(bucket)}/_mget`, query: STORED_ONLY, body: { ids: keys.map(documentId) } },
         signal,
       );
       return parseAnswer(mgetSchema, bodyOf(answer)).docs.map(storedDocument);
@@ -79,6 +79,8 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
 }
 
 const LIVE_ONLY = { filter: { term: { deleted: false } } };
+/** Without each id and index, which the order tells; `found` is always there, so that no place is left out. */
+const STORED_ONLY = { filter_path: 'docs.found,docs._source,docs.error' };
 /** A page with a hole in it would be worse than none. */
 const WHOLE_HITS = { allow_partial_search_results: false };
 
@@ -98,7 +100,7 @@ function createBulkSender(client: OpenSearchClient) {
 
   return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
     if (actions.length === 0) return [];
-    const lines = actions.map((action) => action.lines).join('');
+    const lines = actions.map(linesOf).join('');
     const answer = await client.send({ method: 'POST', path: '/_bulk', query, lines }, signal);
     if (answer.status === 200) return bulkVerdicts(actions, answer.body);
     if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);

@@ -29,11 +29,20 @@ interface BackgroundWriterDependencies {
   readonly liveIsBusy: () => boolean;
 }
 
+/** One `writeAll`, for all of its entries. */
+interface Call {
+  readonly answers: WriteAnswer[];
+  left: number;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (answers: readonly WriteAnswer[]) => void;
+}
+
 interface Entry {
   readonly request: WriteRequest;
   readonly sizeBytes: number;
-  readonly answer: (answer: WriteAnswer) => void;
-  readonly isWanted: () => boolean;
+  readonly call: Call;
+  /** Its place among the call's writes. */
+  readonly index: number;
   /** Why it was sent and not taken, when it was. */
   pushBack: Fault | undefined;
 }
@@ -65,16 +74,10 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     signal?.throwIfAborted();
     if (writes.length === 0) return [];
     const { promise, resolve, reject } = Promise.withResolvers<readonly WriteAnswer[]>();
-    const answers: WriteAnswer[] = [];
-    let left = writes.length;
-    const isWanted = (): boolean => signal?.aborted !== true;
+    const call: Call = { answers: [], left: writes.length, signal, resolve };
     writes.forEach((request, index) => {
-      const answer = (given: WriteAnswer): void => {
-        answers[index] = given;
-        left -= 1;
-        if (left === 0) resolve(answers);
-      };
-      waiting.push({ request, sizeBytes: DOCUMENT_BYTES + 4 * request.document.key.length, answer, isWanted, pushBack: undefined });
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length;
+      waiting.push({ request, sizeBytes, call, index, pushBack: undefined });
     });
     const abort = (): void => reject(signal?.reason);
     signal?.addEventListener('abort', abort, { once: true });
@@ -120,7 +123,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     let bytes = 0;
     let taken = 0;
     for (const entry of waiting) {
-      const isSendable = entry.isWanted() && entry.request.expiresAtMs > nowMs;
+      const isSendable = isWanted(entry) && entry.request.expiresAtMs > nowMs;
       if (isSendable && batch.length > 0 && (batch.length >= limits.actionsMax || bytes + entry.sizeBytes > limits.bytesMax)) break;
       taken += 1;
       if (isSendable) {
@@ -134,8 +137,8 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   /** Of a caller that has gone nobody waits for the answer. */
   function answerUnsent(entry: Entry): void {
-    if (entry.isWanted()) telemetry.bulkAnswered('expired', 1);
-    entry.answer(entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
+    if (isWanted(entry)) telemetry.bulkAnswered('expired', 1);
+    give(entry, entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
   }
 
   async function send(batch: readonly Entry[]): Promise<void> {
@@ -166,7 +169,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
       if (answer.kind === 'fault' && answer.code === 'index.overloaded') {
         entry.pushBack = { code: answer.code, reason: answer.reason };
         pushedBack.push(entry);
-      } else entry.answer(answerOf(answer));
+      } else give(entry, answerOf(answer));
     });
     for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
     if (pushedBack.length === 0) speedUp();
@@ -191,6 +194,16 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   }
 
   return { writeAll };
+}
+
+function isWanted({ call }: Entry): boolean {
+  return call.signal?.aborted !== true;
+}
+
+function give({ call, index }: Entry, answer: WriteAnswer): void {
+  call.answers[index] = answer;
+  call.left -= 1;
+  if (call.left === 0) call.resolve(call.answers);
 }
 
 function answerOf(answer: IndexWriteAnswer): WriteAnswer {

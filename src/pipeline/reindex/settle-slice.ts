@@ -90,6 +90,12 @@ interface Planned {
 
 type Step = { readonly end: Ending } | { readonly write: Planned };
 
+/** A HEAD decides. `found`: what the listing alone showed. */
+interface HeadStep {
+  readonly head: Looked;
+  readonly found?: Ending;
+}
+
 /** Where the brake cut the slice. */
 interface Brake {
   readonly beforeKey: string;
@@ -118,11 +124,14 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
   };
 
-  /** What each finding means on what is stored now. */
+  /** What each finding means on what is stored now, in their order. */
   async function stepsOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Step[]> {
     const keys = findings.map((finding) => finding.key);
     const stored = await objects.getMany(work.bucket.bucket, keys, signal);
-    return Promise.all(findings.map((finding, index) => stepOf({ finding, stored: stored[index] }, work, signal)));
+    const steps = findings.map((finding, index) => stepOf({ finding, stored: stored[index] }, work));
+    // most need no HEAD: a promise for each of them would cost more than its step
+    const heads = await Promise.all(steps.filter((step) => 'head' in step).map((step) => stepOfHead(step, work, signal)));
+    return steps.map((step) => ('head' in step ? heads.shift() : step)).filter((step) => step !== undefined);
   }
 
   /** Of a report: an object written a moment ago is no drift for as long as its event may be on its way. */
@@ -135,7 +144,7 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return findings.map((finding, index) => later[young.indexOf(finding)] ?? steps[index]).filter((step) => step !== undefined);
   }
 
-  async function stepOf(at: Looked, work: SliceWork, signal: AbortSignal): Promise<Step> {
+  function stepOf(at: Looked, work: SliceWork): Step | HeadStep {
     const { finding, stored } = at;
     const decision = decideListed(finding.state, stored, clockOfListing(work.observedAtMs));
     switch (decision.kind) {
@@ -151,12 +160,12 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
       case 'stale': {
         const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
         // written from the listing, or from a HEAD where the bucket's documents say more than a listing does
-        return looksAtContent(work) ? stepOfHead(at, work, { signal, ending }) : stepOfListing(at, work, ending);
+        return looksAtContent(work) ? { head: at, found: ending } : stepOfListing(at, work, ending);
       }
       case 'phantom':
-        return stepOfHead(at, work, { signal });
+        return { head: at };
       case 'inFlight':
-        return work.mode === 'report' ? { end: endingOf(finding, 'inFlight', decision.fields) } : stepOfHead(at, work, { signal });
+        return work.mode === 'report' ? { end: endingOf(finding, 'inFlight', decision.fields) } : { head: at };
     }
   }
 
@@ -167,12 +176,8 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. `found`: what the listing alone showed. */
-  async function stepOfHead(
-    looked: Looked,
-    work: SliceWork,
-    { signal, ending: found }: { readonly signal: AbortSignal; readonly ending?: Ending },
-  ): Promise<Step> {
+  /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. */
+  async function stepOfHead({ head: looked, found }: HeadStep, work: SliceWork, signal: AbortSignal): Promise<Step> {
     const { finding, stored } = looked;
     const seen = await head({ bucket: work.bucket, key: finding.key, asked: work.asked }, signal);
     const decision = decideSeen(seen.state, stored, seen.observedAtMs);

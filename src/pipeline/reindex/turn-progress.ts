@@ -3,6 +3,7 @@ import { compareKeys } from '../../domain/key-order.ts';
 import {
   addCounts,
   addExamples,
+  EXAMPLES_MAX,
   noCounts,
   type DifferenceExample,
   type DifferenceExamples,
@@ -103,18 +104,20 @@ function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly End
 }
 
 function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Ending[]): Partial<ReconcileCounts> {
-  const count = (matches: (ending: Ending) => boolean): number => endings.filter(matches).length;
+  const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
+  const effects = { document: 0, tombstone: 0 };
+  for (const { kind, effect } of endings) {
+    ends[kind] += 1;
+    if (effect !== undefined) effects[effect] += 1;
+  }
+  const { gone: _, ...differences } = ends;
   return {
+    ...differences,
     listed: listed.length,
     scanned: scanned.length,
-    equal: equal + count(({ kind }) => kind === 'equal'),
-    incomplete: count(({ kind }) => kind === 'incomplete'),
-    missing: count(({ kind }) => kind === 'missing'),
-    stale: count(({ kind }) => kind === 'stale'),
-    phantom: count(({ kind }) => kind === 'phantom'),
-    inFlight: count(({ kind }) => kind === 'inFlight'),
-    written: count(({ effect }) => effect === 'document'),
-    tombstones: count(({ effect }) => effect === 'tombstone'),
+    equal: equal + ends.equal,
+    written: effects.document,
+    tombstones: effects.tombstone,
     bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
   };
 }
@@ -123,7 +126,8 @@ function examplesOf(endings: readonly Ending[]): DifferenceExamples {
   const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
   for (const { kind, key, fields } of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
     if (kind === 'equal' || kind === 'gone') continue;
-    (examples[kind] ??= []).push({ key, ...(fields.length > 0 && { fields: [...fields] }) });
+    const alike = (examples[kind] ??= []);
+    if (alike.length < EXAMPLES_MAX) alike.push({ key, ...(fields.length > 0 && { fields: [...fields] }) });
   }
   return examples;
 }

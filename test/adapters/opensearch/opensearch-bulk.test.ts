@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BulkAction } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
-import { bulkAction, bulkVerdicts } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
+import { bulkAction, bulkVerdicts, linesOf } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/opensearch-names.ts';
 import type { ObjectDocument } from '../../../src/domain/document.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports.ts';
@@ -23,13 +23,13 @@ function document(given: Partial<ObjectDocument> = {}): ObjectDocument {
 
 function action(given: Partial<ObjectDocument> = {}, equalClock: IndexWrite['equalClock'] = 'accept'): BulkAction {
   const built = bulkAction({ document: document(given), equalClock }, names);
-  if ('lines' in built) return built;
+  if ('write' in built) return built;
   throw new Error(built.reason);
 }
 
 describe('the lines of a write', () => {
   it('name alias, id and external version, and hold the document with its words', () => {
-    const [first = '', second = '', end] = action().lines.split('\n');
+    const [first = '', second = '', end] = linesOf(action()).split('\n');
     expect(JSON.parse(first)).toEqual({
       index: { _index: 'tally-write-photos', _id: 'k:a/b.txt', version: 1_790_000_000_123_457, version_type: 'external_gte' },
     });
@@ -38,7 +38,7 @@ describe('the lines of a write', () => {
   });
 
   it('ask for a strictly higher version where an equal clock is to be refused', () => {
-    expect(action({}, 'refuse').lines).toContain('"version_type":"external"}');
+    expect(linesOf(action({}, 'refuse'))).toContain('"version_type":"external"}');
   });
 
   it('are two well-formed ones with an id of at most 512 bytes, whatever bucket, key and fields say', () => {
@@ -46,7 +46,7 @@ describe('the lines of a write', () => {
     const lone = fc.constantFrom('\ud83d', '\udc00x', 'a\u0000b', '\n{"delete":{}}\n', '"},"version":1', '\u2028');
     fc.assert(
       fc.property(fc.oneof(text, lone), fc.oneof(text, lone), fc.oneof(text, lone), fc.maxSafeNat(), (bucket, key, etag, clock) => {
-        const { lines } = action({ bucket, key, etag, clock });
+        const lines = linesOf(action({ bucket, key, etag, clock }));
         expect(lines.endsWith('\n')).toBe(true);
         const parsed = lines
           .slice(0, -1)

@@ -1,6 +1,6 @@
 /** What OpenSearch takes when nothing is compared, listed or read: documents of the product's own shape, ready in memory, in bulk requests. */
 import { createOpenSearchClient } from '../../../src/adapters/opensearch/opensearch-client.ts';
-import { bulkAction } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
+import { bulkAction, linesOf } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/opensearch-names.ts';
 import { documentOf } from '../../../src/domain/document.ts';
 import type { KeySpace } from '../../support/listing/key-space.ts';
@@ -38,13 +38,13 @@ export async function loadBare({ url, indexPrefix, bucket, space, bulkActions, c
     const bodies: string[] = [];
     for (let at = from; at < to; at += bulkActions) {
       let lines = '';
-      for (let number = at; number < Math.min(to, at + bulkActions); number += 1) lines += linesOf(number);
+      for (let number = at; number < Math.min(to, at + bulkActions); number += 1) lines += linesAt(number);
       bodies.push(lines);
     }
     return bodies.reverse();
   }
 
-  function linesOf(number: number): string {
+  function linesAt(number: number): string {
     const key = space.keyAt(number);
     const { etag, sizeBytes, lastModifiedMs, storageClass } = space.stateAt(number);
     const document = documentOf({
@@ -61,7 +61,7 @@ export async function loadBare({ url, indexPrefix, bucket, space, bulkActions, c
     });
     const action = bulkAction({ document, equalClock: 'accept' }, names);
     if ('kind' in action) throw new Error(action.reason);
-    return action.lines;
+    return linesOf(action);
   }
 
   async function sendAll(ready: string[]): Promise<void> {
