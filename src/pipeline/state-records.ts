@@ -69,8 +69,7 @@ export async function updateRecord<Schema extends z.ZodObject, Next extends z.in
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const next = change(current);
     if (next === undefined || next === current) return { done: next };
-    const record = { ...unknownFields(entry, ref.schema), ...next };
-    const stored = await state.put({ id: ref.id, kind: ref.kind, record }, entry?.version ?? null);
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record: keepingUnknown(entry, ref.schema, next) }, entry?.version ?? null);
     return stored === 'conflict' ? 'conflict' : { done: next };
   });
 }
@@ -107,10 +106,14 @@ export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema
   throw new FaultError('index.state-missing', `the stored record ${entry.id} is not one of ours: ${z.prettifyError(parsed.error)}`);
 }
 
-/** During a rolling upgrade an older worker must not strip what a newer one stored. */
-function unknownFields(entry: StateEntry | undefined, schema: z.ZodObject): Record<string, unknown> {
-  if (typeof entry?.record !== 'object' || entry.record === null) return {};
-  return Object.fromEntries(Object.entries(entry.record).filter(([name]) => !(name in schema.shape)));
+/** The record with the fields of the stored one that its schema does not know: an older worker must not strip what a newer one stored. */
+export function keepingUnknown<Schema extends z.ZodObject>(
+  entry: StateEntry | undefined,
+  schema: Schema,
+  next: z.infer<Schema>,
+): Record<string, unknown> {
+  if (typeof entry?.record !== 'object' || entry.record === null) return next;
+  return { ...Object.fromEntries(Object.entries(entry.record).filter(([name]) => !(name in schema.shape))), ...next };
 }
 
 async function retryConflicts<Result>(id: string, attempt: () => Promise<{ readonly done: Result } | 'conflict'>): Promise<Result> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FaultError } from '../../domain/fault.ts';
 import { compareKeys, firstAfterPrefix } from '../../domain/key-order.ts';
 import type { ObjectScan, ScannedDocument } from '../../pipeline/ports-reindex.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './opensearch-client.ts';
@@ -25,6 +26,7 @@ const scannedSchema = z.object({
 }) satisfies z.ZodType<ScannedDocument>;
 
 const pageSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: scannedSchema })) }) });
+const refreshSchema = z.object({ _shards: z.object({ successful: z.number(), failed: z.number() }) });
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 
 /**
@@ -49,7 +51,15 @@ export function createObjectScan({ client, names }: ScanDependencies): ObjectSca
 
     async refresh(bucket, signal) {
       const answer = await client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_refresh` }, signal);
-      if (!isIndexMissing(answer)) bodyOf(answer);
+      if (isIndexMissing(answer)) return;
+      const { successful, failed } = parseAnswer(refreshSchema, bodyOf(answer))._shards;
+      // answered with 200 all the same; copies that are nowhere are counted as neither
+      if (failed > 0 || successful === 0) {
+        throw new FaultError(
+          'bucket.index-unavailable',
+          `refresh of ${names.objectsAlias(bucket)}: ${successful} shards did, ${failed} failed`,
+        );
+      }
     },
 
     async countLive(bucket, prefix, signal) {

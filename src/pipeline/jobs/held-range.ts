@@ -8,7 +8,7 @@ import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/rein
 import { takeRange, type Taking } from '../../domain/reindex/range-steps.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock, StateEntry, StateStore } from '../ports.ts';
-import { parseEntry, refs } from '../state-records.ts';
+import { keepingUnknown, parseEntry, refs } from '../state-records.ts';
 import { boundsCut, ensureRange, freshRange } from './range-records.ts';
 
 /** What a killed worker costs at most. */
@@ -16,12 +16,17 @@ const LEASE_MS = 60_000;
 /** Three renewals may fail before the lease is over; and a clock that is 45 s fast takes no lease of a worker that lives. */
 const RENEW_MS = 15_000;
 
+/** Whoever else writes the record does so once. */
+const ATTEMPTS_MAX = 5;
+/** After as many writes of others. */
+const LOOK_AGAIN_MS = 5_000;
+
 export interface HeldRange {
   /** As stored last. */
   readonly record: RangeRecord;
   /** Aborted when the range is lost. */
   readonly lost: AbortSignal;
-  /** Stores what `next` makes of the record. False when the range is lost. Throws the store's fault: then nothing is known. */
+  /** Stores what `next` makes of the record, unless that is the very record. False when the range is lost. Throws the store's fault: then nothing is known. */
   change(next: (range: RangeRecord) => RangeRecord): Promise<boolean>;
   /** Ends the renewing. */
   release(): void;
@@ -39,6 +44,14 @@ export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Excl
 /** Creates the taking of ranges for one worker. It throws the store's fault. */
 export function createTakeRange({ state, clock, worker }: HeldDependencies) {
   return async function takeAndHold(job: JobRecord, number: number, turn: number | undefined): Promise<Taken> {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const taken = await attemptToTake(job, number, turn);
+      if (taken !== 'conflict') return taken;
+    }
+    return { kind: 'leased', leftMs: LOOK_AGAIN_MS };
+  };
+
+  async function attemptToTake(job: JobRecord, number: number, turn: number | undefined): Promise<Taken | 'conflict'> {
     const { id, kind } = refs.range(job.id, number);
     const entry = (await state.get(id)) ?? (await made(job, number));
     // a number that was taken for a split which never came about
@@ -47,11 +60,11 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
     const taking = takeRange(parseEntry(entry, rangeSchema), { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn });
     if (taking.kind !== 'taken') return taking;
-    const stored = await state.put({ id, kind, record: taking.range }, entry.version);
-    // somebody was faster, and will tell what comes after
-    if (stored === 'conflict') return { kind: 'stale' };
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range) }, entry.version);
+    // another worker took it, or it was written without being taken (its task was sent again): the record tells
+    if (stored === 'conflict') return 'conflict';
     return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
-  };
+  }
 
   /** One of those that were cut in advance, if whoever cut them did not come so far. */
   async function made(job: JobRecord, number: number): Promise<StateEntry | undefined> {
@@ -67,7 +80,8 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   const lost = new AbortController();
   const released = new AbortController();
   let record = taken;
-  let { version } = entry;
+  /** As it is in the store, by all that is known here. */
+  let current = entry;
   let heldUntilMs = clock.monotonicMs() + LEASE_MS;
   /** One swap at a time: each needs the version that the one before it made. */
   const swaps = new PQueue({ concurrency: 1 });
@@ -79,25 +93,30 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   async function swap(next: (range: RangeRecord) => RangeRecord): Promise<boolean> {
     if (lost.signal.aborted) return false;
     const changed = next(record);
-    const { id, kind } = refs.range(record.jobId, record.number);
-    let stored = await state.put({ id, kind, record: changed }, version);
-    if (stored === 'conflict' && (await isStillOurs())) stored = await state.put({ id, kind, record: changed }, version);
+    if (changed === record) return true;
+    let stored = await put(changed);
+    if (stored === 'conflict' && (await isStillOurs())) stored = await put(changed);
     if (stored === 'conflict') {
       lose('another worker has taken it, or its job has ended');
       return false;
     }
     record = changed;
-    ({ version } = stored);
+    current = stored;
     return true;
+  }
+
+  function put(changed: RangeRecord): Promise<StateEntry | 'conflict'> {
+    const { id, kind } = refs.range(changed.jobId, changed.number);
+    return state.put({ id, kind, record: keepingUnknown(current, rangeSchema, changed) }, current.version);
   }
 
   /** A renewal that timed out may have been stored all the same: then this is its version. */
   async function isStillOurs(): Promise<boolean> {
-    const current = await state.get(entry.id);
-    if (current === undefined) return false;
-    const { lease, turn } = parseEntry(current, rangeSchema);
+    const found = await state.get(entry.id);
+    if (found === undefined) return false;
+    const { lease, turn } = parseEntry(found, rangeSchema);
     if (lease?.worker !== worker || turn !== record.turn) return false;
-    ({ version } = current);
+    current = found;
     return true;
   }
 
@@ -108,7 +127,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   async function renew(): Promise<void> {
     const atMs = clock.monotonicMs();
     const lease = { worker, untilMs: clock.nowMs() + LEASE_MS };
-    // what was stored meanwhile may have given it back
+    // given back meanwhile: another one's version must not change under who is about to take it
     if (await change((range) => (range.lease === undefined ? range : { ...range, lease }))) heldUntilMs = atMs + LEASE_MS;
   }
 

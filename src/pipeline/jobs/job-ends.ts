@@ -8,7 +8,7 @@ import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock, StateStore, Telemetry } from '../ports.ts';
 import type { ObjectScan } from '../ports-reindex.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
 import { keepExamples, stepJob, sumsNow } from './job-records.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
@@ -110,7 +110,7 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     if (job.mode === 'apply') await scan.refresh(job.bucket);
     await dateBucket(job, atMs);
     // a range that was split off since would have changed it
-    const stored = await state.put({ id, kind, record: finished }, entry.version);
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';
     await end(finished);
     return 'over';
