@@ -21,8 +21,8 @@ export interface Fauxqs {
   readonly s3: S3Store;
   /** Opens (or makes) the database in a folder. Throws where that cannot be done. */
   open(folder: string): Persistence;
-  /** SNS Publish, delivered to the subscribed queues before it returns. Throws when nothing was delivered. */
-  publish(notification: { readonly topicArn: string; readonly subject: string; readonly message: string }): void;
+  /** SNS Publish, delivered to the subscribed queues before it returns. Throws when `queueArn` is none of them. */
+  publish(notification: { readonly topicArn: string; readonly queueArn: string; readonly subject: string; readonly message: string }): void;
 }
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
@@ -54,11 +54,11 @@ export async function createFauxqs(region: string): Promise<Fauxqs> {
     sns,
     s3,
     open: (folder) => new PersistenceManager(folder),
-    publish: ({ topicArn, subject, message }) => {
+    publish: ({ topicArn, queueArn, subject, message }) => {
       // SNS, and fauxqs with it, takes what nobody is subscribed to and drops it
       const { subscriptions } = sns.listSubscriptionsByTopic(topicArn);
-      const isHeard = subscriptions.some(({ endpoint }) => sqs.getQueueByArn(endpoint) !== undefined);
-      if (!isHeard) throw new Error(`no queue is subscribed to ${topicArn}`);
+      const isHeard = subscriptions.some(({ endpoint }) => endpoint === queueArn) && sqs.getQueueByArn(queueArn) !== undefined;
+      if (!isHeard) throw new Error(`${queueArn} is not subscribed to ${topicArn}`);
       publish({ TopicArn: topicArn, Subject: subject, Message: message }, sns, sqs);
     },
   };

@@ -80,7 +80,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   correctQueues(fauxqs.sqs, { endpoint, moments });
 
   const topicArn = arnOf('sns', region, TOPIC);
-  const publish = (message: string): void => fauxqs.publish({ topicArn, subject: 'Amazon S3 Notification', message });
+  const queueArn = arnOf('sqs', region, embeddedQueues.bucket);
+  const publish = (message: string): void => fauxqs.publish({ topicArn, queueArn, subject: 'Amazon S3 Notification', message });
   const listing = sortListings(fauxqs.s3);
   const notifier = createNotifier({ store: fauxqs.s3, region, moments, clock: options.clock, log: options.log, publish });
   watchObjects(fauxqs.s3, putEvent, (change) => {

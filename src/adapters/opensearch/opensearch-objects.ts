@@ -43,7 +43,9 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
         { method: 'POST', path: `/${names.objectsAlias(bucket)}/_mget`, query: STORED_ONLY, body: { ids: keys.map(documentId) } },
         signal,
       );
-      return parseAnswer(mgetSchema, bodyOf(answer)).docs.map(storedDocument);
+      const { docs } = parseAnswer(mgetSchema, bodyOf(answer));
+      if (docs.length !== keys.length) parseAnswer(z.array(z.unknown()).length(keys.length), docs);
+      return docs.map(storedDocument);
     },
 
     async search(query, signal) {

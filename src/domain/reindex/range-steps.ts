@@ -89,8 +89,9 @@ function isWhole({ from, to }: RangeRecord): boolean {
   return from === '' && to === undefined;
 }
 
-/** The range given back without a turn: nothing was learned of it. */
+/** The range given back without a turn, if it is not free already: nothing was learned of it. */
 export function givenBack(range: RangeRecord): RangeRecord {
+  if (range.lease === undefined) return range;
   const { lease: _, ...rest } = range;
   return rest;
 }

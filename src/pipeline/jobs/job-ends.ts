@@ -25,8 +25,11 @@ export interface JobEnds {
   fail(job: JobRecord, error: JobFault): Promise<void>;
   /** Ends it as cancelled: its bucket is no longer connected. Throws the store's fault. */
   cancel(job: JobRecord): Promise<void>;
-  /** Makes the ranges that were split off this one, where they are not there yet, and tells the workers; whether any was made. Throws the store's fault. */
-  completeSplit(range: RangeRecord): Promise<boolean>;
+  /**
+   * Makes the ranges that were split off this one, where they are not there yet, and tells the workers; whether any was
+   * made. `isTold: false`: whoever made one may not have come to tell, so it is told again. Throws the store's fault.
+   */
+  completeSplit(range: RangeRecord, options?: { readonly isTold: boolean }): Promise<boolean>;
 }
 
 export interface EndsDependencies {
@@ -76,11 +79,11 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     return true;
   }
 
-  async function completeSplit({ jobId, splits = [] }: RangeRecord): Promise<boolean> {
+  async function completeSplit({ jobId, splits = [] }: RangeRecord, { isTold } = { isTold: true }): Promise<boolean> {
     let isAnyNew = false;
     await writeEach(splits, async ({ number, ...bounds }) => {
       const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
-      if (isNew) await sendTask({ job: jobId, range: number });
+      if (isNew || !isTold) await sendTask({ job: jobId, range: number, turn: 0 });
       isAnyNew ||= isNew;
     });
     return isAnyNew;

@@ -29,10 +29,10 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
   async function resendJob(job: JobRecord): Promise<void> {
     const task = { taskAtMs: Math.max(job.taskAtMs ?? job.createdAtMs, job.waitUntilMs ?? 0), resends: job.resends ?? 0 };
     if (!isOverdue(task, clock.nowMs())) return;
+    await sendTask({ job: job.id });
     await updateRecord(state, refs.job(job.id), (current) =>
       current === undefined || hasEnded(current) ? undefined : { ...current, taskAtMs: clock.nowMs(), resends: (current.resends ?? 0) + 1 },
     );
-    await sendTask({ job: job.id });
   }
 
   async function resendRange({ jobId, number, turn }: RangeRecord): Promise<void> {

@@ -95,7 +95,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     receivingSinceMs = undefined;
     for (const message of messages) {
       settler.hold(message);
-      const task = parseTask(message.body);
+      const task = taskOf(message);
       if (task === undefined) {
         telemetry.reindexTask('invalid');
         // they may be many
@@ -106,6 +106,18 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
         places.occupy(task, (slot) => work(message, slot));
       }
     }
+  }
+
+  /**
+   * Of a message that comes again without its turn: its worker, or the store, may have failed after it stored the turn and
+   * before the next one had a task, so it stands for whichever turn is next. Where that has a task of its own, one of the
+   * two finds the range leased, and its turn over after that.
+   */
+  function taskOf({ body, receiveCount }: QueueMessage): Task | undefined {
+    const task = parseTask(body);
+    if (task === undefined || receiveCount <= 1) return task;
+    const { turn: _, ...anyTurn } = task;
+    return anyTurn;
   }
 
   async function work(message: QueueMessage, slot: TurnSlot): Promise<void> {

@@ -30,6 +30,9 @@ const TURN_STUCK_MS = 180_000;
 /** A range's own fault may pass: 5, then 10 seconds. */
 const RETRY_S = 5;
 
+/** Perhaps to another worker, perhaps to nobody: a lease that could not be renewed. Whichever it was is seen when the task comes back. */
+const LOST: TaskEnd = { kind: 'back', delayS: FAULT_WAIT_S };
+
 /** One place of this worker in which a task is worked on. */
 export interface TurnSlot {
   readonly task: Task;
@@ -113,7 +116,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
 
   async function workOn(held: Held, slot: TurnSlot, signal: AbortSignal): Promise<TaskEnd> {
     const { job, range } = held;
-    await ends.completeSplit(range.record);
+    await ends.completeSplit(range.record, { isTold: slot.task.turn !== undefined });
     const brake = createBrake(state, job.id);
     const startedMs = clock.monotonicMs();
     const search = searchCuts(dependencies, { ...held, range: range.record, slot }, signal);
@@ -138,7 +141,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
-    if (!isStored) return REMOVE;
+    if (!isStored) return LOST;
     await ends.completeSplit(range.record);
     return follow(held, result, brake.met);
   }
@@ -170,7 +173,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
         AbortSignal.any([signal, range.lost, stuck.signal]),
       );
     } catch (error) {
-      if (range.lost.aborted) return REMOVE;
+      if (range.lost.aborted) return LOST;
       signal.throwIfAborted();
       // it was stuck, or threw what no turn may: like any other fault of its range
       return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };

@@ -4,6 +4,7 @@ import { ensureRange, freshRange } from '../../../src/pipeline/jobs/range-record
 import { readRecord, refs } from '../../../src/pipeline/state-records.ts';
 import type { StateStore } from '../../../src/pipeline/ports.ts';
 import { afterTurn } from '../../../src/domain/reindex/range-steps.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { createFakeClock } from '../../support/fakes.ts';
@@ -71,6 +72,29 @@ describe('a range', () => {
     await clock.advance(60_000);
     expect(await state.get(id)).toEqual(stored);
     taken.range.release();
+  });
+
+  it('is still held when a write of its own was stored and its answer lost', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const clock = createFakeClock();
+    let isLosing = false;
+    const losing: StateStore = {
+      ...state,
+      put: async (entry, expected) => {
+        const stored = await state.put(entry, expected);
+        if (isLosing) throw new FaultError('index.unreachable', 'no answer');
+        return stored;
+      },
+    };
+    const taken = await createTakeRange({ state: losing, clock, worker: 'a' })(job, 0, 0);
+    if (taken.kind !== 'taken') throw new Error(taken.kind);
+    isLosing = true;
+    await clock.advance(15_000);
+    isLosing = false;
+    expect(await taken.range.change((range) => afterTurn(range, turnEnd, 0))).toBe(true);
+    expect(taken.range.lost.aborted).toBe(false);
+    taken.range.release();
+    expect(await readRecord(state, refs.range(job.id, 0))).toMatchObject({ cursor: 'm', turn: 1 });
   });
 
   it('keeps what a newer version of Tally stored in it, through every swap', async () => {
