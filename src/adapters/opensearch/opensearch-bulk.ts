@@ -9,7 +9,7 @@ import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports.ts';
 import { itemFault, parseAnswer, storeErrorSchema } from './opensearch-faults.ts';
 import type { IndexNames } from './opensearch-names.ts';
 
-/** A write that can be sent. Its lines are made when it is: kept until the answer, they would be most of a worker's memory. */
+/** A write that can be sent. Its lines are made when it is, so that none is kept until the answer. */
 export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
