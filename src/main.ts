@@ -13,6 +13,7 @@ import { systemClock } from './adapters/system-clock.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
+import { programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
 
 let isServing = false;
@@ -58,6 +59,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const exitCode = await runCli(process.argv.slice(2), {
   version: packageJson.version,
+  program: programOf({ script: process.argv[1], npmExecPath: process.env['npm_execpath'] }),
   env: process.env,
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
@@ -68,8 +70,8 @@ const exitCode = await runCli(process.argv.slice(2), {
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
   openControl: async (settings, aws) => {
     if (settings.TALLY_REGISTRY_URL !== undefined) {
-      const { createRegistryControl } = await import('./http/client/registry-control.ts');
-      return { control: createRegistryControl(settings.TALLY_REGISTRY_URL), close: async () => undefined };
+      const { createRegistryOperations } = await import('./http/client/registry.ts');
+      return { operations: createRegistryOperations(settings.TALLY_REGISTRY_URL), close: async () => undefined };
     }
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);

@@ -14,8 +14,8 @@ import { indexNodes } from '../settings/urls.ts';
 import type { AwsEnvironment, Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
-import type { Control } from '../pipeline/control/control.ts';
-import { createControl } from '../pipeline/control/create.ts';
+import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
+import { createVerbs } from '../pipeline/control/verbs.ts';
 import { createDeadLetters } from '../pipeline/letters/letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -44,7 +44,7 @@ export interface Core {
   readonly connectBucket: ConnectBucket;
   readonly gaps: GapReports;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
-  readonly control: Control;
+  readonly verbs: Verbs;
   /** Absent: there is no work queue. */
   readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
@@ -128,7 +128,7 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
-  const control = createControl({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
+  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
   return {
     store,
     aws,
@@ -138,7 +138,7 @@ export async function createCore(
     connectBucket,
     gaps,
     deadLetters,
-    control,
+    verbs,
     sendTask,
     async close() {
       aws.close();
@@ -177,9 +177,9 @@ async function createStore(settings: Settings, region: string): Promise<Store> {
   });
 }
 
-/** The control plane's functions for one command; close() ends its connections. */
+/** The control plane for one command; close() ends its connections. */
 export interface OpenedControl {
-  readonly control: Control;
+  readonly operations: Operations;
   close(): Promise<void>;
 }
 
@@ -194,7 +194,7 @@ export async function openControl(settings: Settings, environment: AwsEnvironmen
   // a command tells by its output and exit code
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
   const core = await createCore(settings, awsAddresses(settings, environment, endpoint), { queues, telemetry });
-  return { control: { ...core.control, deadLetters: findingTheirQueue(core) }, close: () => core.close() };
+  return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
 function embeddedQueuesAt(endpoint: string): Queues {
@@ -206,7 +206,10 @@ function embeddedQueuesAt(endpoint: string): Queues {
 }
 
 /** Reads the bucket queue's redrive policy first, once, where no setting names the dead-letter queue. */
-function findingTheirQueue({ deadLetters, queueWatch }: Core): Control['deadLetters'] {
+function findingTheirQueue({
+  verbs,
+  queueWatch,
+}: Core): Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
   async function find(): Promise<void> {
     if (queueWatch.deadLetterQueueUrl !== undefined) return;
     const once = new AbortController();
@@ -217,9 +220,9 @@ function findingTheirQueue({ deadLetters, queueWatch }: Core): Control['deadLett
   }
 
   return {
-    list: (...request) => find().then(() => deadLetters.list(...request)),
-    show: (...request) => find().then(() => deadLetters.show(...request)),
-    replay: (...request) => find().then(() => deadLetters.replay(...request)),
-    discard: (...request) => find().then(() => deadLetters.discard(...request)),
+    listDeadLetters: (...asked) => find().then(() => verbs.listDeadLetters(...asked)),
+    getDeadLetter: (...asked) => find().then(() => verbs.getDeadLetter(...asked)),
+    replayDeadLetters: (...asked) => find().then(() => verbs.replayDeadLetters(...asked)),
+    discardDeadLetters: (...asked) => find().then(() => verbs.discardDeadLetters(...asked)),
   };
 }

@@ -160,7 +160,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, clock, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
+  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
 
   /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
   async function prepare(): Promise<void> {

@@ -1,10 +1,11 @@
-/** What every command is given: settings, the control plane's functions, and where to print. */
+/** What every command works with: settings, the operations of the control plane, and where to print. */
 import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
-import type { Control } from '../pipeline/control/control.ts';
+import type { Context, Operations } from '../api/contract.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
+import { printable } from '../domain/printable.ts';
 import { createProgress, silentProgress, type Progress } from './jobs/progress.ts';
 import { jsonText } from './output.ts';
 
@@ -21,6 +22,8 @@ export interface Signals {
 
 export interface CliDependencies {
   readonly version: string;
+  /** How this program is called, as it must be typed: `tally`, `npx tally`. */
+  readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
   readonly readFile: ReadFile;
@@ -33,9 +36,9 @@ export interface CliDependencies {
   readonly signals: Signals;
   /** Asks the person at the terminal a yes-or-no question; absent where nobody sits at one. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
-  /** The control plane's functions: those of the registry that the settings name, else on the store and queues that they name. */
-  readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly control: Control; close(): Promise<void> }>;
-  /** Serves until it is told to stop; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
+  /** The control plane: the registry that the settings name, else one on the store and the queues that they name. */
+  readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
 
@@ -44,16 +47,13 @@ export interface JsonOption {
   readonly json?: true;
 }
 
-/** Who asks, in the records that commands make. */
-export const CALLER = 'cli';
-
 export interface Cli {
-  /** From now on these count besides the environment: what options say. */
+  /** Adds settings to those of the environment: what options say. */
   override(settings: Readonly<Record<string, string>>): void;
   /** The settings from the environment; throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
   /** Opens the control plane for the work, and closes it whatever happens. */
-  withControl<Answer>(work: (control: Control) => Promise<Answer>): Promise<Answer>;
+  withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves; throws {@link SettingsError} with every mistake that only matters to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, else the text for people. */
@@ -66,9 +66,11 @@ export interface Cli {
   progress(options: JsonOption): Progress;
   /** Gives the work a signal that the first Ctrl-C aborts; a second one ends the process as ever. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Ends with this exit code, when the command has run to its end. */
+  /** A command of this program as it must be typed here: `npx tally jobs`. Texts from outside in it are made harmless. */
+  typed(command: string): string;
+  /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
-  /** Ends as whoever was interrupted; the hint says what goes on without him. */
+  /** Ends with the exit code of an interrupted command. The hint says what goes on all the same. */
   leave(options: JsonOption, hint: string): void;
   readonly clock: Clock;
   /** Wall clock, ms since the epoch: for ages. */
@@ -76,9 +78,12 @@ export interface Cli {
   readonly exitCode: number;
 }
 
+/** Who asks, in the records that commands make. */
+const CALLER = { kind: 'local', name: 'cli' } as const;
+
 /** Joins the dependencies with what commands need. Nothing is opened before a command asks. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -104,6 +109,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     clock,
     nowMs,
+    typed: (command) => printable(`${program} ${command}`),
     hint,
     endWith,
     progress: ({ json }) => (json === true ? silentProgress : createProgress({ write: (text) => stderr.write(text), nowMs, terminal })),
@@ -124,7 +130,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     async withControl(work) {
       const opened = await openControl(settings(), awsEnvironment(env));
       try {
-        return await work(opened.control);
+        return await work(opened.operations, { actor: CALLER, signal: new AbortController().signal });
       } finally {
         await opened.close();
       }
@@ -140,7 +146,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     async requireYes({ yes }, consequence) {
       if (yes === true) return;
-      if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat this with --yes`);
+      if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);
       if (!(await confirm(`${consequence}. Go on?`))) throw new CommandError('declined', 'nothing was changed');
     },
     get exitCode() {

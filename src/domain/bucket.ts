@@ -27,7 +27,7 @@ export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
 
 /** S3's own rules allow less; these characters are what any S3 implementation has been seen to allow. */
-const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;
+export const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;
 
 /** Whether a text can be the name of a bucket at all (old us-east-1 names included): 3 to 255 of letters, digits, `.`, `_`, `-`. */
 export function isBucketName(text: string): boolean {
@@ -40,9 +40,11 @@ export function bucketSlug(bucket: string): string {
   return plain ? bucket : `h-${createHash('sha256').update(bucket).digest('hex').slice(0, 32)}`;
 }
 
+export const versioningStatuses = ['unknown', 'never', 'enabled', 'suspended'] as const;
+
 /** What GetBucketVersioning said, and when by S3's clock. `unknown` until it could be read; `never` is the only one under which a delete states its result. */
 export const versioningSchema = z.object({
-  status: z.enum(['unknown', 'never', 'enabled', 'suspended']),
+  status: z.enum(versioningStatuses),
   /** The Date of the answer minus the request's duration; 0 when unknown. */
   observedAtMs: z.number(),
 });

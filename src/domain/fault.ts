@@ -150,6 +150,11 @@ export const faults = {
 
 export type FaultCode = keyof typeof faults;
 
+/** Whether a text is a code of this catalogue. */
+export function isFaultCode(code: string): code is FaultCode {
+  return Object.hasOwn(faults, code);
+}
+
 /** One occurrence of a fault: its code, and what happened to which thing (no secrets; may hold a key). */
 export interface Fault {
   readonly code: FaultCode;

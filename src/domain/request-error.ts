@@ -26,7 +26,12 @@ export const requestErrors = {
 
 export type RequestErrorCode = keyof typeof requestErrors;
 
-/** A refusal of a request. `detail` says what happened, to which thing, and what to do; `extra` joins the problem document (for a job.conflict: jobId). */
+/** Whether a text is a code of this catalogue. */
+export function isRequestErrorCode(code: string): code is RequestErrorCode {
+  return Object.hasOwn(requestErrors, code);
+}
+
+/** A refusal of a request. `detail` says what happened, to which thing, and what to do; `extra` joins the problem document (`job_id` of a job.conflict, for one). */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly extra: Readonly<Record<string, string | number>>;

@@ -5,14 +5,14 @@
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { Job } from '../api/jobs.ts';
+import { jobStreamRows } from '../api/jobs.ts';
+import { checkRequest } from '../api/row.ts';
 import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Control } from '../pipeline/control/control.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { route, type RouteDescription } from './route.ts';
 import { loggedProblemOf } from './server.ts';
 
 /** A stream looks at its job once a second: what so many ask of the state store is no load. */
@@ -29,7 +29,7 @@ const DRAIN_MS = 250;
 const END_ID = 'end';
 
 interface JobEventsParts {
-  readonly jobs: Pick<Control['jobs'], 'get'>;
+  readonly getJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** Aborted when the listener closes: every stream ends. */
@@ -37,7 +37,6 @@ interface JobEventsParts {
 }
 
 export interface JobEvents {
-  readonly route: RouteDescription;
   /**
    * Answers with the stream; 204 where Last-Event-ID says that the end was seen. Throws `request.too-many-streams`, and
    * what the first look at the job threw.
@@ -47,27 +46,14 @@ export interface JobEvents {
   drain(): Promise<void>;
 }
 
-/** Creates the route. A stream ends after the job's end state, when the caller has gone, and when the listener closes. */
-export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsParts): JobEvents {
+/** Creates the streams. One ends after the job's end state, when the caller has gone, and when the listener closes. */
+export function createJobEvents({ getJob, clock, telemetry, closing }: JobEventsParts): JobEvents {
   const open = new Set<Promise<void>>();
-  const events = route(['GET', '/v1/jobs/:id/events'], 'One re-index job as server-sent events, until it has ended.', {
-    params: z.object({ id: z.string().min(1) }),
-    query: z.strictObject({}),
-    body: z.undefined(),
-    media: 'text/event-stream',
-    answer: z
-      .string()
-      .describe(
-        '`event: job`: the job, without its examples, as JSON; at once and at each change, at most once a second. `event: problem`: it cannot be looked at for now. A comment every 15 s at least. Answered with 204 where Last-Event-ID is that of the end state.',
-      ),
-    verb: async ({ params }) => params.id,
-  });
-
   /** Takes a place until the response is closed, and returns the signal of that. */
   function takePlace(reply: FastifyReply): AbortSignal {
     if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller has gone');
     if (open.size >= STREAMS_MAX) {
-      throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or ask GET /v1/jobs/ID now and then`);
+      throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or poll GET /v1/jobs/{id} instead`);
     }
     const gone = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -81,14 +67,13 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
   }
 
   return {
-    route: events,
     async drain() {
       await Promise.race([Promise.all(open), delay(DRAIN_MS)]);
     },
     async answer(request, reply) {
-      const id = await events.run(request, closing);
+      const id = idOf(request);
       const signal = AbortSignal.any([closing, takePlace(reply)]);
-      const news = watchJob({ look: (limit) => jobs.get(id, limit), clock, silenceMs: SILENCE_MS }, signal);
+      const news = watchJob({ look: (limit) => getJob(id, limit), clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;
       if (first.value.kind === 'trouble') throw first.value.error;
@@ -98,6 +83,13 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
       return reply.send(Readable.from(framesOf(first.value, { news, telemetry })));
     },
   };
+}
+
+const row = jobStreamRows['GET /v1/jobs/{id}/events'];
+
+function idOf(request: FastifyRequest): string {
+  const { params } = checkRequest(row, request);
+  return row.params.parse(params).id;
 }
 
 interface Frames {

@@ -1,20 +1,10 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
-import { z } from 'zod';
+import { PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
 import { FaultError, faults } from '../domain/fault.ts';
-import { RequestError, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
+import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
-export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
-
-export const problemSchema = z.looseObject({
-  type: z.string(),
-  title: z.string(),
-  status: z.int().min(400).max(599),
-  detail: z.string().describe('What happened, to which thing.'),
-  code: z.string(),
-  advice: z.string().describe('What to do about it; of faults only.').exactOptional(),
-});
-export type Problem = Readonly<z.infer<typeof problemSchema>>;
+export const PROBLEM_TYPE = `${PROBLEM_MEDIA}; charset=utf-8`;
 
 const UNEXPECTED = 'internal.unexpected';
 
@@ -31,10 +21,10 @@ const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]>
 
 /** The problem document of whatever was thrown. Of the unforeseen it says nothing but that it happened. */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof RequestError) return { ...error.extra, ...problem(requestErrors[error.code], error.code, error.message) };
+  if (error instanceof RequestError) return { ...error.extra, ...problem(statusOf(error.code), error.code, error.message) };
   if (error instanceof FaultError) return problemOfFault(error);
   const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
-  return code === undefined || detail === undefined ? unexpected() : problem(requestErrors[code], code, detail);
+  return code === undefined || detail === undefined ? unexpected() : problem(statusOf(code), code, detail);
 }
 
 /** Whether nobody foresaw this error, so that it must be logged. */
@@ -58,7 +48,7 @@ const brokenRequests: ReadonlyMap<string | undefined, Problem> = new Map([
 
 function problemOfFault({ code, reason }: FaultError): Problem {
   if (code === UNEXPECTED) return unexpected();
-  return { ...problem(code === 'bucket.missing' ? 404 : 503, code, reason), advice: faults[code].advice };
+  return { ...problem(statusOf(code), code, reason), advice: faults[code].advice };
 }
 
 function unexpected(): Problem {

@@ -1,8 +1,10 @@
 /** What both listeners share: bounds, headers, problem documents. */
-import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
+import { rows, type PlacedRow } from '../api/contract.ts';
+import type { Problem } from '../api/problem.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken, type Problem } from './problem.ts';
+import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken } from './problem.ts';
 
 export interface Address {
   readonly host: string;
@@ -35,8 +37,19 @@ const safeHeaders = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** A server without routes. Every error becomes a problem document; what nobody foresaw is logged. */
-export function createServer(telemetry: Telemetry): FastifyInstance {
+interface ServerParts {
+  readonly telemetry: Telemetry;
+  /** What it is going to serve. */
+  readonly rows: readonly PlacedRow[];
+  /** Throws for requests that must not be answered; asked before anything else. */
+  readonly guard?: (request: FastifyRequest) => void;
+}
+
+/**
+ * A server without routes. It takes routes only that the contract knows. Every error becomes a problem document; an
+ * unexpected one is logged.
+ */
+export function createServer({ telemetry, rows: served, guard = () => undefined }: ServerParts): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -55,11 +68,18 @@ export function createServer(telemetry: Telemetry): FastifyInstance {
   });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.removeContentTypeParser('text/plain');
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRoute', refuseWithoutRow);
+  const answerUnknown = unknownAnswerer(served);
+  app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
+    guard(request);
+    // before the body is looked at: Fastify has errors of its own for methods that it expects a body of
+    if (request.is404) return answerUnknown(request, reply);
+    return undefined;
   });
+  app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
-    // whoever went away has interrupted it himself
+    // a caller who has gone caused this itself
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
@@ -74,18 +94,32 @@ export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   return problem;
 }
 
+/**
+ * Refuses a route without a row, so that no path is served which the contract does not know. HEAD is answered wherever
+ * GET is.
+ */
+function refuseWithoutRow({ method, url }: RouteOptions): void {
+  for (const each of [method].flat()) {
+    const name = each === 'HEAD' ? 'GET' : each;
+    if (!rows.some((row) => row.method === name && row.path === url.replaceAll(/:(\w+)/g, '{$1}'))) {
+      throw new TypeError(`${each} ${url} has no row in the contract: add one in src/api`);
+    }
+  }
+}
+
 /** Answers what no route answers: 405 with Allow where the path has other methods, else 404. */
-export function answerUnknown(app: FastifyInstance, routes: readonly { readonly method: string; readonly path: string }[]): void {
-  const patterns = routes.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`) }));
-  app.setNotFoundHandler((request: FastifyRequest, reply) => {
+function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
+  const patterns = served.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
+  return (request, reply) => {
     const path = request.url.split('?')[0] ?? '';
     const allowed = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-    if (allowed.length === 0)
+    if (allowed.length === 0) {
       return sendProblem(reply, problemOf(new RequestError('request.not-found', 'there is nothing at this path; see /openapi.json')));
-    const withHead = allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed;
-    void reply.header('allow', withHead.join(', '));
-    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path takes ${withHead.join(', ')}`)));
-  });
+    }
+    const methods = (allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed).join(', ');
+    void reply.header('allow', methods);
+    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path takes ${methods}`)));
+  };
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -2,11 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Context } from '../../src/api/contract.ts';
 import { startEmbedded, type Embedded } from '../../src/adapters/embedded/server.ts';
 import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { awsEnvironment, parseSettings } from '../../src/settings/settings.ts';
 import { openControl, type OpenedControl } from '../../src/app/core.ts';
+
+const context: Context = { actor: { kind: 'local', name: 'test' }, signal: new AbortController().signal };
 
 describe('a command’s control plane', () => {
   let folder: string;
@@ -57,12 +60,12 @@ describe('a command’s control plane', () => {
   const embeddedEnv = () => ({ TALLY_EMBEDDED_DATA: folder, TALLY_EMBEDDED_ADDRESS: embedded.endpoint.slice('http://'.length) });
 
   it('is that of the embedded mode beside it where no index and no queue are set', async () => {
-    const list = await withOpened(embeddedEnv(), ({ control }) => control.buckets.list());
-    expect(list).toEqual({ connected: [], unconnected: [] });
-    const record = await withOpened(embeddedEnv(), ({ control }) => control.buckets.add({ bucket: 'demo' }, 'test'));
-    expect(record).toMatchObject({ bucket: 'demo', createdBy: 'test' });
-    const letters = await withOpened(embeddedEnv(), ({ control }) => control.deadLetters.list({}));
-    expect(letters).toEqual([expect.objectContaining({ sizeBytes: 8 })]);
+    const list = await withOpened(embeddedEnv(), ({ operations }) => operations.listBuckets({}, context));
+    expect(list).toEqual({ items: [], unconnected: [] });
+    const record = await withOpened(embeddedEnv(), ({ operations }) => operations.addBucket({ body: { bucket: 'demo' } }, context));
+    expect(record).toMatchObject({ bucket: 'demo', created_by: 'test' });
+    const letters = await withOpened(embeddedEnv(), ({ operations }) => operations.listDeadLetters({}, context));
+    expect(letters.items).toEqual([expect.objectContaining({ size_bytes: 8 })]);
   });
 
   it('finds the dead-letter queue as the redrive target of the bucket queue', async () => {
@@ -72,11 +75,15 @@ describe('a command’s control plane', () => {
       AWS_ENDPOINT_URL: embedded.endpoint,
       AWS_REGION: 'us-east-1',
     };
-    const [letter] = await withOpened(env, ({ control }) => control.deadLetters.list({}));
-    expect(letter).toMatchObject({ sizeBytes: 8 });
-    const shown = await withOpened(env, ({ control }) => control.deadLetters.show(letter?.id ?? ''));
+    const {
+      items: [letter],
+    } = await withOpened(env, ({ operations }) => operations.listDeadLetters({}, context));
+    expect(letter).toMatchObject({ size_bytes: 8 });
+    const shown = await withOpened(env, ({ operations }) => operations.getDeadLetter({ params: { id: letter?.id ?? '' } }, context));
     expect(shown.body).toBe('no event');
-    expect(await withOpened(env, ({ control }) => control.deadLetters.discard('all'))).toBe(1);
+    expect(await withOpened(env, ({ operations }) => operations.discardDeadLetters({ body: { all: true } }, context))).toEqual({
+      discarded: 1,
+    });
   });
 
   it('says that the queue is out of reach rather than that it has no redrive target', async () => {
@@ -85,6 +92,8 @@ describe('a command’s control plane', () => {
       TALLY_QUEUE_URL: 'http://127.0.0.1:1/000000000000/events',
       AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
     };
-    await expect(withOpened(env, ({ control }) => control.deadLetters.list({}))).rejects.toMatchObject({ code: 'queue.unreachable' });
+    await expect(withOpened(env, ({ operations }) => operations.listDeadLetters({}, context))).rejects.toMatchObject({
+      code: 'queue.unreachable',
+    });
   });
 });

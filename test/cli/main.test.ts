@@ -75,7 +75,7 @@ describe('the program', () => {
     const fake = createFakeControl();
     const registry = createControlPlane({
       address: { host: '127.0.0.1', port: 0 },
-      control: fake.control,
+      verbs: fake.verbs,
       readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
       metrics: { metricsText: async () => '', contentType: 'text/plain' },
       telemetry: createFakeTelemetry(),
@@ -97,8 +97,10 @@ describe('the program', () => {
         once(child, 'close'),
       ]);
       expect({ code: code as unknown, stdout }).toEqual({ code: 130, stdout: '' });
-      expect(stderr).toBe('job-1: queued\nThe job goes on. Look at it: tally jobs job-1\nCancel it: tally jobs cancel job-1\n');
-      expect(fake.asked.map(([verb]) => verb)).not.toContain('jobs.cancel');
+      expect(stderr).toBe(
+        `job-1: queued\nThe job goes on. To see how it goes: node ${MAIN} jobs job-1\nTo cancel it: node ${MAIN} jobs cancel job-1\n`,
+      );
+      expect(fake.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     } finally {
       await registry.close();
     }

@@ -87,7 +87,7 @@ describe('failures', () => {
   it.each([
     [new RequestError('request.invalid', 'cursor: is not one'), 64],
     [new RequestError('bucket.not-connected', 'photos is not connected'), 1],
-    [new RequestError('job.conflict', 'job-1 is running', { jobId: 'job-1' }), 1],
+    [new RequestError('job.conflict', 'job-1 is running', { job_id: 'job-1' }), 1],
   ])('a refusal is told with its code (%s)', async (error, exitCode) => {
     const world = createCliWorld();
     world.nextFails(error);
@@ -117,7 +117,7 @@ describe('failures', () => {
     world.nextFails(new TypeError('https://tally:secret@index:9200'));
     const { exitCode, stderr } = await world.run('jobs');
     expect(exitCode).toBe(1);
-    expect(stderr).toBe('tally: something nobody foresaw went wrong: TypeError: https://tally:***@index:9200\n');
+    expect(stderr).toBe('tally: unexpected error: TypeError: https://tally:***@index:9200\n');
   });
 
   it('a control plane that cannot be opened is told like any fault', async () => {
@@ -158,7 +158,7 @@ describe('--registry', () => {
       env: { TALLY_INDEX_URL: 'sqlite:nowhere', ...env },
       async openControl({ TALLY_REGISTRY_URL: url }) {
         urls.push(url);
-        return { control: createFakeControl().control, close: async () => undefined };
+        return { operations: createFakeControl().operations, close: async () => undefined };
       },
     });
     return { run: world.run, urls };

@@ -29,6 +29,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     const err: string[] = [];
     const exitCode = await runCli(args, {
       version: '1.2.3',
+      program: 'tally',
       env: { TALLY_INDEX_URL: 'sqlite:nowhere' },
       readFile: () => ({ text: '', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },
@@ -38,7 +39,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       async openControl() {
         opened += 1;
         return {
-          control: fake.control,
+          operations: fake.operations,
           async close() {
             closed += 1;
           },
@@ -55,8 +56,9 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
 
   return {
     run,
-    /** What the control plane was asked: the verb and its arguments. */
+    /** What the control plane was asked: the operations and their requests. */
     asked: fake.asked,
+    contexts: fake.contexts,
     /** The next verb fails so. */
     nextFails: (error: Error): void =>
       fake.nextDoes(() => {

@@ -83,7 +83,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       const bucket = await bucketWithPhantoms(flow);
       const remove = flow.listing.addFault({ ...fault, bucket: bucket.name, fromKey: MIDDLE });
       const { id } = await bucket.reindex();
-      await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined, 60_000);
+      await until('a fault is told', async () => (await bucket.job(id)).last_fault !== undefined, 60_000);
       expect((await bucket.job(id)).state).toBe('running');
       expect(await lost(bucket)).toEqual([]);
       expect(await phantomsOf(bucket)).toBeGreaterThanOrEqual(GONE_BEHIND);
@@ -106,7 +106,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     const bucket = await bucketWithPhantoms(flow);
     const remove = flow.listing.addFault({ kind: 'slow-down', bucket: bucket.name, operations: ['head'] });
     const { id } = await bucket.reindex();
-    await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined, 60_000);
+    await until('a fault is told', async () => (await bucket.job(id)).last_fault !== undefined, 60_000);
     expect(await phantomsOf(bucket)).toBe(GONE_BEFORE + GONE_BEHIND);
     remove();
     expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: GONE_BEFORE + GONE_BEHIND } });
@@ -127,7 +127,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
     const { id } = await bucket.reindex();
     const paused = await bucket.ended(id);
-    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000 } });
+    expect(paused).toMatchObject({ state: 'paused', paused_because: 'brake', brake: { limit: 1_000 } });
     expect(paused.brake!.waiting).toBeGreaterThan(0);
     expect(await bucket.documents()).toBe(COUNT - 1_000);
     expect(await lost(bucket)).toEqual([]);
@@ -141,7 +141,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     const space = createKeySpace('deep', 500);
     for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
     const { id } = await bucket.reindex();
-    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
+    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'brake' });
     expect(await bucket.documents()).toBe(500);
     await bucket.resume(id, 500);
     expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });

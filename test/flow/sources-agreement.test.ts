@@ -42,7 +42,7 @@ const everyKey = [...plainKeys, ...awkwardKeys];
 interface Source {
   readonly name: 'notification' | 'eventbridge' | 'routed';
   /** Leads the bucket's events to the bucket queue. */
-  readonly lay: (world: World, bucket: string) => Promise<{ readonly topicArn?: string }>;
+  readonly lay: (world: World, bucket: string) => Promise<{ readonly topic_arn?: string }>;
   readonly keys: (world: World) => Promise<readonly string[]>;
   /** Tells of the operations what the emulator does not tell by itself. */
   readonly teller: (world: World, scene: Scene) => Teller;
@@ -69,7 +69,7 @@ const sources: readonly Source[] = [
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
       await aws.notify(bucket, { topicArn });
-      return { topicArn };
+      return { topic_arn: topicArn };
     },
     keys: async () => everyKey,
     teller: () => silent,
@@ -91,7 +91,7 @@ const sources: readonly Source[] = [
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
       await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
-      return { topicArn };
+      return { topic_arn: topicArn };
     },
     // LocalStack's transformer drops events with a line feed in a value
     keys: async () => everyKey.filter((key) => !key.includes('\n')),

@@ -85,7 +85,7 @@ describe.skipIf(!awsEndpoint()).concurrent('which buckets are indexed', { timeou
     for (const bucket of [first, second]) {
       await aws.put(bucket, 'k', 'hello');
       await until('the object is found', () => found(world, bucket, 'k'), AGREE_TIMEOUT_MS);
-      expect(await world.bucketRecord(bucket)).toMatchObject({ bucket, createdBy: 'auto-connect', region: 'us-east-1' });
+      expect(await world.bucketRecord(bucket)).toMatchObject({ bucket, created_by: 'auto-connect', region: 'us-east-1' });
     }
     await aws.put(third, 'k', 'hello');
     await until('the event was counted', async () => (await world.bucketList()).unconnected.length > 0);

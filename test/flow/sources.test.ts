@@ -113,7 +113,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
       const key = dialect === 'eventbridge' && eventBridgeEncodes ? 'dir/plain.txt' : AWKWARD_KEY;
       const bucket = await aws.createBucket({ versioned: true });
       const topicArn = await lay(world, bucket);
-      await world.connect({ bucket, source, ...(topicArn !== undefined && { topicArn }) });
+      await world.connect({ bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) });
       const told = (eventName: 'PutObject' | 'DeleteObject'): Promise<void> =>
         source === 'routed'
           ? tellTrail(aws, [{ eventName, bucket, key, isDeleteMarker: eventName === 'DeleteObject', timeMs: Date.now() }])
@@ -190,7 +190,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
   it('confirms a subscription to the topic of a connected bucket', async () => {
     const { aws, queue } = world;
     const { topicArn, body, isPending } = await pendingSubscription(aws);
-    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topicArn });
+    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topic_arn: topicArn });
     expect(await isPending()).toBe(true);
     await aws.sendBodies(queue.url, [body]);
     await until('the subscription is confirmed', async () => !(await isPending()));
@@ -207,9 +207,9 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
     const { aws, queue } = world;
     const topicArn = await aws.createTopic();
     const buckets = [await aws.createBucket(), await aws.createBucket()];
-    for (const bucket of buckets) await world.connect({ bucket, source: 'topic', topicArn });
+    for (const bucket of buckets) await world.connect({ bucket, source: 'topic', topic_arn: topicArn });
     const neighbour = await aws.createBucket();
-    await world.connect({ bucket: neighbour, source: 'topic', topicArn: await aws.createTopic() });
+    await world.connect({ bucket: neighbour, source: 'topic', topic_arn: await aws.createTopic() });
     await aws.sendBodies(queue.url, [confirmationBody('UnsubscribeConfirmation', topicArn, 'a-token')]);
     for (const bucket of buckets) {
       await until('the gap is open', async () => (await world.gaps(bucket)).length > 0);

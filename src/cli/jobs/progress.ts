@@ -1,12 +1,12 @@
-/** How far a job is, while a person or a log waits for it. Only ASCII without colours, so that every terminal shows it. */
-import type { JobView } from '../../domain/reindex/job-view.ts';
+/** The progress of a job that a command waits for. It is plain ASCII without colours, which every terminal shows. */
+import type { Job } from '../../api/jobs.ts';
 import { countText, durationText, percentText } from '../human.ts';
 
 export interface Progress {
-  show(job: JobView): void;
-  /** A line beside the progress, which stays. */
+  show(job: Job): void;
+  /** Prints a line that stays. */
   say(text: string): void;
-  /** What was drawn over and over goes. */
+  /** Clears the line that was redrawn. */
   end(): void;
 }
 
@@ -25,7 +25,7 @@ const BAR_WIDTH = 24;
 /** Shows nothing. */
 export const silentProgress: Progress = { show: () => undefined, say: () => undefined, end: () => undefined };
 
-/** One line that is drawn over and over in a terminal; elsewhere a line at each change of state and every 10 s. */
+/** In a terminal, one line that is redrawn; elsewhere a line at each change of state and every 10 s. */
 export function createProgress(parts: ProgressParts): Progress {
   return parts.terminal === undefined ? createLines(parts) : createBar(parts, parts.terminal);
 }
@@ -70,14 +70,14 @@ function createLines({ write, nowMs }: ProgressParts): Progress {
   };
 }
 
-/** What a job does now; a change of it is news at once. */
-export function stageOf({ state, phase, pausedBecause }: JobView): string {
+/** What a job does now. A change of it is shown at once. */
+export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
   return state === 'paused' && pausedBecause === 'brake' ? 'paused by the brake' : state;
 }
 
 /** The bar if there is something to measure, then as many facts as there is room for. */
-function barText(job: JobView, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
+function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
   const { progress } = job;
   const filled = progress === undefined ? 0 : Math.floor(Math.min(1, progress) * BAR_WIDTH);
   const bar = progress === undefined ? [] : [`[${'#'.repeat(filled).padEnd(BAR_WIDTH, '-')}]`];
@@ -92,10 +92,10 @@ function barText(job: JobView, { nowMs, columns }: { readonly nowMs: number; rea
 }
 
 /** The most important first. */
-function factsOf(job: JobView, nowMs: number): readonly string[] {
+function factsOf(job: Job, nowMs: number): readonly string[] {
   const stage = stageOf(job);
   if (stage === 'waiting for late events') {
-    return [stage, ...(job.waitUntilMs === undefined ? [] : [`${durationText(job.waitUntilMs - nowMs)} left`])];
+    return [stage, ...(job.waits_until === undefined ? [] : [`${durationText(Date.parse(job.waits_until) - nowMs)} left`])];
   }
   const { counts, progress } = job;
   if (counts === undefined) return [stage];
@@ -108,7 +108,7 @@ function factsOf(job: JobView, nowMs: number): readonly string[] {
   ];
 }
 
-function speedFacts({ counts, progress, objectsPerSecond: rate }: JobView): readonly string[] {
+function speedFacts({ counts, progress, objects_per_s: rate }: Job): readonly string[] {
   if (rate === undefined || rate <= 0) return [];
   const speed = `${countText(rate)}/s`;
   // before a hundredth is done an estimate is a guess

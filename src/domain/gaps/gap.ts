@@ -6,6 +6,8 @@ import { z } from 'zod';
 export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
 export type GapKind = (typeof gapKinds)[number];
 
+export const gapStates = ['open', 'closing', 'closed'] as const;
+
 export const gapSchema = z.object({
   id: z.string(),
   bucket: z.string(),
@@ -17,7 +19,7 @@ export const gapSchema = z.object({
   firstSeenMs: z.number(),
   lastSeenMs: z.number(),
   count: z.number(),
-  state: z.enum(['open', 'closing', 'closed']),
+  state: z.enum(gapStates),
   /** The job that is closing or has closed it; of an open one, a job that may yet do so (a paused one). */
   jobId: z.string().optional(),
   closedAtMs: z.number().optional(),

@@ -1,7 +1,6 @@
-import { z } from 'zod';
-import { addCounts, addExamples, examplesSchema, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import { compareKeys } from '../documents/key-order.ts';
-import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
+import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job.ts';
 
 /**
  * What S3 Standard charges in us-east-1 (https://aws.amazon.com/s3/pricing/, read November 2026), in US dollars a
@@ -10,25 +9,21 @@ import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord }
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** What only the workers need. */
-const internal = { cuts: true, rangesDone: true, listRequestsAtStart: true, taskAtMs: true, resends: true } as const;
-
 /** A job as it is shown: `counts` and `examples` are there from its first range on, summed up while it runs. */
-export const jobViewSchema = jobSchema.omit(internal).extend({
+export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'taskAtMs' | 'resends'> {
   /** 0 to 1; absent while nobody knows: the bucket holds more than the index did when the job began. */
-  progress: z.number().optional(),
+  readonly progress?: number;
   /** Objects listed per second of comparing, pauses left out. */
-  objectsPerSecond: z.number().optional(),
-  examples: examplesSchema.optional(),
-  ranges: z.object({ cut: z.number(), done: z.number(), leased: z.number() }),
+  readonly objectsPerSecond?: number;
+  readonly examples?: DifferenceExamples;
+  readonly ranges: { readonly cut: number; readonly done: number; readonly leased: number };
   /** Keys up to this one, inclusive, are compared, while it runs; ranges beyond it may be as well. */
-  cursor: z.string().optional(),
+  readonly cursor?: string;
   /** What S3 charges for the job's requests so far: an estimate. */
-  costUsd: z.number().optional(),
+  readonly costUsd?: number;
   /** The latest fault of one of its ranges, which is tried again. */
-  lastFault: jobFaultSchema.optional(),
-});
-export type JobView = z.infer<typeof jobViewSchema>;
+  readonly lastFault?: JobFault;
+}
 
 /** An estimate in US dollars, of requests alone. */
 export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'listRequests' | 'headRequests'>): number {

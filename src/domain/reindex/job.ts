@@ -90,12 +90,12 @@ export function occupiesBucket(job: JobRecord): boolean {
 }
 
 /** Whether the job can still be cancelled. */
-export function isCancellable(job: JobRecord): boolean {
+export function isCancellable(job: Pick<JobRecord, 'state'>): boolean {
   return job.state === 'queued' || job.state === 'running' || job.state === 'paused';
 }
 
 /** Whether the job has ended: its state never changes again. */
-export function hasEnded(job: JobRecord): boolean {
+export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
   return !isCancellable(job);
 }
 

@@ -2,12 +2,10 @@
  * Connecting a bucket: from then on its events are indexed. A record is only ever stored after its index was made, so
  * whoever sees the record can write.
  */
-import { z } from 'zod';
-import { bucketSources, enrichModes, isBucketName, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import type { AddBucketRequest } from '../../api/buckets.ts';
+import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AddBucketRequest } from '../control/control.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
-import { parseRequest } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -15,17 +13,8 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 
-const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
 /** Who connected a bucket that nobody asked for. */
 const AUTO_CONNECT = 'auto-connect';
-
-const addSchema = z.strictObject({
-  bucket: z.string({ error: 'must be the name of a bucket' }).refine(isBucketName, 'must be the name of a bucket'),
-  source: z.enum(bucketSources, { error: `must be one of ${bucketSources.join(', ')}` }).optional(),
-  topicArn: z.string().regex(TOPIC_ARN, 'must be the ARN of an SNS topic').optional(),
-  enrich: z.enum(enrichModes, { error: `must be one of ${enrichModes.join(', ')}` }).optional(),
-});
-type Wishes = z.infer<typeof addSchema>;
 
 export interface ConnectBucket {
   /**
@@ -53,8 +42,7 @@ interface ConnectDependencies {
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, clock, telemetry } = dependencies;
 
-  async function connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
-    const wishes = parseRequest(addSchema, request);
+  async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const current = await readRecord(state, refs.bucket(bucket), signal);
     const fresh = current ?? { ...(await lookAt(bucket, signal)), createdBy: by };
@@ -89,7 +77,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   };
 }
 
-function changed(record: BucketRecord, { source, topicArn, enrich }: Wishes): BucketRecord {
+function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: AddBucketRequest): BucketRecord {
   const { topicArn: oldTopicArn, ...rest } = record;
   // another source without a topic of its own leaves the old one's topic behind
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
@@ -106,7 +94,7 @@ function requireTopic(record: BucketRecord): BucketRecord {
   if (record.source !== 'topic' || record.topicArn !== undefined) return record;
   throw new RequestError(
     'request.invalid',
-    'topicArn: must be given with source topic: the ARN of the topic that receives the bucket’s events',
+    'topic_arn: must be given with source topic: the ARN of the topic that receives the bucket’s events',
   );
 }
 

@@ -1,12 +1,16 @@
 /** Looking at the buckets that are connected, and at the names that are not. */
-import { isBucketName, unconnectedSchema, bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+import { isBucketName, unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Control } from '../control/control.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 
+interface BucketList {
+  readonly connected: readonly BucketRecord[];
+  readonly unconnected: readonly UnconnectedRecord[];
+}
+
 /** Creates the list, in name order. */
-export function createListBuckets({ state }: { readonly state: StateStore }): Control['buckets']['list'] {
+export function createListBuckets({ state }: { readonly state: StateStore }): (signal?: AbortSignal) => Promise<BucketList> {
   return async function listBuckets(signal) {
     signal?.throwIfAborted();
     const [connected, unconnected] = await Promise.all([

@@ -1,7 +1,6 @@
 /** Disconnecting a bucket: its record goes first, then what Tally made of it. The bucket itself is never touched. */
 import { isBucketName } from '../../domain/bucket.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
-import type { Control } from './control.ts';
 import { notConnected } from '../buckets/list.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -22,7 +21,11 @@ interface DisconnectDependencies {
  * bucket's place is cancelled, and documents and gaps are deleted: there is nothing left to close a gap of. A removal
  * that was cut short is completed by asking again, which then answers `bucket.not-connected`.
  */
-export function createDisconnectBucket({ state, objects, jobs }: DisconnectDependencies): Control['buckets']['remove'] {
+export function createDisconnectBucket({
+  state,
+  objects,
+  jobs,
+}: DisconnectDependencies): (bucket: string, signal?: AbortSignal) => Promise<void> {
   return async function disconnectBucket(bucket, signal) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
     const wasConnected = (await readRecord(state, refs.bucket(bucket), signal)) !== undefined;

@@ -1,7 +1,7 @@
 /** Watching one job: what it says each time that it changes. */
 import { FaultError } from '../../domain/fault.ts';
 import { hasEnded } from '../../domain/reindex/job.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
+import type { Job } from '../../api/jobs.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { inTime } from '../serving/in-time.ts';
@@ -12,15 +12,15 @@ const LOOK_INTERVAL_MS = 1_000;
 export const LOOK_TIMEOUT_MS = 5_000;
 
 export type JobNews =
-  | { readonly kind: 'job'; readonly job: JobView }
+  | { readonly kind: 'job'; readonly job: Job }
   /** It could not be looked at, for the time being; told once until it can be again. */
   | { readonly kind: 'trouble'; readonly error: unknown }
   /** Nothing has changed for a while. */
   | { readonly kind: 'silence' };
 
 interface Watch {
-  /** Throws as `Control.jobs.get` does. */
-  readonly look: (signal: AbortSignal) => Promise<JobView>;
+  /** Throws as the operation `getJob` does. */
+  readonly look: (signal: AbortSignal) => Promise<Job>;
   readonly clock: Clock;
   /** After so long without other news silence is told, LOOK_TIMEOUT_MS and one second later at most. */
   readonly silenceMs: number;

@@ -1,10 +1,9 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
-import { z } from 'zod';
+import type { GapsRequest } from '../../api/gaps.ts';
 import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { createCoalescingWriter } from '../records/coalescing-writer.ts';
-import type { Control, Page } from '../control/control.ts';
-import { limitSchema, parseRequest, readPage } from '../records/pages.ts';
+import { readPage, type Page } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -144,17 +143,11 @@ export async function absorbUnconnected(
   await removeRecord(state, id);
 }
 
-const listSchema = z.strictObject({
-  bucket: z.string().min(1, 'must not be empty').optional(),
-  state: z.enum(['open', 'closing', 'closed'], { error: 'must be open, closing or closed' }).optional(),
-  limit: limitSchema,
-  cursor: z.string().optional(),
-});
+export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;
 
 /** Creates the list of gaps, by bucket, kind and prefix. */
-export function createListGaps({ state }: { readonly state: StateStore }): Control['gaps'] {
-  return async function listGaps(request, signal): Promise<Page<GapRecord>> {
-    const { limit, cursor, ...filter } = parseRequest(listSchema, request);
+export function createListGaps({ state }: { readonly state: StateStore }): ListGaps {
+  return async function listGaps({ limit, cursor, ...filter }, signal) {
     return readPage({
       limit,
       after: cursor === undefined ? undefined : decodeCursor(cursor, 1),

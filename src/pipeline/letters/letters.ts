@@ -1,5 +1,5 @@
 /** Dead letters: sent by ingest with their reason, looked at, sent back or discarded by people. */
-import { z } from 'zod';
+import { deadLetterView, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../../api/dead-letters.ts';
 import {
   deadLetterAttributes,
   letterNotes,
@@ -10,9 +10,7 @@ import {
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Control, DeadLetter } from '../control/control.ts';
 import { createLetterBrowser, type Visit } from './browser.ts';
-import { limitSchema, parseRequest } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
@@ -24,12 +22,14 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
-const listSchema = z.strictObject({ limit: limitSchema });
-
-type Verbs = Control['deadLetters'];
-
-interface DeadLetters extends Verbs {
+export interface DeadLetters {
   readonly send: SendDeadLetter;
+  /** Looks at up to `limit` letters without removing them. */
+  list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
+  show(id: string, signal?: AbortSignal): Promise<WholeDeadLetter>;
+  /** Sends the original bodies back to the bucket queue, then removes the letters. Returns how many. */
+  replay(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
+  discard(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
 }
 
 interface DeadLetterDependencies {
@@ -61,8 +61,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     telemetry.deadLettered({ code: fault.code, reason, messageId });
   };
 
-  const list: Verbs['list'] = async (request, signal) => {
-    const { limit } = parseRequest(listSchema, request);
+  const list: DeadLetters['list'] = async (limit, signal) => {
     const letters: DeadLetter[] = [];
     await look(async (batch) => {
       letters.push(...(await Promise.all(batch.map(describe))));
@@ -71,7 +70,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return letters.slice(0, limit);
   };
 
-  const show: Verbs['show'] = async (id, signal) => {
+  const show: DeadLetters['show'] = async (id, signal) => {
     let found: QueueMessage | undefined;
     await look(async (batch) => {
       found = batch.find(({ messageId }) => messageId === id);
@@ -82,21 +81,17 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   };
 
   async function describe(letter: QueueMessage): Promise<DeadLetter> {
-    return {
-      id: letter.messageId,
-      sentAt: new Date(letter.sentAtMs).toISOString(),
-      ...(await notesOf(letter)),
-      sizeBytes: Buffer.byteLength(letter.body),
-    };
+    const { messageId: id, sentAtMs, body } = letter;
+    return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: await notesOf(letter) });
   }
 
   /** Acts on all letters or on those named; `act` answers which of those it was given are done. */
   async function take(
-    ids: readonly string[] | 'all',
+    choice: LetterChoice,
     act: (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>,
     signal?: AbortSignal,
   ): Promise<number> {
-    const wanted = ids === 'all' ? undefined : new Set(ids);
+    const wanted = 'all' in choice ? undefined : new Set(choice.ids);
     if (wanted?.size === 0) return 0;
     let count = 0;
     await look(async (batch) => {
@@ -152,8 +147,8 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     send,
     list,
     show,
-    replay: (ids, signal) => take(ids, sendBack, signal),
-    discard: (ids, signal) => take(ids, remove, signal),
+    replay: (choice, signal) => take(choice, sendBack, signal),
+    discard: (choice, signal) => take(choice, remove, signal),
   };
 }
 

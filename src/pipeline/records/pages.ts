@@ -1,35 +1,14 @@
-/** Pages of lists: requests parsed, one item more asked for to know whether there is a next page. */
-import { z } from 'zod';
+/** Pages of lists: one item more is asked for, to know whether there is a next page. */
 import { encodeCursor } from '../../domain/cursor.ts';
-import { RequestError } from '../../domain/request-error.ts';
-import type { Page } from '../control/control.ts';
+
+/** One page of a list; `next` is absent on the last page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string;
+}
 
 /** The ports list at most this many at once. */
 const LIMIT_MAX = 1_000;
-
-/** limit 1 to 1,000, default 100. */
-export const limitSchema = z
-  .number({ error: 'must be a whole number from 1 to 1000' })
-  .int('must be a whole number')
-  .min(1, 'must be at least 1')
-  .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
-  .default(100);
-
-/** S3's longest key. */
-const KEY_BYTES_MAX = 1_024;
-
-/** What may be a key or the beginning of one. */
-export const keyTextSchema = z
-  .string({ error: 'must be text' })
-  .refine((text) => Buffer.byteLength(text) <= KEY_BYTES_MAX, `must have at most ${KEY_BYTES_MAX} bytes`);
-
-/** Parses a request; all its mistakes are told at once by a `request.invalid`. */
-export function parseRequest<Schema extends z.ZodType>(schema: Schema, request: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(request);
-  if (parsed.success) return parsed.data;
-  const mistakes = parsed.error.issues.map((issue) => [...issue.path.map(String), issue.message].join(': '));
-  throw new RequestError('request.invalid', mistakes.join('; '));
-}
 
 interface PageSource<Item, Position> {
   readonly limit: number;

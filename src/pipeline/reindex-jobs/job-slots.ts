@@ -32,7 +32,7 @@ export function createJobSlots({ state }: { readonly state: StateStore }): JobSl
   const refuseIfOccupied: JobSlots['refuseIfOccupied'] = async ({ id, bucket }, signal) => {
     const job = await occupantOf(bucket, signal);
     if (job === undefined || job.id === id) return;
-    throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { jobId: job.id });
+    throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { job_id: job.id });
   };
 
   return {

@@ -11,6 +11,7 @@ import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
 
@@ -65,7 +66,7 @@ describe('connecting a bucket', () => {
     expect(await requireBucket(world.state, 'photos')).toEqual(record);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
     expect(world.telemetry.told('bucketConnected')).toEqual([['photos', 'someone']]);
-    expect(await world.listGaps({})).toEqual({ items: [] });
+    expect(await world.listGaps({ limit: 100 })).toEqual({ items: [] });
   });
 
   it('never stores a record whose index is not there', async () => {
@@ -82,23 +83,16 @@ describe('connecting a bucket', () => {
     expect(await world.list()).toEqual({ connected: [], unconnected: [] });
   });
 
-  it.each<[string, object]>([
-    ['bucket: ', { bucket: 'no/name' }],
-    ['bucket: ', { bucket: 'a' }],
-    ['source: ', { bucket: 'photos', source: 'pigeon' }],
-    ['enrich: ', { bucket: 'photos', enrich: 'all' }],
-    ['topicArn: ', { bucket: 'photos', topicArn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' }],
-    ['topicArn: ', { bucket: 'photos', source: 'topic' }],
-  ])('refuses a wrong request and names what is wrong: %s%j', async (named, request) => {
+  it('refuses the source topic without a topic', async () => {
     const world = setUp();
-    const answer = world.buckets.connect(request as { bucket: string }, 'someone');
-    await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(named) });
+    const answer = world.buckets.connect({ bucket: 'photos', source: 'topic' }, 'someone');
+    await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
     expect(await world.list()).toEqual({ connected: [], unconnected: [] });
   });
 
   it('again changes what is given and keeps the rest', async () => {
     const world = setUp();
-    const first = await world.buckets.connect({ bucket: 'photos', source: 'topic', topicArn: TOPIC }, 'someone');
+    const first = await world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
     await world.clock.advance(5_000);
     const second = await world.buckets.connect({ bucket: 'photos', enrich: 'head' }, 'another');
     expect(second).toEqual({ ...first, enrich: 'head' });
@@ -132,7 +126,7 @@ describe('connecting a bucket', () => {
     expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     expect((await world.list()).unconnected).toEqual([]);
-    expect((await world.listGaps({})).items).toMatchObject([
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
       { bucket: 'photos', kind: 'loss', lastSeenMs: world.clock.nowMs(), state: 'open' },
     ]);
   });
@@ -142,7 +136,7 @@ describe('connecting a bucket', () => {
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.unconnected.report('photos', 1);
     expect((await world.list()).unconnected).toEqual([]);
-    expect((await world.listGaps({})).items).toMatchObject([{ bucket: 'photos', kind: 'loss' }]);
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ bucket: 'photos', kind: 'loss' }]);
   });
 });
 
@@ -193,14 +187,14 @@ describe('disconnecting a bucket', () => {
       await world.buckets.connect({ bucket }, 'someone');
       await world.gaps.report({ bucket, kind: 'loss', reason: 'test', seenAtMs: 1 });
     }
-    const job = await world.jobs.request({ bucket: 'photos' }, 'someone');
+    const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
     await world.disconnect('photos');
     expect((await world.list()).connected.map(({ bucket }) => bucket)).toEqual(['photos-2']);
-    expect((await world.listGaps({})).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
+    expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
-    expect(await world.jobs.request({ bucket: 'photos' }, 'someone')).toMatchObject({ state: 'queued' });
+    expect(await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
   });
 
   it('removes the record before the documents, and completes a removal that was cut short', async () => {

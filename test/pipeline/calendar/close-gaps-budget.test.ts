@@ -5,6 +5,7 @@ import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -63,7 +64,7 @@ describe('the budget', () => {
     await world.after(DAY_MS);
     expect(await world.allJobs()).toEqual([]);
     expect((await world.gap())?.waits?.reason).toContain('TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0');
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.finish(await world.lastJob());
     await world.after(DAY_MS);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: id });

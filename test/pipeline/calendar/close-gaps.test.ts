@@ -5,6 +5,7 @@ import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -212,7 +213,7 @@ describe('the gaps of one bucket', () => {
   it('wait for a job that somebody else asked for, and are closed by it where it covers them', async () => {
     const world = await createGapWorld();
     await world.tell();
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing', jobId: id });
     await world.finish(await world.lastJob());
@@ -224,7 +225,7 @@ describe('the gaps of one bucket', () => {
   it('wait for a job that does not cover them, and then have their own', async () => {
     const world = await createGapWorld();
     await world.tell();
-    const { id } = await world.jobs.request({ bucket: 'photos', prefix: 'a/' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos', prefix: 'a/' }), 'http');
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: `${id} of this bucket runs first` } });
     await world.finish(await world.lastJob());

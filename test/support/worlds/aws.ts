@@ -1,9 +1,10 @@
 /** A daemon at work: its bucket queue with a redrive queue, its index, and what tests ask of its control plane. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
-import type { AddBucketRequest, BucketList, DeadLetter, Page } from '../../../src/pipeline/control/control.ts';
+import type { AddBucketRequest, Bucket, UnconnectedBucket } from '../../../src/api/buckets.ts';
+import type { WholeDeadLetter } from '../../../src/api/dead-letters.ts';
+import type { Gap } from '../../../src/api/gaps.ts';
+import type { StoredObject } from '../../../src/api/objects.ts';
+import type { Page } from '../../../src/pipeline/records/pages.ts';
 import type { TestAws } from '../servers/aws.ts';
 import { createTestAws, until } from '../servers/aws.ts';
 import { startDaemon } from '../servers/daemon.ts';
@@ -18,17 +19,17 @@ export interface World {
   readonly queue: { readonly url: string; readonly arn: string };
   /** The bucket queue's redrive target. */
   readonly deadLetters: { readonly url: string; readonly arn: string };
-  connect(request: AddBucketRequest): Promise<BucketRecord>;
-  bucketRecord(bucket: string): Promise<BucketRecord>;
-  bucketList(): Promise<Pick<BucketList, 'unconnected'> & { readonly items: readonly BucketRecord[] }>;
+  connect(request: AddBucketRequest): Promise<Bucket>;
+  bucketRecord(bucket: string): Promise<Bucket>;
+  bucketList(): Promise<{ readonly items: readonly Bucket[]; readonly unconnected: readonly UnconnectedBucket[] }>;
   /** The live document of one key as a search answers it. */
-  find(bucket: string, key: string): Promise<ObjectDocument | undefined>;
+  find(bucket: string, key: string): Promise<StoredObject | undefined>;
   /** Every live document of a bucket, in the order of the pages. */
-  documents(bucket: string, pageLimit?: number): Promise<readonly ObjectDocument[]>;
-  gaps(bucket: string): Promise<readonly GapRecord[]>;
-  letters(): Promise<readonly (DeadLetter & { readonly body: string })[]>;
+  documents(bucket: string, pageLimit?: number): Promise<readonly StoredObject[]>;
+  gaps(bucket: string): Promise<readonly Gap[]>;
+  letters(): Promise<readonly WholeDeadLetter[]>;
   /** The dead letter with this body, once it is there. */
-  letterOf(body: string): Promise<DeadLetter & { readonly body: string }>;
+  letterOf(body: string): Promise<WholeDeadLetter>;
   /** Resolves when the bucket queue has been empty, hidden messages included, for three looks. */
   drained(timeoutMs: number): Promise<void>;
   /** Messages of a queue in any state. */
@@ -101,9 +102,9 @@ export async function startWorld({
     return Object.values(Attributes).reduce((sum, count) => sum + Number(count), 0);
   }
 
-  async function letters(): Promise<(DeadLetter & { readonly body: string })[]> {
-    const { items } = await ask<{ items: DeadLetter[] }>('GET', '/v1/dead-letters');
-    const found: (DeadLetter & { readonly body: string })[] = [];
+  async function letters(): Promise<WholeDeadLetter[]> {
+    const { items } = await ask<{ items: { readonly id: string }[] }>('GET', '/v1/dead-letters');
+    const found: WholeDeadLetter[] = [];
     for (const { id } of items) found.push(await ask('GET', `/v1/dead-letters/${id}`));
     return found;
   }
@@ -118,14 +119,14 @@ export async function startWorld({
     bucketList: () => ask('GET', '/v1/buckets'),
     async find(bucket, key) {
       const query = new URLSearchParams({ bucket, key });
-      const { items } = await ask<Page<ObjectDocument>>('GET', `/v1/objects?${query.toString()}`);
+      const { items } = await ask<Page<StoredObject>>('GET', `/v1/objects?${query.toString()}`);
       return items[0];
     },
     documents: (bucket, pageLimit = 100) => everything(`/v1/objects?bucket=${bucket}`, pageLimit),
     gaps: (bucket) => everything(`/v1/gaps?bucket=${bucket}`, 100),
     letters,
     async letterOf(body) {
-      let letter: (DeadLetter & { readonly body: string }) | undefined;
+      let letter: WholeDeadLetter | undefined;
       await until(`a dead letter of ${body.slice(0, 100)}`, async () => {
         letter = (await letters()).find((each) => each.body === body);
         return letter !== undefined;

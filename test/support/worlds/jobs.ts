@@ -1,5 +1,6 @@
 /** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, a work queue and as many workers as a test starts. Time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
+import type { ReindexRequest } from '../../../src/api/jobs.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import { jobSchema, rangeSchema, type JobRecord, type RangeRecord } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -18,6 +19,7 @@ import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pip
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
+import { reindexRequest } from '../requests.ts';
 import { BUCKET, settled } from './ingest.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
@@ -185,8 +187,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     found,
     inBucket,
     lookForOverdue,
-    request: (request: Partial<Parameters<typeof jobs.request>[0]> = {}): Promise<JobView> =>
-      jobs.request({ bucket: BUCKET, ...request }, 'test'),
+    request: (request: Partial<ReindexRequest> = {}): Promise<JobView> =>
+      jobs.request(reindexRequest({ bucket: BUCKET, ...request }), 'test'),
     allJobs: () => listAllRecords(state, 'job', jobSchema),
     bucketRecord: () => readRecord(state, refs.bucket(BUCKET)),
     messages: () => queues.messages(WORK_QUEUE),

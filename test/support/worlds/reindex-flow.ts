@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
-import type { JobView } from '../../../src/domain/reindex/job-view.ts';
+import type { Job } from '../../../src/api/jobs.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { createTestAws, until } from '../servers/aws.ts';
@@ -36,10 +36,10 @@ export interface TestBucket {
   readonly name: string;
   readonly contents: Contents;
   /** Requests a re-index without the wait for late events. */
-  reindex(request?: Readonly<Record<string, unknown>>): Promise<JobView>;
-  job(id: string): Promise<JobView>;
+  reindex(request?: Readonly<Record<string, unknown>>): Promise<Job>;
+  job(id: string): Promise<Job>;
   /** The job once it has ended or is paused. Fails when it is neither by then. */
-  ended(id: string, timeoutMs?: number): Promise<JobView>;
+  ended(id: string, timeoutMs?: number): Promise<Job>;
   /** How index and bucket differ: at most ten keys of each kind; undefined when they do not. */
   difference(): Promise<unknown>;
   /** How many documents are live. */
@@ -114,14 +114,14 @@ interface BucketParts {
 }
 
 function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket {
-  const job = async (id: string): Promise<JobView> => (await ask(registry, 'GET', `/v1/jobs/${id}`)) as JobView;
+  const job = async (id: string): Promise<Job> => (await ask(registry, 'GET', `/v1/jobs/${id}`)) as Job;
   return {
     name,
     contents,
     job,
-    reindex: async (request = { now: true }) => (await ask(registry, 'POST', `/v1/buckets/${name}/reindex`, request)) as JobView,
+    reindex: async (request = { now: true }) => (await ask(registry, 'POST', `/v1/buckets/${name}/reindex`, request)) as Job,
     async ended(id, timeoutMs = 180_000) {
-      let last: JobView | undefined;
+      let last: Job | undefined;
       const isOver = async (): Promise<boolean> => {
         last = await job(id);
         return hasEnded(last) || last.state === 'paused';
@@ -155,7 +155,7 @@ function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket 
       return store.scan.countLive(name, '');
     },
     async resume(id, allowDeletes) {
-      await ask(registry, 'POST', `/v1/jobs/${id}/resume`, allowDeletes === undefined ? {} : { allowDeletes });
+      await ask(registry, 'POST', `/v1/jobs/${id}/resume`, allowDeletes === undefined ? {} : { allow_deletes: allowDeletes });
     },
     async search(prefix) {
       const query = new URLSearchParams({ bucket: name, prefix, limit: '1000' });

@@ -1,14 +1,14 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Context, Operations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { createRegistryControl } from '../../src/http/client/registry-control.ts';
+import { createRegistryOperations } from '../../src/http/client/registry.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import type { Listener } from '../../src/http/server.ts';
-import type { Control } from '../../src/pipeline/control/control.ts';
 import {
-  bucketRecord,
+  bucketAnswer,
   createFakeControl,
   explanation,
   nastyKey,
@@ -20,13 +20,13 @@ import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts'
 
 let fake: FakeControl;
 let listener: Listener;
-let remote: Control;
+let remote: Operations;
 
 beforeEach(async () => {
   fake = createFakeControl();
   listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
-    control: fake.control,
+    verbs: fake.verbs,
     readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
     metrics: { metricsText: async () => '', contentType: 'text/plain' },
     telemetry: createFakeTelemetry(),
@@ -34,70 +34,73 @@ beforeEach(async () => {
     version: '1.2.3',
   });
   const { port } = await listener.listen();
-  remote = createRegistryControl(`http://127.0.0.1:${port}`);
+  remote = createRegistryOperations(`http://127.0.0.1:${port}`);
 });
 
 afterEach(() => listener.close());
 
-type Call = (control: Control) => Promise<unknown>;
+type Call = (operations: Operations) => Promise<unknown>;
 
-const search = { bucket: 'photos', key: nastyKey, prefix: 'a+b/', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c&d' };
-const reindex = { bucket: 'photos', prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false, allowDeletes: 5 } as const;
+const context: Context = { actor: { kind: 'local', name: 'http' }, signal: new AbortController().signal };
+const params = { bucket: 'photos' };
+const search = { bucket: 'photos', key: nastyKey, prefix: 'a+b/', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c_d' };
+const reindex = { prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 5 } as const;
+const added = { bucket: 'photos', source: 'topic', topic_arn: 'arn:aws:sns:eu-west-1:123456789012:uploads', enrich: 'head' } as const;
 
 const calls: readonly (readonly [name: string, call: Call])[] = [
-  ['search', (control) => control.search(search)],
-  ['search for everything', (control) => control.search({})],
-  ['explain', (control) => control.explain('photos', nastyKey)],
-  ['buckets.list', (control) => control.buckets.list()],
-  ['buckets.get', (control) => control.buckets.get('photos')],
-  ['buckets.add', (control) => control.buckets.add({ bucket: 'photos', source: 'topic', topicArn: 'arn:x', enrich: 'head' }, 'http')],
-  ['buckets.remove', (control) => control.buckets.remove('photos')],
-  ['gaps', (control) => control.gaps({ bucket: 'photos', state: 'closing', limit: 3, cursor: 'c' })],
-  ['jobs.request', (control) => control.jobs.request(reindex, 'http')],
-  ['jobs.request of a whole bucket', (control) => control.jobs.request({ bucket: 'photos' }, 'http')],
-  ['jobs.get', (control) => control.jobs.get('job-1')],
-  ['jobs.list', (control) => control.jobs.list({ limit: 3, cursor: 'c' })],
-  ['jobs.cancel', (control) => control.jobs.cancel('job/1 ?#')],
-  ['jobs.pause', (control) => control.jobs.pause('job-1')],
-  ['jobs.resume', (control) => control.jobs.resume('job-1', { allowDeletes: 20_000 })],
-  ['deadLetters.list', (control) => control.deadLetters.list({ limit: 3 })],
-  ['deadLetters.show', (control) => control.deadLetters.show('letter-1')],
-  ['deadLetters.replay', (control) => control.deadLetters.replay(['a', 'b'])],
-  ['deadLetters.discard', (control) => control.deadLetters.discard('all')],
+  ['searchObjects', (operations) => operations.searchObjects({ query: search }, context)],
+  ['searchObjects for everything', (operations) => operations.searchObjects({}, context)],
+  ['explainObject', (operations) => operations.explainObject({ params, query: { key: nastyKey } }, context)],
+  ['listBuckets', (operations) => operations.listBuckets({}, context)],
+  ['getBucket', (operations) => operations.getBucket({ params }, context)],
+  ['addBucket', (operations) => operations.addBucket({ body: added }, context)],
+  ['removeBucket', (operations) => operations.removeBucket({ params }, context)],
+  ['listGaps', (operations) => operations.listGaps({ query: { bucket: 'photos', state: 'closing', limit: 3, cursor: 'c' } }, context)],
+  ['startReindex', (operations) => operations.startReindex({ params, body: reindex }, context)],
+  ['startReindex of a whole bucket', (operations) => operations.startReindex({ params }, context)],
+  ['getJob', (operations) => operations.getJob({ params: { id: 'job-1' } }, context)],
+  ['listJobs', (operations) => operations.listJobs({ query: { limit: 3, cursor: 'c' } }, context)],
+  ['cancelJob', (operations) => operations.cancelJob({ params: { id: 'job/1 ?#' } }, context)],
+  ['pauseJob', (operations) => operations.pauseJob({ params: { id: 'job-1' } }, context)],
+  ['resumeJob', (operations) => operations.resumeJob({ params: { id: 'job-1' }, body: { allow_deletes: 20_000 } }, context)],
+  ['listDeadLetters', (operations) => operations.listDeadLetters({ query: { limit: 3 } }, context)],
+  ['getDeadLetter', (operations) => operations.getDeadLetter({ params: { id: 'letter-1' } }, context)],
+  ['replayDeadLetters', (operations) => operations.replayDeadLetters({ body: { ids: ['a', 'b'] } }, context)],
+  ['discardDeadLetters', (operations) => operations.discardDeadLetters({ body: { all: true } }, context)],
 ];
 
 describe('a registry by its address', () => {
   it.each(calls)('asks and answers what the verb itself does: %s', async (_, call) => {
     const direct = createFakeControl();
-    const expected = await call(direct.control);
+    const expected = await call(direct.operations);
     expect(await call(remote)).toEqual(expected);
     expect(fake.asked).toEqual(direct.asked);
   });
 
   it.each<[string, unknown, Call]>([
-    ['a running job', runningJob, (control) => control.jobs.get('job-1')],
+    ['a running job', runningJob, (operations) => operations.getJob({ params: { id: 'job-1' } }, context)],
     [
       'a bucket with all its fields',
-      { ...bucketRecord, topicArn: 'arn:x', lastEventAtMs: 7, lastReindexAtMs: 8 },
-      (control) => control.buckets.get('photos'),
+      { ...bucketAnswer, topic_arn: 'arn:x', last_event_at: bucketAnswer.created_at, last_reindex_at: bucketAnswer.created_at },
+      (operations) => operations.getBucket({ params }, context),
     ],
     [
       'a tombstone',
       { items: [{ ...objectDocument, deleted: true, deleted_at: '2026-01-02T03:04:05.000Z' }] },
-      (control) => control.search({}),
+      (operations) => operations.searchObjects({}, context),
     ],
     [
       'an explanation with S3’s answer',
       {
         ...explanation,
-        storage: { state: { present: true, etag: 'e', sizeBytes: 7, storageClass: 'GLACIER' }, observedAt: '2026-01-02T03:04:05.000Z' },
+        storage: { state: { present: true, etag: 'e', size_bytes: 7, storage_class: 'GLACIER' }, observed_at: '2026-01-02T03:04:05.000Z' },
       },
-      (control) => control.explain('photos', 'k'),
+      (operations) => operations.explainObject({ params, query: { key: 'k' } }, context),
     ],
     [
       'an explanation with S3’s fault',
       { ...explanation, agrees: 'unknown', storage: { fault: { code: 'object.denied', reason: '403' }, advice: 'Allow it.' } },
-      (control) => control.explain('photos', 'k'),
+      (operations) => operations.explainObject({ params, query: { key: 'k' } }, context),
     ],
   ])('answers %s as it is', async (_, answer, call) => {
     fake.nextDoes(async () => answer);
@@ -105,7 +108,7 @@ describe('a registry by its address', () => {
   });
 
   it.each(calls)('rejects as the verb itself does: %s', async (_, call) => {
-    const refusal = new RequestError('job.conflict', 'job-0 of photos is running', { jobId: 'job-0', waiting: 3 });
+    const refusal = new RequestError('job.conflict', 'job-0 of photos is running', { job_id: 'job-0', waiting: 3 });
     fake.nextDoes(() => Promise.reject(refusal));
     const error: unknown = await call(remote).catch((thrown: unknown) => thrown);
     expect(error).toEqual(refusal);
@@ -119,14 +122,18 @@ describe('a registry by its address', () => {
 
   it('tells that something went wrong there that nobody foresaw', async () => {
     fake.nextDoes(() => Promise.reject(new TypeError('secret')));
-    await expect(remote.jobs.list({})).rejects.toMatchObject({
+    await expect(remote.listJobs({}, context)).rejects.toMatchObject({
       code: 'internal.unexpected',
       reason: expect.not.stringContaining('secret'),
     });
   });
 
   it.each(['', '.', '..'])('asks nothing about %j, which would lead to another path', async (name) => {
-    for (const call of [() => remote.buckets.remove(name), () => remote.jobs.cancel(name), () => remote.deadLetters.show(name)]) {
+    for (const call of [
+      () => remote.removeBucket({ params: { bucket: name } }, context),
+      () => remote.cancelJob({ params: { id: name } }, context),
+      () => remote.getDeadLetter({ params: { id: name } }, context),
+    ]) {
       await expect(call()).rejects.toMatchObject({ code: 'request.not-found' });
     }
     expect(fake.asked).toEqual([]);
@@ -139,7 +146,7 @@ describe('a registry by its address', () => {
       return new Promise(() => undefined);
     });
     const leaving = new AbortController();
-    const answer = remote.jobs.get('job-1', leaving.signal);
+    const answer = remote.getJob({ params: { id: 'job-1' } }, { ...context, signal: leaving.signal });
     const signal = await asked.promise;
     leaving.abort(new Error('enough'));
     await expect(answer).rejects.toThrow('enough');
@@ -153,22 +160,22 @@ describe('where no registry of this version answers', () => {
     for (const server of servers.splice(0)) server.close();
   });
 
-  async function somethingElse(handler: RequestListener): Promise<Control> {
+  async function somethingElse(handler: RequestListener): Promise<Operations> {
     const server = createServer(handler);
     servers.push(server);
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve);
     });
-    return createRegistryControl(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    return createRegistryOperations(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   }
 
   it('says that nobody listens', async () => {
-    const control = await somethingElse(() => undefined);
+    const operations = await somethingElse(() => undefined);
     const [server] = servers.splice(0);
     await new Promise((resolve) => {
       server?.close(resolve);
     });
-    await expect(control.jobs.list({})).rejects.toMatchObject({
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({
       code: 'registry.unreachable',
       reason: expect.stringContaining('ECONNREFUSED'),
     });
@@ -187,8 +194,8 @@ describe('where no registry of this version answers', () => {
       },
     ],
   ])('says what is answered instead: %s', async (_, handler) => {
-    const control = await somethingElse(handler);
-    await expect(control.jobs.list({})).rejects.toMatchObject({
+    const operations = await somethingElse(handler);
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({
       code: 'registry.unknown-answer',
       reason: expect.stringContaining('GET /v1/jobs'),
     });
@@ -196,18 +203,18 @@ describe('where no registry of this version answers', () => {
 
   it('follows no redirect: it may lead anywhere', async () => {
     const asked: (string | undefined)[] = [];
-    const control = await somethingElse((request, response) => {
+    const operations = await somethingElse((request, response) => {
       asked.push(request.url);
       response.writeHead(307, { location: '/elsewhere' }).end();
     });
-    await expect(control.buckets.remove('photos')).rejects.toMatchObject({ code: 'registry.unreachable' });
+    await expect(operations.removeBucket({ params }, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
     expect(asked).toEqual(['/v1/buckets/photos']);
   });
 
   it('says that the connection broke in the middle of an answer', async () => {
-    const control = await somethingElse((_request, response) => {
+    const operations = await somethingElse((_request, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"items":', () => response.destroy());
     });
-    await expect(control.jobs.list({})).rejects.toMatchObject({ code: 'registry.unreachable' });
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
   });
 });

@@ -1,55 +1,55 @@
-/** Requests to a running registry: problem documents become the errors that its verbs threw, answers pass a schema. */
+/**
+ * The operations of a running registry, one function for all rows of the contract: what the command line uses with
+ * --registry. Problem documents become the errors that the verbs threw, and answers are checked by their rows.
+ */
 import { z } from 'zod';
-import { FaultError, faults, type FaultCode } from '../../domain/fault.ts';
-import { RequestError, requestErrors, type RequestErrorCode } from '../../domain/request-error.ts';
-import { problemSchema } from '../problem.ts';
+import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';
+import { problemSchema } from '../../api/problem.ts';
+import type { AnyRequest, Method } from '../../api/row.ts';
+import { FaultError, isFaultCode } from '../../domain/fault.ts';
+import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
 /** A verb of the registry ends in 30 s. */
 const ANSWER_TIMEOUT_MS = 35_000;
 
-type Query = Readonly<Record<string, string | number | undefined>>;
-
-export interface RegistryRequest<Schema extends z.ZodType> {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** The segments of the path after /v1, as they are. */
-  readonly path: readonly string[];
-  readonly query?: Query;
-  /** Sent as JSON. */
-  readonly body?: unknown;
-  readonly answer: Schema;
-}
-
 /**
- * Resolves to the answer. Rejects with the registry's own RequestError or fault; with `registry.unreachable` where nothing
- * answers in time, with `registry.unknown-answer` for what no registry of this version would answer, and with the
- * signal's reason.
+ * The operations of the registry at `url` (http://127.0.0.1:8080). They reject with the registry's own RequestError or
+ * fault; with `registry.unreachable` where nothing answers in time, with `registry.unknown-answer` for an answer that no
+ * registry of this version gives, and with the signal's reason.
  */
-export type AskRegistry = <Schema extends z.ZodType>(request: RegistryRequest<Schema>, signal?: AbortSignal) => Promise<z.infer<Schema>>;
-
-/** Creates the client of the registry at `url` (http://127.0.0.1:8080). */
-export function createAskRegistry(url: string): AskRegistry {
-  return async function askRegistry({ method, path, query, body, answer }, signal) {
-    const address = addressOf(url, path, query);
-    const response = await send(address, { method, body }, signal);
-    const what = `${method} ${address.pathname} at ${address.origin}`;
+export function createRegistryOperations(url: string): Operations {
+  return operationsOf((row) => async (request, { signal }) => {
+    const address = addressOf(url, row, request);
+    const response = await send(address, { method: row.method, body: request.body }, signal);
+    const what = `${row.method} ${address.pathname} at ${address.origin}`;
     if (!response.ok) throw errorOf(response, what);
-    const parsed = answer.safeParse(response.json);
+    if (row.answer === undefined) return undefined;
+    const parsed = row.answer.safeParse(response.json);
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
     throw new FaultError(
       'registry.unknown-answer',
       `${what} answered ${response.status}, ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
     );
-  };
+  });
 }
 
-function addressOf(url: string, path: readonly string[], query: Query = {}): URL {
-  // a dot segment would be resolved away, encoded or not
-  const nameless = path.find((segment) => /^\.{0,2}$/.test(segment));
-  if (nameless !== undefined) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(nameless)}`);
-  const address = new URL(['/v1', ...path.map(encodeURIComponent)].join('/'), url);
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
+const valuesSchema = z.record(z.string(), z.union([z.string(), z.number()]).optional());
+
+function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyRequest): URL {
+  const names = valuesSchema.parse(params ?? {});
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(String(names[name] ?? '')));
+  const address = new URL(filled, url);
+  for (const [name, value] of Object.entries(valuesSchema.parse(query ?? {}))) {
+    if (value !== undefined) address.searchParams.set(name, String(value));
+  }
   return address;
+}
+
+/** A dot segment would be resolved away, encoded or not. */
+function segmentOf(name: string): string {
+  if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
+  return encodeURIComponent(name);
 }
 
 interface Response {
@@ -61,8 +61,8 @@ interface Response {
 
 async function send(
   address: URL,
-  { method, body }: Pick<RegistryRequest<z.ZodType>, 'method' | 'body'>,
-  signal: AbortSignal | undefined,
+  { method, body }: { readonly method: Method; readonly body: unknown },
+  signal: AbortSignal,
 ): Promise<Response> {
   const late = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
   try {
@@ -70,12 +70,12 @@ async function send(
       method,
       // the registry redirects nothing
       redirect: 'error',
-      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      signal: AbortSignal.any([signal, late]),
       ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     });
     return { ok: response.ok, status: response.status, ...jsonOf(await response.text()) };
   } catch (error) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const reason = late.aborted ? `no answer in ${ANSWER_TIMEOUT_MS / 1_000} s` : reasonOf(error);
     throw new FaultError('registry.unreachable', `no registry at ${address.origin}: ${reason}`, { cause: error });
   }
@@ -113,11 +113,3 @@ const extraSchema = z.record(z.string(), z.unknown()).transform((fields) => {
   for (const [name, value] of Object.entries(fields)) if (typeof value === 'string' || typeof value === 'number') shown[name] = value;
   return shown;
 });
-
-function isRequestErrorCode(code: string): code is RequestErrorCode {
-  return Object.hasOwn(requestErrors, code);
-}
-
-function isFaultCode(code: string): code is FaultCode {
-  return Object.hasOwn(faults, code);
-}
