@@ -17,7 +17,7 @@ import type { ServeEnvironment } from '../settings/traces.ts';
 import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
-import type { Address, Listener } from '../http/server.ts';
+import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
@@ -85,8 +85,8 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
         const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
         stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
         const serving = await createServing({ settings, environment, telemetryAdapter, embedded, tracing });
-        await serving.start(stops);
-        if (embedded !== undefined) print(welcome(settings, { endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
+        const addresses = await serving.start(stops);
+        if (embedded !== undefined) print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
         await stop();
         throw error;
@@ -134,9 +134,16 @@ interface ServingParts {
   readonly tracing: Tracing;
 }
 
+/** Where a process can be asked: the addresses that it has, also where the settings leave the port to the system. */
+interface ServedAt {
+  readonly healthUrl: string;
+  /** Absent: the process does not have the role http. */
+  readonly controlUrl?: string;
+}
+
 /** The process's own parts, once the serve lock and the embedded AWS are there. */
 async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
-  start(stops: (() => Promise<void>)[]): Promise<void>;
+  start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
 }> {
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
@@ -161,6 +168,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
   const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
+
+  async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
+    const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
+    stops.push(() => health.close());
+    if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
+    const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
+    stops.push(() => controlPlane.close());
+    return { healthUrl, controlUrl };
+  }
 
   /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
   async function prepare(): Promise<void> {
@@ -195,12 +211,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     async start(stops) {
       stops.push(() => core.close());
       stops.push(async () => stopping.abort(new Error('the process stops')));
-      await listen(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
-      stops.push(() => health.close());
-      if (settings.TALLY_ROLES.includes('http')) {
-        await listen(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
-        stops.push(() => controlPlane.close());
-      }
+      const servedAt = await listen(stops);
+      telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
       if (embedded !== undefined) await connectEmbedded(core, embedded);
       repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
@@ -213,7 +225,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       startCalendar({ settings, core, telemetry }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
-        return;
+        return servedAt;
       }
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
@@ -222,14 +234,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       ingest.start();
       // side by side: there is one deadline
       stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
+      return servedAt;
     },
   };
 }
 
-/** An address that cannot be had is a mistake in the settings. */
-async function listen(listener: Listener, setting: string, { host, port }: Address): Promise<void> {
+/** Resolves to the URL of the address that was bound. An address that cannot be had is a mistake in the settings. */
+async function listenAt(listener: Listener, setting: string, { host, port }: Address): Promise<string> {
   try {
-    await listener.listen();
+    return urlOf(await listener.listen());
   } catch (error) {
     const reason =
       error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'

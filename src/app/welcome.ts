@@ -1,19 +1,31 @@
 import type { Settings } from '../settings/settings.ts';
+import { urlOf } from '../http/server.ts';
+
+interface Places {
+  /** Of the embedded SQS, SNS and S3. */
+  readonly endpoint: string;
+  readonly bucket: string;
+  readonly healthUrl: string;
+  /** Absent: another process serves the control plane, at the address of the settings. */
+  readonly controlUrl?: string;
+}
 
 /** What people are shown when the embedded mode runs: where things are, and three commands that work as printed. */
-export function welcome(settings: Settings, { endpoint, bucket }: { readonly endpoint: string; readonly bucket: string }): string {
-  const url = `http://${settings.TALLY_HTTP_ADDRESS.host}:${settings.TALLY_HTTP_ADDRESS.port}`;
+export function welcome(
+  settings: Settings,
+  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
+): string {
   return `
 Tally is running, with SQS, SNS and S3 of its own (data in ${settings.TALLY_EMBEDDED_DATA}).
 
   S3, SQS, SNS   ${endpoint}   (path-style, any credentials; bucket ${bucket} is connected)
-  Control plane  ${url}
-  Health         http://${settings.TALLY_HEALTH_ADDRESS.host}:${settings.TALLY_HEALTH_ADDRESS.port}/readyz
+  Control plane  ${controlUrl}
+  Health         ${healthUrl}/readyz
 
 Try it from another terminal in this folder:
 
   curl -T README.md ${endpoint}/${bucket}/docs/README.md
-  curl '${url}/v1/objects?q=readme'
+  curl '${controlUrl}/v1/objects?q=readme'
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
 Stop it with Ctrl-C.

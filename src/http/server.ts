@@ -126,6 +126,11 @@ function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 
+/** The URL of an address; an IPv6 host stands in brackets. */
+export function urlOf({ host, port }: Address): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /** Listening and closing. */
 export function listenerOf(app: FastifyInstance, { host, port }: Address): Listener {
   return {

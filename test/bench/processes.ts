@@ -1,8 +1,7 @@
 /** Processes under measurement: started, asked of Linux (/proc) what they used, ended. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { z } from 'zod';
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -77,20 +76,18 @@ export function usageOf(pid: number): Usage {
   return { cpuUs: (Number(fields[11]) + Number(fields[12])) * TICK_US, peakRssBytes: Number(kilobytes) * 1_024 };
 }
 
-/** A port that nobody listens on now, below those that the system gives to outgoing connections. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => {
-      server.close(resolve);
-    });
-    if (isFree) return port;
-  }
+/** The address of a daemon under measurement: the system chooses the port, and {@link servedAt} reads it. */
+export const ANY_PORT = '127.0.0.1:0';
+
+const listeningSchema = z.object({ msg: z.literal('listening'), healthUrl: z.url(), controlUrl: z.url().optional() });
+
+/** Where a daemon serves, from the line `listening` of its log (level info). Throws when it ends before. */
+export async function servedAt(daemon: MeasuredProcess): Promise<Omit<z.infer<typeof listeningSchema>, 'msg'>> {
+  const find = (): string | undefined => daemon.text().match(/^\{.*"msg":"listening".*\}$/m)?.[0];
+  await until('the daemon to log where it listens', () => !daemon.isRunning || find() !== undefined);
+  const line = find();
+  if (line === undefined) throw new Error(`the daemon ended: ${daemon.text()}`);
+  return listeningSchema.parse(JSON.parse(line));
 }
 
 /** Monotonic time, µs: what profiles count in, the same for all processes of a machine. */

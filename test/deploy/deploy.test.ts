@@ -5,7 +5,7 @@ import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { compose, docker, eventually, freePort, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
+import { compose, docker, eventually, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
 const SYSTEMD_IMAGE = `${RUN}-systemd`;
@@ -101,13 +101,13 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
   });
 
   describe('compose.yaml', () => {
-    const ports = { AWS_PORT: '', OPENSEARCH_PORT: '', HEALTH_PORT: '' };
+    // Docker chooses the ports of this machine, and is asked for them
+    const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0' };
     const OBJECTS = 200;
 
     beforeAll(async () => {
-      // a port that is free now can be taken when it is bound: then with others
+      // as in runDetached: another process can take a port between Docker's choice and its bind
       await eventually('all containers are started', async () => {
-        for (const name of ['AWS_PORT', 'OPENSEARCH_PORT', 'HEALTH_PORT'] as const) ports[name] = String(await freePort());
         await composed('up', '--detach', '--no-build');
         return true;
       });
@@ -132,7 +132,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     });
 
     test('is ready, with metrics for who looks from this machine', async () => {
-      const health = `http://127.0.0.1:${ports.HEALTH_PORT}`;
+      const health = `http://${await addressOf('tally', 8081)}`;
       await eventually('ready', async () => (await fetch(`${health}/readyz`)).ok);
       expect(await (await fetch(`${health}/metrics`)).text()).toMatch(/^tally_records_total\{.*outcome="provisional".*\} [1-9]/m);
     });
@@ -163,6 +163,11 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       return compose(args, { ...ports, TEST_IMAGE: IMAGE, TEST_RUN: RUN });
     }
 
+    /** Where a port of a service's container is reached from this machine. */
+    async function addressOf(service: string, port: number): Promise<string> {
+      return (await composed('port', service, String(port))).trim();
+    }
+
     function tallyContainer(): Promise<string> {
       return docker(['ps', '--all', '--quiet', '--filter', `label=${LABEL}=${RUN}`, '--filter', 'label=com.docker.compose.service=tally']);
     }
@@ -170,7 +175,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     /** Puts objects all the while that Tally is interrupted amid them and started again, and waits until all of them are found. */
     async function putWhile(prefix: string, interrupt: () => Promise<void>): Promise<void> {
       const s3 = new S3Client({
-        endpoint: `http://127.0.0.1:${ports.AWS_PORT}`,
+        endpoint: `http://${await addressOf('localstack', 4566)}`,
         region: 'us-east-1',
         credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
         forcePathStyle: true,

@@ -1,8 +1,6 @@
 /** Docker and Compose through their command lines. What a run makes carries its name, and is removed at its end. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Image, container, volume and project names of this run begin with it; it is the value of its containers' label too. */
@@ -113,19 +111,6 @@ export async function eventually<Found>(what: string, work: () => Promise<Found 
     if (Date.now() > deadlineMs) throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: reason });
     await delay(250);
   }
-}
-
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
 }
 
 /** Removes the containers, volumes and networks of this run, then these images. */

@@ -10,7 +10,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createMetrics, metricTable } from '../../src/adapters/telemetry/metrics.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
-import { freePort, startDaemon, type Daemon } from '../support/servers/daemon.ts';
+import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
 
 const config = (name: string): string => readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');
@@ -154,8 +154,7 @@ describe('every expression of config/monitoring and config/scaling', () => {
     let live: readonly Series[];
 
     beforeAll(async () => {
-      const address = `127.0.0.1:${await freePort()}`;
-      daemon = await startDaemon({ TALLY_EMBEDDED_ADDRESS: address, TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+      daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
       await daemon.ready();
       live = [...seriesIn(await (await fetch(`${daemon.healthUrl}/metrics`)).text()), UP];
     });

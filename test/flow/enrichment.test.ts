@@ -9,7 +9,7 @@ import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
-import { freePort, startDaemon } from '../support/servers/daemon.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
 import type { FaultProxy } from '../support/servers/fault-proxy.ts';
 import { startFaultProxy } from '../support/servers/fault-proxy.ts';
 import { indexKinds } from '../support/worlds/flow.ts';
@@ -193,11 +193,10 @@ describe.skipIf(!awsEndpoint()).each(indexKinds)(
 describe('the embedded mode', () => {
   it('has content type and user metadata, and no tags, which it does not implement', async () => {
     const data = mkdtempSync(join(tmpdir(), 'tally-enrichment-'));
-    const address = `127.0.0.1:${await freePort()}`;
-    const daemon = await startDaemon({ TALLY_EMBEDDED_ADDRESS: address, TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
     await daemon.ready();
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const s3 = new S3Client({ endpoint: `http://${address}`, region: 'us-east-1', credentials, forcePathStyle: true });
+    const s3 = new S3Client({ endpoint: daemon.embeddedUrl, region: 'us-east-1', credentials, forcePathStyle: true });
     expect(await daemon.request('POST', '/v1/buckets', { bucket: 'demo', enrich: 'tags' })).toMatchObject({ status: 201 });
     const { Tagging: _, ...known } = facts;
     let document: ObjectDocument | undefined;

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import { MAIN, nodeOptions } from '../../support/servers/program.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
 import { metricsOf, type Metrics } from './metrics.ts';
@@ -92,42 +92,32 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     TALLY_INDEX_REPLICAS: '0',
     TALLY_ROLES: 'ingest',
   };
-  const started: Started[] = [];
+  const args = [...nodeOptions(), ...profileOptions(options), MAIN, 'serve'];
+  const workers = Array.from({ length: options.workers }, () => startProcess(args, { ...env, TALLY_HEALTH_ADDRESS: ANY_PORT }));
+  const healthUrls: string[] = [];
   const stop = async (): Promise<void> => {
-    await stopAll(started.map(({ worker }) => worker));
+    await stopAll(workers);
     await remove();
   };
   try {
-    for (let worker = 0; worker < options.workers; worker += 1) started.push(await startWorker(options, env));
-    for (const { worker, healthUrl } of started)
-      await untilReady(worker, async () => (await statusOf(`${healthUrl}/readyz`)) !== undefined);
+    for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
     await connectBucket(env);
-    for (const { worker, healthUrl } of started) await untilReady(worker, async () => (await statusOf(`${healthUrl}/readyz`)) === 200);
+    for (const [at, worker] of workers.entries())
+      await untilReady(worker, async () => (await statusOf(`${healthUrls[at]}/readyz`)) === 200);
   } catch (error) {
     await stop();
     throw error;
   }
   const index = openIndex({ url, prefix });
   return {
-    processes: started.map(({ worker }) => worker),
+    processes: workers,
     index,
-    metrics: () => metricsOf(started.map(({ healthUrl }) => `${healthUrl}/metrics`)),
+    metrics: () => metricsOf(healthUrls.map((healthUrl) => `${healthUrl}/metrics`)),
     stop: async () => {
       await index.close();
       await stop();
     },
   };
-}
-
-interface Started {
-  readonly worker: MeasuredProcess;
-  readonly healthUrl: string;
-}
-
-async function startWorker(options: ConsumerOptions, env: Environment): Promise<Started> {
-  const address = `127.0.0.1:${await freePort()}`;
-  const worker = startProcess([...nodeOptions(), ...profileOptions(options), MAIN, 'serve'], { ...env, TALLY_HEALTH_ADDRESS: address });
-  return { worker, healthUrl: `http://${address}` };
 }
 
 /** `tally bucket add`, as a user does. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { job as jobSchema, type Job } from '../../../src/api/jobs.ts';
 import { MAIN, nodeOptions } from '../../support/servers/program.ts';
 import { metricsOf } from '../ingest/metrics.ts';
-import { freePort, startProcess, until } from '../processes.ts';
+import { ANY_PORT, servedAt, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';
 
 export interface Worker {
@@ -23,16 +23,15 @@ const JOB_WITHIN_MS = 3_600_000;
 
 /** Starts a worker, and resolves when its control plane answers. `nodeArguments` come before the program: `--cpu-prof` … */
 export async function startWorker(env: Environment, nodeArguments: readonly string[] = []): Promise<Worker> {
-  const [httpPort, healthPort] = [await freePort(), await freePort()];
   const worker = startProcess([...nodeOptions(), ...nodeArguments, MAIN, 'serve'], {
-    TALLY_HTTP_ADDRESS: `127.0.0.1:${httpPort}`,
-    TALLY_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
-    TALLY_LOG_LEVEL: 'warn',
+    TALLY_HTTP_ADDRESS: ANY_PORT,
+    TALLY_HEALTH_ADDRESS: ANY_PORT,
     ...env,
   });
+  const { controlUrl, healthUrl } = await servedAt(worker);
 
   async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
-    const answer = await fetch(`http://127.0.0.1:${httpPort}${path}`, {
+    const answer = await fetch(`${controlUrl}${path}`, {
       method,
       ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(60_000),
@@ -52,7 +51,7 @@ export async function startWorker(env: Environment, nodeArguments: readonly stri
   return {
     usage: () => worker.usage(),
     async work() {
-      const metrics = await metricsOf([`http://127.0.0.1:${healthPort}/metrics`]);
+      const metrics = await metricsOf([`${healthUrl}/metrics`]);
       return { turns: metrics.sum('tally_reindex_turns_total'), splits: metrics.sum('tally_reindex_splits_total', { result: 'split' }) };
     },
     ask,

@@ -1,8 +1,7 @@
 /** The daemon as a process: started with an environment of its own, watched by its log, health and metrics, ended by signals. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
+import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { afterAll } from 'vitest';
 import { until } from './aws.ts';
@@ -27,12 +26,20 @@ export interface Answer {
 
 export interface Daemon {
   readonly pid: number;
+  /** Throws for a daemon that serves no control plane. */
   readonly controlUrl: string;
+  /** Throws for a daemon that ended before it served anything. */
   readonly healthUrl: string;
+  /** SQS, SNS and S3 of the embedded mode. Throws without it. */
+  readonly embeddedUrl: string;
   /** Lines of the log so far. */
   readonly log: readonly LogLine[];
   /** Lines of the log so far with this message. */
   logged(message: string): readonly LogLine[];
+  /** Resolves with the first log line with this message, past or future. Rejects when the process ends without one, or after the timeout. */
+  line(message: string, timeoutMs?: number): Promise<LogLine>;
+  /** Resolves when these words were written to stderr. Rejects when the process ends before. */
+  said(words: string): Promise<void>;
   /** What was written to stderr, and to stdout without being JSON. */
   readonly text: string;
   /** Resolves when /readyz answers 200. Fails when the process ends before, or after the timeout. */
@@ -53,7 +60,11 @@ export interface Daemon {
 }
 
 /** A first start loads the AWS SDK from a cold disk on a busy machine. */
-const READY_TIMEOUT_MS = 60_000;
+const PATIENCE_MS = 90_000;
+/** As long as the control plane lets a request take, and some more for a busy machine. */
+const ANSWER_TIMEOUT_MS = 90_000;
+/** The system chooses the port; the daemon logs which one it has. */
+const ANY_PORT = '127.0.0.1:0';
 /** What the process under test may see of this one. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'];
 
@@ -66,41 +77,63 @@ function killAll(): void {
 afterAll(killAll);
 process.once('exit', killAll);
 
-/** Starts `tally serve` on free ports. `env` is all that it is given of TALLY_ and AWS_ variables, besides addresses and credentials that mean nothing. */
+/**
+ * Starts `tally serve`, and resolves when it listens, or has ended before. `env` is all that it is given of TALLY_ and AWS_
+ * variables, besides addresses and credentials that mean nothing.
+ */
 export async function startDaemon(env: Environment, args: readonly string[] = ['serve']): Promise<Daemon> {
-  const [httpPort, healthPort] = await Promise.all([freePort(), freePort()]);
   const child = spawnTally(args, {
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'test',
     AWS_SECRET_ACCESS_KEY: 'test',
-    TALLY_HTTP_ADDRESS: `127.0.0.1:${httpPort}`,
-    TALLY_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
+    TALLY_HTTP_ADDRESS: ANY_PORT,
+    TALLY_HEALTH_ADDRESS: ANY_PORT,
+    TALLY_EMBEDDED_ADDRESS: ANY_PORT,
     ...env,
   });
   const output = capture(child);
-  const controlUrl = `http://127.0.0.1:${httpPort}`;
-  const healthUrl = `http://127.0.0.1:${healthPort}`;
   const isRunning = (): boolean => running.has(child);
   const exited = exitOf(child);
+  const line = (message: string, timeoutMs = PATIENCE_MS): Promise<LogLine> =>
+    output.first(`the log line "${message}"`, () => output.log.find(({ msg }) => msg === message), timeoutMs);
+  const listening = await line('listening').catch((error: unknown) => (isRunning() ? Promise.reject(error) : undefined));
+
+  function urlOf(name: 'controlUrl' | 'healthUrl' | 'embeddedUrl'): string {
+    const url = listening?.[name];
+    if (typeof url !== 'string') throw new Error(`the daemon has no ${name}\n${output.tail()}`);
+    return url;
+  }
 
   async function readyz(): Promise<Answer | undefined> {
-    return ask('GET', `${healthUrl}/readyz`).catch(() => undefined);
+    return ask('GET', `${urlOf('healthUrl')}/readyz`).catch(() => undefined);
   }
 
   return {
     pid: child.pid ?? 0,
-    controlUrl,
-    healthUrl,
+    get controlUrl() {
+      return urlOf('controlUrl');
+    },
+    get healthUrl() {
+      return urlOf('healthUrl');
+    },
+    get embeddedUrl() {
+      return urlOf('embeddedUrl');
+    },
     log: output.log,
     logged: (message) => output.log.filter(({ msg }) => msg === message),
+    line,
+    async said(words) {
+      await output.first(`"${words}" on stderr`, () => output.text().includes(words) || undefined, PATIENCE_MS);
+    },
     get text() {
       return output.text();
     },
-    async ready(timeoutMs = READY_TIMEOUT_MS) {
+    async ready(timeoutMs = PATIENCE_MS) {
       let last: Answer | undefined;
       const isReadyOrGone = async (): Promise<boolean> => {
+        if (!isRunning()) return true;
         last = await readyz();
-        return last?.status === 200 || !isRunning();
+        return last?.status === 200;
       };
       await until('ready', isReadyOrGone, timeoutMs).catch((error: unknown) => {
         throw new Error(`the daemon is not ready: ${JSON.stringify(last?.body)}\n${output.tail()}`, { cause: error });
@@ -109,10 +142,10 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     },
     readyz,
     async metric(name, labels = {}) {
-      const { body } = await ask('GET', `${healthUrl}/metrics`);
+      const { body } = await ask('GET', `${urlOf('healthUrl')}/metrics`);
       return sumOf(String(body), name, labels);
     },
-    request: (method, path, body) => ask(method, `${controlUrl}${path}`, body),
+    request: (method, path, body) => ask(method, `${urlOf('controlUrl')}${path}`, body),
     signal: (signal) => {
       child.kill(signal);
     },
@@ -148,22 +181,6 @@ export async function runTally(args: readonly string[], env: Environment): Promi
   return { ...(await exitOf(child)), ...parts };
 }
 
-/** A port that nobody listens on now, below those that the system gives to outgoing connections: one of these could take it before the daemon does. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => {
-      server.close(resolve);
-    });
-    if (isFree) return port;
-  }
-}
-
 function spawnTally(args: readonly string[], env: Environment): ChildProcess {
   const inherited = INHERITED.flatMap((name) => {
     const value = process.env[name];
@@ -186,10 +203,20 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
-function capture(child: ChildProcess): { readonly log: LogLine[]; readonly text: () => string; readonly tail: () => string } {
+interface Output {
+  readonly log: LogLine[];
+  readonly text: () => string;
+  readonly tail: () => string;
+  /** Resolves with what `find` finds first, looking at the beginning and after each line. Rejects when the output ends without it, or after the timeout. */
+  first<Found>(what: string, find: () => Found | undefined, timeoutMs: number): Promise<Found>;
+}
+
+function capture(child: ChildProcess): Output {
   const log: LogLine[] = [];
   const lines: string[] = [];
   const other: string[] = [];
+  const news = new EventEmitter().setMaxListeners(0);
+  let hasEnded = false;
   for (const stream of [child.stdout, child.stderr]) {
     if (stream === null) continue;
     createInterface({ input: stream }).on('line', (line) => {
@@ -197,9 +224,30 @@ function capture(child: ChildProcess): { readonly log: LogLine[]; readonly text:
       const parsed = stream === child.stdout ? jsonOf(line) : undefined;
       if (isLogLine(parsed)) log.push(parsed);
       else other.push(line);
+      news.emit('line');
     });
   }
-  return { log, text: () => other.join('\n'), tail: () => lines.slice(-30).join('\n') };
+  child.once('close', () => {
+    hasEnded = true;
+    news.emit('line');
+  });
+  const tail = (): string => lines.slice(-30).join('\n');
+  return {
+    log,
+    text: () => other.join('\n'),
+    tail,
+    async first(what, find, timeoutMs) {
+      const tooLate = AbortSignal.timeout(timeoutMs);
+      for (;;) {
+        const found = find();
+        if (found !== undefined) return found;
+        if (hasEnded) throw new Error(`the process ended without ${what}\n${tail()}`);
+        await once(news, 'line', { signal: tooLate }).catch((error: unknown) => {
+          throw new Error(`not within ${timeoutMs} ms: ${what}\n${tail()}`, { cause: error });
+        });
+      }
+    },
+  };
 }
 
 function isLogLine(value: unknown): value is LogLine {
@@ -210,7 +258,7 @@ async function ask(method: string, url: string, body?: unknown): Promise<Answer>
   const answer = await fetch(url, {
     method,
     ...(body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    signal: AbortSignal.timeout(35_000),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   });
   const text = await answer.text();
   return { status: answer.status, body: jsonOf(text) ?? text };

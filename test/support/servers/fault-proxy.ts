@@ -1,7 +1,9 @@
 /** A proxy on loopback before OpenSearch, SQS or S3 that passes requests on, until it is told to interfere. */
+import { EventEmitter, once } from 'node:events';
 import { Agent, createServer, request as sendRequest } from 'node:http';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, createServer as createTcpServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface PassingRequest {
@@ -36,9 +38,13 @@ export interface FaultProxy {
   readonly url: string;
   /** From now on the requests that match (all, without `matches`) are interfered with. Of several rules the newest that matches counts. */
   interfere(interference: Interference, matches?: (request: PassingRequest) => boolean): Rule;
-  /** Resets all connections and refuses new ones until {@link accept}. */
+  /** Interferes with the first request that matches; every later one that matches hangs. So the moment lasts, however late it is noticed, until the rule is removed. */
+  holdAt(interference: Interference, matches: (request: PassingRequest) => boolean): Rule;
+  /** Resets all connections and refuses new ones until {@link accept}. The port stays this proxy's. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
+  /** Resolves when no request that matches is with the server: each was answered, and its answer passed on. */
+  quiet(matches: (request: PassingRequest) => boolean): Promise<void>;
   /** Connections accepted so far. */
   readonly connections: number;
   close(): Promise<void>;
@@ -56,6 +62,9 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port: targetPort } = new URL(target);
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const rules: ActiveRule[] = [];
+  const passing = new Set<PassingRequest>();
+  const news = new EventEmitter().setMaxListeners(0);
+  const keeper = await startPortKeeper();
   let connections = 0;
 
   const server = createServer((incoming, outgoing) => {
@@ -64,20 +73,41 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   server.on('connection', () => {
     connections += 1;
   });
-  const port = await listen(0);
+  const port = await listen(server, 0);
 
-  async function listen(wanted: number): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(wanted, '127.0.0.1', resolve);
-    });
-    return (server.address() as AddressInfo).port;
+  function addRule(interference: Interference, matches: (request: PassingRequest) => boolean): Rule {
+    const hit = Promise.withResolvers<void>();
+    let hits = 0;
+    const count = (): void => {
+      hits += 1;
+      hit.resolve();
+    };
+    const rule: ActiveRule = { interference, matches, hanging: new Set(), count };
+    rules.push(rule);
+    return {
+      get hits() {
+        return hits;
+      },
+      hit: hit.promise,
+      remove() {
+        if (!rules.includes(rule)) return;
+        rules.splice(rules.indexOf(rule), 1);
+        for (const outgoing of rule.hanging) outgoing.socket?.resetAndDestroy();
+      },
+    };
   }
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse, body: Buffer): Promise<void> {
-    const rule = ruleFor(incoming, body);
+    const passed = passingRequest(incoming, body);
+    const rule = rules.findLast(({ matches }) => matches(passed));
     const interference = rule?.interference;
-    if (interference === undefined) return forward(incoming, outgoing, body);
+    if (interference === undefined) {
+      passing.add(passed);
+      await forward(incoming, outgoing, body);
+      passing.delete(passed);
+      news.emit('passed');
+      return;
+    }
     if (interference.kind === 'swallow-answer') {
       rule?.hanging.add(outgoing);
       await answerOf(incoming, body).catch(ignore);
@@ -100,13 +130,6 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         await delay(interference.delayMs);
         return forward(incoming, outgoing, body);
     }
-  }
-
-  function ruleFor({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer): ActiveRule | undefined {
-    if (rules.length === 0) return undefined;
-    const operation = String(headers['x-amz-target'] ?? '').replace('AmazonSQS.', '');
-    const request = { method, path: url, operation, body: body.toString('utf8') };
-    return rules.findLast((rule) => rule.matches(request));
   }
 
   function answerOf(incoming: IncomingMessage, body: Buffer): Promise<{ readonly answer: IncomingMessage; readonly body: Buffer }> {
@@ -132,24 +155,23 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
 
   return {
     url: `http://127.0.0.1:${port}`,
-    interfere(interference, matches = () => true) {
-      const hit = Promise.withResolvers<void>();
-      let hits = 0;
-      const count = (): void => {
-        hits += 1;
-        hit.resolve();
-      };
-      const rule: ActiveRule = { interference, matches, hanging: new Set(), count };
-      rules.push(rule);
+    interfere: (interference, matches = () => true) => addRule(interference, matches),
+    holdAt(interference, matches) {
+      const later = addRule({ kind: 'hang' }, matches);
+      let isFirst = true;
+      const first = addRule(interference, (request) => {
+        const isTheOne = isFirst && matches(request);
+        if (isTheOne) isFirst = false;
+        return isTheOne;
+      });
       return {
         get hits() {
-          return hits;
+          return first.hits;
         },
-        hit: hit.promise,
+        hit: first.hit,
         remove() {
-          if (!rules.includes(rule)) return;
-          rules.splice(rules.indexOf(rule), 1);
-          for (const outgoing of rule.hanging) outgoing.socket?.resetAndDestroy();
+          first.remove();
+          later.remove();
         },
       };
     },
@@ -157,11 +179,16 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       const closed = new Promise((resolve) => {
         server.close(resolve);
       });
+      await keeper.keep(port);
       server.closeAllConnections();
       await closed;
     },
     async accept() {
-      await listen(port);
+      await listen(server, port);
+      keeper.release();
+    },
+    async quiet(matches) {
+      while ([...passing].some(matches)) await once(news, 'passed');
     },
     get connections() {
       return connections;
@@ -172,8 +199,46 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       await new Promise((resolve) => {
         server.close(resolve);
       });
+      keeper.close();
     },
   };
+}
+
+interface PortKeeper {
+  /** From now on the port is in use by a connection: none can be made to it, and no other process is given it. */
+  keep(port: number): Promise<void>;
+  /** To be called when the port is listened on again, which a connection does not prevent. */
+  release(): void;
+  close(): void;
+}
+
+async function startPortKeeper(): Promise<PortKeeper> {
+  const server = createTcpServer((socket) => socket.on('error', ignore));
+  const itsPort = await listen(server, 0);
+  let kept: Socket | undefined;
+  const release = (): void => void kept?.resetAndDestroy();
+  return {
+    async keep(localPort) {
+      kept = connect({ host: '127.0.0.1', port: itsPort, localAddress: '127.0.0.1', localPort });
+      await once(kept, 'connect');
+    },
+    release,
+    close() {
+      release();
+      server.close();
+    },
+  };
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+function passingRequest({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer): PassingRequest {
+  const operation = String(headers['x-amz-target'] ?? '').replace('AmazonSQS.', '');
+  return { method, path: url, operation, body: body.toString('utf8') };
 }
 
 async function readBody(message: IncomingMessage): Promise<Buffer> {

@@ -109,6 +109,8 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_INGEST_WAIT_S: '1',
       TALLY_INGEST_POLLERS: '4',
       TALLY_INGEST_VISIBILITY_S: '10',
+      // the S3 of this process is slow, not gone, when several tests and their daemons share two cores
+      TALLY_S3_TIMEOUT_MS: '60000',
       TALLY_AUTO_CONNECT: 'true',
     },
     put(key, eventName = 'ObjectCreated:Put') {
