@@ -11,7 +11,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapSchema, type GapKind } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { placeOf, tombstoneLimit } from '../../domain/reindex/job-steps.ts';
+import { placeOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { JobSlots } from './job-slots.ts';

@@ -4,7 +4,7 @@
  * takes what it had reserved along.
  */
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { givenBackTo, placeOf, reserved } from '../../domain/reindex/job-steps.ts';
+import { givenBackTo, placeOf, reserved } from '../../domain/reindex/job-transitions.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { TurnResult } from '../compare/reconcile-turn.ts';
 import { refs, updateRecord } from '../records/stored.ts';

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { takeRange, type Taking } from '../../domain/reindex/range-steps.ts';
+import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';

@@ -3,7 +3,7 @@
  * bucket. Its ranges' sums are stored in the very swap that ends it, and their records are removed after; what a crash
  * leaves of them the calendar finds.
  */
-import { afterStep, placeOf } from '../../domain/reindex/job-steps.ts';
+import { afterStep, placeOf } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';

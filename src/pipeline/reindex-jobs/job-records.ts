@@ -1,5 +1,5 @@
 /** A job's record changed by its steps. */
-import { afterStep, type JobSums, type JobStep } from '../../domain/reindex/job-steps.ts';
+import { afterStep, type JobSums, type JobStep } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';

@@ -3,8 +3,8 @@
  * get another one, records that nobody needs any more go.
  */
 import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { isOverdue } from '../../domain/reindex/range-steps.ts';
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { isOverdue } from '../../domain/reindex/range-transitions.ts';
+import { placeOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';

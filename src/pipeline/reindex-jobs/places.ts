@@ -1,5 +1,5 @@
 /** The places of this worker: what is worked on in each, and what is looked at meanwhile. */
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { placeOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

@@ -7,7 +7,7 @@
  */
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
-import { answerTo } from '../../domain/reindex/range-steps.ts';
+import { answerTo } from '../../domain/reindex/range-transitions.ts';
 import { createSettler } from '../queues/settler.ts';
 import type { FaultGate } from '../serving/fault-gate.ts';
 import type { BucketListing } from '../ports/storage.ts';

@@ -6,8 +6,8 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { placeOf, type JobStep } from '../../domain/reindex/job-steps.ts';
-import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-steps.ts';
+import { placeOf, type JobStep } from '../../domain/reindex/job-transitions.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { JobSlots } from './job-slots.ts';

@@ -4,9 +4,9 @@
  * no key is in two ranges at any moment.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { placeOf } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
-import type { Cut } from '../../domain/reindex/range-steps.ts';
+import type { Cut } from '../../domain/reindex/range-transitions.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
