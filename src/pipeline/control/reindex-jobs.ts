@@ -17,7 +17,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Control } from './control.ts';
-import { createJobSlots } from '../reindex-jobs/job-slots.ts';
+import { createJobSlots } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { keyTextSchema, limitSchema, parseRequest, readPage } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';

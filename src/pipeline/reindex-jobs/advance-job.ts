@@ -14,7 +14,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { placeOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { JobSlots } from './job-slots.ts';
+import type { JobSlots } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ListingPage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';

@@ -10,7 +10,7 @@ import { placeOf, type JobStep } from '../../domain/reindex/job-transitions.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
-import type { JobSlots } from './job-slots.ts';
+import type { JobSlots } from './occupancy.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { createBrake, type Brake } from './brake.ts';
