@@ -7,6 +7,7 @@
  *
  * While the live path is busy one request at a time is sent, and as long a pause follows as it took.
  */
+import { enrichedBytes } from '../../domain/documents/enrichment.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { BulkLimits, WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
@@ -49,7 +50,7 @@ interface Entry {
   pushBack: Fault | undefined;
 }
 
-/** What a document weighs beyond its key: an estimate, as the live writer's. */
+/** Estimated size of a document without its key and its enrichment, as in the live path's bulk writer. */
 const DOCUMENT_BYTES = 700;
 /** Longer than the live path's (100 ms to 5 s): of two that are pushed back, this one is to be the later. */
 const PAUSE_MIN_MS = 500;
@@ -78,7 +79,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     const { promise, resolve, reject } = Promise.withResolvers<readonly WriteAnswer[]>();
     const call: Call = { answers: [], left: writes.length, signal, resolve };
     writes.forEach((request, index) => {
-      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length;
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
       waiting.push({ request, sizeBytes, call, index, pushBack: undefined });
     });
     const abort = (): void => reject(signal?.reason);

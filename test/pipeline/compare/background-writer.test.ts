@@ -73,6 +73,15 @@ describe('the background writer', () => {
     expect(world.inFlightMax).toBe(2);
   });
 
+  it('counts the enrichment of documents towards the bytes of a request', async () => {
+    const world = await setUp({ bytesMax: 3_000 });
+    const enriched = world.writesOf(numbered(4)).map((write) => {
+      return { ...write, document: { ...write.document, user_metadata: { note: 'x'.repeat(400) } } };
+    });
+    await world.writer.writeAll(enriched);
+    expect(world.requests.map(({ keys }) => keys.length)).toEqual([1, 1, 1, 1]);
+  });
+
   it('sends a document that alone is over its bytes', async () => {
     const world = await setUp({ bytesMax: 10 });
     expect(kinds(await world.writer.writeAll(world.writesOf(['a', 'b'])))).toEqual(['written', 'written']);
