@@ -74,7 +74,7 @@ function createRole(
   const { store, storage, queues, aws } = core;
   const { objects, scan } = store;
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
-  const writer = createBackgroundWriter({
+  const writeAll = createBackgroundWriter({
     objects,
     clock,
     telemetry,
@@ -86,7 +86,7 @@ function createRole(
     liveIsBusy,
   });
   const headConcurrency = settings.TALLY_REINDEX_HEAD_CONCURRENCY;
-  const turn = createReconcileTurn({ objects, scan, listing, storage, writer, clock, telemetry, headConcurrency });
+  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, headConcurrency });
   const receiver = createSqsReceiver({
     clientFor: aws.sqsReceivingFor,
     queueUrls: [workQueueUrl],
