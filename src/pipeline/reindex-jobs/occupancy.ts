@@ -1,45 +1,42 @@
 /**
- * A bucket's one place for an apply job. The slot names a job, and counts only while that job is there and queued or
- * running; so whoever takes it stores first that the job is, and an apply job runs only while the slot names it.
+ * Which apply job occupies a bucket: at most one does. A record names the job and counts only while that job is stored as
+ * queued or running. So a job is stored before it occupies its bucket, and an apply job runs only while the record names it.
  */
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
-/** How often a slot is looked at that others take and leave at the same moment. */
+/** Attempts to occupy a bucket while other jobs occupy and leave it at the same moment. */
 const ATTEMPTS_MAX = 5;
 
-export interface JobSlots {
-  /** The job that has the bucket's place. Throws the store's fault. */
-  occupantOf(bucket: string, signal?: AbortSignal): Promise<JobRecord | undefined>;
-  /** Throws `job.conflict`, naming the job that has the place, unless it is this one. */
+export interface Occupancy {
+  /** Throws `job.conflict`, which names the job that occupies the bucket, unless it is this one. Throws the store's fault. */
   refuseIfOccupied(job: Pick<JobRecord, 'bucket'> & { readonly id?: string }, signal?: AbortSignal): Promise<void>;
-  /** Takes the place for a job that is stored as queued or running. Throws `job.conflict` and `state.conflict`. */
-  take(job: Pick<JobRecord, 'id' | 'bucket'>): Promise<void>;
-  /** Whether the slot names this job. */
-  isOf(job: Pick<JobRecord, 'id' | 'bucket'>, signal?: AbortSignal): Promise<boolean>;
+  /** Occupies the bucket for a job that is stored as queued or running. Throws `job.conflict`, `state.conflict` and the store's fault. */
+  occupy(job: Pick<JobRecord, 'id' | 'bucket'>): Promise<void>;
+  /** Whether the job may run: a report always may, an apply job only while its bucket's record names it. Throws the store's fault. */
+  mayRun(job: Pick<JobRecord, 'id' | 'bucket' | 'mode'>, signal?: AbortSignal): Promise<boolean>;
 }
 
-/** Creates the access to all slots. */
-export function createJobSlots({ state }: { readonly state: StateStore }): JobSlots {
+/** Creates the access to the occupancy of all buckets. */
+export function createOccupancy(state: StateStore): Occupancy {
   async function occupantOf(bucket: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
-    const slot = await readRecord(state, refs.jobSlot(bucket), signal);
-    const job = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
+    const named = await readRecord(state, refs.jobSlot(bucket), signal);
+    const job = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     return job !== undefined && occupiesBucket(job) ? job : undefined;
   }
 
-  const refuseIfOccupied: JobSlots['refuseIfOccupied'] = async ({ id, bucket }, signal) => {
+  const refuseIfOccupied: Occupancy['refuseIfOccupied'] = async ({ id, bucket }, signal) => {
     const job = await occupantOf(bucket, signal);
     if (job === undefined || job.id === id) return;
     throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { jobId: job.id });
   };
 
   return {
-    occupantOf,
     refuseIfOccupied,
-    /** Not by updateRecord: whether the slot is free is asked of another record. */
-    async take(job) {
+    // not by updateRecord: another record decides whether the bucket is free
+    async occupy(job) {
       const { id, kind } = refs.jobSlot(job.bucket);
       for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
         const entry = await state.get(id);
@@ -47,10 +44,10 @@ export function createJobSlots({ state }: { readonly state: StateStore }): JobSl
         const stored = await state.put({ id, kind, record: { bucket: job.bucket, jobId: job.id } }, entry?.version ?? null);
         if (stored !== 'conflict') return;
       }
-      throw new RequestError('state.conflict', `jobs of ${job.bucket} are requested by others at this moment: ask again`);
+      throw new RequestError('state.conflict', `other jobs of ${job.bucket} are being requested at the same moment: try again`);
     },
-    async isOf({ id, bucket }, signal) {
-      return (await readRecord(state, refs.jobSlot(bucket), signal))?.jobId === id;
+    async mayRun({ id, bucket, mode }, signal) {
+      return mode === 'report' || (await readRecord(state, refs.jobSlot(bucket), signal))?.jobId === id;
     },
   };
 }

@@ -1,123 +1,132 @@
-/** The places of this worker: what is worked on in each, and what is looked at meanwhile. */
+/** The slots of this worker. Each works on one task; meanwhile the jobs of the tasks are watched and ranges chosen to be split. */
 import { placeOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { TurnSlot } from './run-range.ts';
 import type { Task } from './tasks.ts';
 
-/** A turn that has only begun may end by itself. */
+/** A younger turn is not split, because it may be about to end. */
 const TURN_MIN_MS = 1_500;
-/** A range that could not be split is not asked again for so long. */
+/** How long a range that could not be split is left alone. */
 const SPLIT_PAUSE_MS = 15_000;
 
-export interface Places {
+/** A slot as the task in it sees it. */
+export interface WorkerSlot {
+  readonly task: Task;
+  /** Called between pages: true ends the turn. */
+  readonly shouldEnd: () => boolean;
+  /** How many parts the range is to be split into, because other slots are free; 1: the range stays whole. */
+  readonly partsWanted: () => number;
+  /** Resolves when the range is to be split; stays pending if that never happens. */
+  readonly splitWanted: Promise<void>;
+  /** Reports that the turn has begun or ended. */
+  readonly isRunning: (isRunning: boolean) => void;
+  /** Reports that no boundary was found to split the range at. */
+  readonly notSplit: () => void;
+}
+
+export interface WorkerSlots {
   readonly isFull: boolean;
-  /** Runs the work in a place of its own. */
-  occupy(task: Task, work: (slot: TurnSlot) => Promise<void>): void;
-  /** Resolves when nothing is worked on. */
+  /** How many slots are free. */
+  readonly free: number;
+  /** Runs the work in a free slot. */
+  run(task: Task, work: (slot: WorkerSlot) => Promise<void>): void;
+  /** Resolves when all slots are free. */
   idle(): Promise<void>;
   /** Ends the turns of jobs that no longer run. Throws the store's fault. */
   watchJobs(): Promise<void>;
-  /** How many may be occupied. */
-  readonly free: number;
-  /** The ranges that have been turning longest are to be split, evenly, so that up to `count` more come of them, counting those on the way. */
+  /** Asks for splits that add `count` ranges, including those already asked for. The turns that have run longest are split first, evenly. */
   wantSplits(count: number): void;
 }
 
-interface PlacesDependencies {
+interface SlotsDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  readonly placesMax: number;
+  readonly slotsMax: number;
   readonly stopping: AbortSignal;
 }
 
-interface Place {
+/** A slot in use. */
+interface Slot {
   readonly task: Task;
   readonly ended: Promise<void>;
-  /** Since when its turn runs; undefined while none does. */
+  /** When its turn began (monotonic); undefined while none runs. */
   turningSinceMs: number | undefined;
-  /** Into how many its range is to be split: 1 for not at all. Asked once in a turn. */
+  /** How many parts its range is to be split into; 1: it stays whole. Set once in a turn. */
   parts: number;
   readonly splitWanted: PromiseWithResolvers<void>;
-  /** Its job was paused, cancelled or ended. */
+  /** Whether its job was paused, was cancelled or has ended. */
   isOver: boolean;
 }
 
-/** Creates empty places. */
-export function createPlaces({ state, clock, telemetry, placesMax, stopping }: PlacesDependencies): Places {
-  const places = new Set<Place>();
+/** Creates the slots, all free. */
+export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping }: SlotsDependencies): WorkerSlots {
+  const used = new Set<Slot>();
   const unsplit = new Map<string, number>();
 
-  function slotOf(place: Place): TurnSlot {
+  function viewOf(slot: Slot): WorkerSlot {
     return {
-      task: place.task,
-      shouldEnd: () => stopping.aborted || place.isOver,
-      partsWanted: () => (place.isOver || stopping.aborted ? 1 : place.parts),
+      task: slot.task,
+      shouldEnd: () => stopping.aborted || slot.isOver,
+      partsWanted: () => (slot.isOver || stopping.aborted ? 1 : slot.parts),
       isRunning(isRunning) {
-        place.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
+        slot.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
         telemetry.reindexRanges(turning().length);
       },
-      splitWanted: place.splitWanted.promise,
+      splitWanted: slot.splitWanted.promise,
       notSplit() {
-        place.parts = 1;
-        unsplit.set(nameOf(place.task), clock.monotonicMs() + SPLIT_PAUSE_MS);
+        slot.parts = 1;
+        unsplit.set(nameOf(slot.task), clock.monotonicMs() + SPLIT_PAUSE_MS);
       },
     };
   }
 
-  function turning(): readonly (Place & { readonly turningSinceMs: number })[] {
-    return [...places].filter((place): place is Place & { turningSinceMs: number } => place.turningSinceMs !== undefined);
+  function turning(): readonly (Slot & { readonly turningSinceMs: number })[] {
+    return [...used].filter((slot): slot is Slot & { turningSinceMs: number } => slot.turningSinceMs !== undefined);
   }
 
   return {
     get isFull() {
-      return places.size >= placesMax;
+      return used.size >= slotsMax;
     },
-    occupy(task, work) {
+    get free() {
+      return slotsMax - used.size;
+    },
+    run(task, work) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const place: Place = {
-        task,
-        ended: promise,
-        turningSinceMs: undefined,
-        parts: 1,
-        splitWanted: Promise.withResolvers(),
-        isOver: false,
-      };
-      places.add(place);
-      void work(slotOf(place)).finally(() => {
-        places.delete(place);
+      const splitWanted = Promise.withResolvers<void>();
+      const slot: Slot = { task, ended: promise, turningSinceMs: undefined, parts: 1, splitWanted, isOver: false };
+      used.add(slot);
+      void work(viewOf(slot)).finally(() => {
+        used.delete(slot);
         resolve();
       });
     },
     async idle() {
-      while (places.size > 0) await Promise.all([...places].map(({ ended }) => ended));
+      while (used.size > 0) await Promise.all([...used].map(({ ended }) => ended));
     },
     async watchJobs() {
-      const ofRanges = [...places].filter(({ task }) => task.range !== undefined);
+      const ofRanges = [...used].filter(({ task }) => task.range !== undefined);
       for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
         const job = await readRecord(state, refs.job(id));
         const isOver = job === undefined || placeOf(job) !== 'comparing';
-        for (const place of ofJob) place.isOver = isOver;
+        for (const slot of ofJob) slot.isOver = isOver;
       }
-    },
-    get free() {
-      return placesMax - places.size;
     },
     wantSplits(count) {
       const nowMs = clock.monotonicMs();
       for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
       const running = turning().filter(({ isOver }) => !isOver);
-      const more = count - [...places].reduce((sum, { parts, isOver }) => sum + (isOver ? 0 : parts - 1), 0);
+      const more = count - [...used].reduce((sum, { parts, isOver }) => sum + (isOver ? 0 : parts - 1), 0);
       const candidates = running
         .filter(({ parts, turningSinceMs }) => parts === 1 && nowMs - turningSinceMs >= TURN_MIN_MS)
         .filter(({ task }) => !unsplit.has(nameOf(task)))
         .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
       for (let given = 0; given < more && candidates.length > 0; given += 1) {
-        const place = candidates[given % candidates.length];
-        if (place !== undefined) place.parts += 1;
+        const slot = candidates[given % candidates.length];
+        if (slot !== undefined) slot.parts += 1;
       }
       for (const { parts, splitWanted } of candidates) if (parts > 1) splitWanted.resolve();
     },
