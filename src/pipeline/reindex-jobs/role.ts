@@ -100,10 +100,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       if (task === undefined) {
         telemetry.reindexTask('invalid');
         // logged once, since there may be many
-        if (!hasWarned)
-          telemetry.warn('a message on the work queue was not a task and was deleted; further ones are only counted', {
-            queueUrl: parts.workQueueUrl,
-          });
+        if (!hasWarned) telemetry.warn('deleted a message that is not a task; more are only counted', { queueUrl: parts.workQueueUrl });
         hasWarned = true;
         await settler.remove(message);
       } else {
