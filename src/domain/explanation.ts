@@ -1,9 +1,9 @@
 /** Why a search finds an object or does not: what the index holds beside what S3 says, in one sentence. */
-import type { BucketRecord } from '../bucket.ts';
-import { clockOfMs, msOfClock } from '../ordering/clock.ts';
-import { MARGIN_MS, SETTLE_MS } from '../ordering/constants.ts';
-import type { ObjectDocument, ObjectState, PresentState } from './document.ts';
-import type { Fault } from '../fault.ts';
+import type { BucketRecord } from './bucket.ts';
+import { clockOfMs, msOfClock } from './ordering/clock.ts';
+import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
+import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
+import type { Fault } from './fault.ts';
 
 /** Events are usually seconds late, sometimes minutes; after this one is no longer merely late. */
 const LATE_MS = 300_000;

@@ -2,10 +2,10 @@
  * Enrichment: what documents say beyond what their events say. Pure decisions; who asks S3 is pipeline/enrich/.
  * An answer is only ever joined to an event whose very version it is about.
  */
-import type { EnrichMode } from '../bucket.ts';
-import type { ObjectDocument, PresentState } from './document.ts';
-import type { FaultCode } from '../fault.ts';
-import { PLAUSIBLE_MS } from '../ordering/constants.ts';
+import type { EnrichMode } from './bucket.ts';
+import type { ObjectDocument, PresentState } from './documents/document.ts';
+import type { FaultCode } from './fault.ts';
+import { PLAUSIBLE_MS } from './ordering/constants.ts';
 
 /** What is asked for: `head` content type, user metadata, storage class, LastModified, expiry; `tags` the tags. */
 export const enrichSteps = ['head', 'tags'] as const;
