@@ -3,7 +3,7 @@
  * record by compare-and-swap. A worker that dies leaves a claim that ends; one that outlives its claim is aborted. Where
  * clocks jump or a worker stands still for longer than its claim, two may overlap for a moment: the work must bear that.
  */
-import { claimStep, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
+import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore, StateVersion } from '../ports/state.ts';
@@ -62,7 +62,7 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     const entry = await state.get(ref.id, signal);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const seenForMs = entry === undefined ? 0 : watchedMs(name, entry.version);
-    const step = claimStep(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
+    const step = claimAction(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
     if (step.kind === 'wait') return false;
     const stored = await state.put({ id: ref.id, kind: ref.kind, record: step.record }, entry?.version ?? null, signal);
     return stored !== 'conflict';

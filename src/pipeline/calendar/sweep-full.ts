@@ -1,6 +1,6 @@
 /** Begins the weekly re-index of buckets whose source may lose events without anybody's notice. */
 import { isBestEffort } from '../../domain/bucket.ts';
-import { fullSweepBegun, fullSweepName, fullSweepStep } from '../../domain/calendar/full-sweep.ts';
+import { fullSweepBegun, fullSweepName, fullSweepAction } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -21,7 +21,7 @@ export function createVisitFull({ state, startJob, clock }: FullSweepDependencie
     const ref = refs.schedule(fullSweepName(bucket));
     const current = await readRecord(state, ref, signal);
     const job = current?.jobId === undefined ? undefined : await readRecord(state, refs.job(current.jobId), signal);
-    const step = fullSweepStep(current, { bucket, nowMs: clock.nowMs(), job });
+    const step = fullSweepAction(current, { bucket, nowMs: clock.nowMs(), job });
     switch (step.kind) {
       case 'wait':
         return undefined;
