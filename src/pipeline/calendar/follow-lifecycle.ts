@@ -3,7 +3,7 @@
  * checked until S3 has deleted them, which may be days late: a few objects one by one, many by opening a gap, which a re-index
  * of their prefix closes.
  */
-import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { commonPrefix } from '../../domain/gaps/plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
@@ -77,7 +77,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   };
 
   function isDue({ bucket, source, lifecycle: last }: BucketRecord): boolean {
-    if (tellsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
+    if (reportsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
     return last === undefined || Math.abs(clock.nowMs() - last.checkedAtMs) >= CHECK_INTERVAL_MS;
   }
 

@@ -3,7 +3,7 @@
  * by compare-and-swap. The claim of a worker that dies ends, and a run that outlasts its claim is aborted. If a clock jumps or
  * a worker stands still for longer than its claim, two runs may overlap for a moment, which the work must tolerate.
  */
-import { claimStep, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
+import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore, StateVersion } from '../ports/state.ts';
@@ -62,9 +62,9 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     const entry = await state.get(ref.id, signal);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const seenForMs = entry === undefined ? 0 : watchedMs(name, entry.version);
-    const step = claimStep(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
-    if (step.kind === 'wait') return false;
-    const stored = await state.put({ id: ref.id, kind: ref.kind, record: step.record }, entry?.version ?? null, signal);
+    const action = claimAction(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
+    if (action.kind === 'wait') return false;
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record: action.record }, entry?.version ?? null, signal);
     return stored !== 'conflict';
   }
 

@@ -1,6 +1,6 @@
 /** Starts the weekly re-index of buckets whose source may lose events silently. */
 import { isBestEffort } from '../../domain/bucket.ts';
-import { fullSweepBegun, fullSweepName, fullSweepStep } from '../../domain/calendar/full-sweep.ts';
+import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -23,12 +23,12 @@ export function createVisitFull({
     const ref = refs.schedule(fullSweepName(bucket));
     const current = await readRecord(state, ref, signal);
     const job = current?.jobId === undefined ? undefined : await readRecord(state, refs.job(current.jobId), signal);
-    const step = fullSweepStep(current, { bucket, nowMs: clock.nowMs(), job });
-    switch (step.kind) {
+    const action = fullSweepAction(current, { bucket, nowMs: clock.nowMs(), job });
+    switch (action.kind) {
       case 'wait':
         return undefined;
       case 'store':
-        await updateRecord(state, ref, () => step.record);
+        await updateRecord(state, ref, () => action.record);
         return undefined;
       case 'begin':
         return begin(bucket, signal);

@@ -7,7 +7,7 @@
  *
  * While the live path is busy, it sends one request at a time and pauses after each for as long as the request took.
  */
-import { enrichedBytes } from '../../domain/documents/enrichment.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { BulkLimits, WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';

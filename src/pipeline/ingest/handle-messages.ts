@@ -6,7 +6,8 @@
  * Records of one message and messages of one batch never hold each other back. Fast messages (exact events) hold their
  * poller until they are settled, which is the back-pressure; slow ones move to the held set.
  */
-import { unwrap, type RecordResult, type Unwrapped } from '../../domain/events/envelope.ts';
+import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
+import type { RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';

@@ -1,5 +1,5 @@
 /** Facts about what happens, for log lines and metrics. */
-import type { EnrichResult, EnrichStep } from '../../domain/documents/enrichment.ts';
+import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';

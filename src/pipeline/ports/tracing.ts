@@ -2,7 +2,7 @@
  * The port of tracing: what the data path tells of a message on its way. Off, {@link noTracing} answers constants and
  * {@link NO_TRACES} is all that is carried along: nothing is made for a message, and no vendor's module is loaded.
  */
-import type { RecordResult } from '../../domain/events/envelope.ts';
+import type { RecordResult } from '../../domain/events/record.ts';
 import type { TraceContext } from '../../domain/events/trace-context.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
