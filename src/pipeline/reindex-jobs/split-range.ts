@@ -4,7 +4,7 @@
  * in two ranges.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { placeOf } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import type { Cut } from '../../domain/reindex/range-transitions.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -89,7 +89,7 @@ export async function numberCuts(state: StateStore, jobId: string, boundaries: r
   let first = 0;
   let count = 0;
   const job = await updateRecord(state, refs.job(jobId), (current) => {
-    if (current?.rangesCut === undefined || placeOf(current) !== 'comparing') return undefined;
+    if (current?.rangesCut === undefined || phaseOf(current) !== 'comparing') return undefined;
     first = current.rangesCut;
     count = Math.min(boundaries.length, RANGES_MAX - first);
     return count <= 0 ? undefined : { ...current, rangesCut: first + count };
