@@ -6,6 +6,7 @@ import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
 import type { OutcomeKind } from '../../domain/messages/outcome.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode, JobRecord } from '../../domain/reindex/job.ts';
+import type { Taking } from '../../domain/reindex/range-transitions.ts';
 
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
@@ -75,10 +76,8 @@ export interface EnrichFact {
   readonly reason?: string;
 }
 
-/** What became of a task of a range: taken, or why not; `invalid` for what is no task. */
-export const taskResults = ['taken', 'leased', 'done', 'stale', 'poisonous', 'invalid'] as const;
-
-export type TaskResult = (typeof taskResults)[number];
+/** What a task of a range led to: the range was taken, or why not; `invalid`: the message was not a task. */
+export type TaskResult = Taking['kind'] | 'invalid';
 
 /** Facts about re-index; labels never hold keys or ids. */
 export interface ReindexTelemetry {
