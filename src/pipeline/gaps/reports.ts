@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { createCoalescingWriter } from '../records/coalescing-writer.ts';
+import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { Control, Page } from '../control/control.ts';
 import { limitSchema, parseRequest, readPage } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -1,7 +1,7 @@
 /** When to receive: back-pressure, outages and the question whether there is any bucket at all. */
 import { faultOf } from '../../domain/fault.ts';
 import type { FaultGate, Probe } from '../serving/fault-gate.ts';
-import type { HeldSet } from './in-hand.ts';
+import type { HeldSet } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

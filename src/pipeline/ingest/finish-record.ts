@@ -18,12 +18,12 @@ import type { BucketAccess } from '../buckets/access.ts';
 import type { BulkWriter } from '../looks/bulk-writer.ts';
 import type { Enricher } from '../looks/enricher.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { InHand } from './in-hand.ts';
+import type { InHand } from './held-set.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { LookAnswer, Observe } from '../looks/observer.ts';
-import type { BucketPart, Parking } from './parking.ts';
+import type { BucketPart, Parking } from '../serving/parking.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ToldKeys } from '../gaps/told-keys.ts';
+import type { ToldKeys } from '../gaps/reported-keys.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;

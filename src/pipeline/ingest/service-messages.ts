@@ -6,7 +6,7 @@ import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { InHand } from './in-hand.ts';
+import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

@@ -3,8 +3,8 @@ import type { Fault } from '../../domain/fault.ts';
 import { scopeOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { FaultGate, Probe } from '../serving/fault-gate.ts';
-import type { InHand } from './in-hand.ts';
-import type { Parking } from './parking.ts';
+import type { InHand } from './held-set.ts';
+import type { Parking } from '../serving/parking.ts';
 import type { Clock } from '../ports/clock.ts';
 
 export interface FaultContext {

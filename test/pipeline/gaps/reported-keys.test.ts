@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createToldKeys } from '../../../src/pipeline/gaps/told-keys.ts';
+import { createToldKeys } from '../../../src/pipeline/gaps/reported-keys.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 const AT_MS = 1_800_000_000_000;

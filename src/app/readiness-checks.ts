@@ -1,9 +1,9 @@
 /** The checks of a serving process, for its readiness. */
-import type { Fault } from '../../domain/fault.ts';
-import type { FaultGate } from '../serving/fault-gate.ts';
-import type { IngestRole } from './role.ts';
-import type { QueueWatch } from '../queues/watch.ts';
-import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../serving/readiness.ts';
+import type { Fault } from '../domain/fault.ts';
+import type { FaultGate } from '../pipeline/serving/fault-gate.ts';
+import type { IngestRole } from '../pipeline/ingest/role.ts';
+import type { QueueWatch } from '../pipeline/queues/watch.ts';
+import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
   readonly queueWatch: QueueWatch;

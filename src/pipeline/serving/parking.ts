@@ -9,7 +9,7 @@
  */
 import type { Fault } from '../../domain/fault.ts';
 import { faults } from '../../domain/fault.ts';
-import type { InHand } from './in-hand.ts';
+import type { InHand } from '../ingest/held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
