@@ -211,7 +211,7 @@ function give({ call, index }: Entry, answer: WriteAnswer): void {
 function answerOf(answer: IndexWriteAnswer): WriteAnswer {
   switch (answer.kind) {
     case 'written':
-    case 'stale':
+    case 'superseded':
       return answer;
     // nothing of re-index is refused for an equal clock: the caller looks again
     case 'equal':

@@ -1,39 +1,43 @@
 /**
- * Notices trails that tell the keys of a bulk delete one by one: events of single deletes that bear the time (± 2 s) of a
- * DeleteObjects of the same bucket. Then the objects are gone from the index already, and its gap may wait for a day.
- * It knows only what this process saw; that one of many workers noticed is enough.
+ * Recognises trails that also send an event for each key of a bulk delete: events of single deletes with the same time
+ * (± 2 s) as a DeleteObjects call on the same bucket. Such objects are already removed from the index, so the gap of the
+ * bulk delete may wait for a day. The memory covers this process only; it is enough that one of many workers recognises it.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { GapReports } from './reports.ts';
 
-/** Times are whole seconds, and one call's events may bear each its own. */
+/** Event times are whole seconds, and the events of one call may have different ones. */
 const MATCH_S = 2;
-/** Seconds remembered of one bucket: events of one call come within minutes of each other. */
+/** How many seconds are remembered for one bucket: the events of one call arrive within minutes of each other. */
 const SECONDS_MAX = 600;
-/** Buckets remembered: names may be anything that is connected. */
+/** How many buckets are remembered. */
 const BUCKETS_MAX = 1_000;
-/** It stands for a day, so it is stored again long before. */
+/** What is stored holds for a day, so it is stored again long before that. */
 const STORE_INTERVAL_MS = 3_600_000;
-/** Where there was no open gap to store it on, or the store failed. */
+/** The next attempt after there was no open gap to store it on, or the store failed. */
 const RETRY_INTERVAL_MS = 10_000;
 
-export interface ToldKeys {
-  /** A bulk delete at this event time. Returns when the bucket's keys were last told one by one, if that was seen. */
+export interface ReportedKeys {
+  /** Notes a bulk delete with this event time. Returns the latest event time of a bulk delete whose keys had events of their own, if one was seen. */
   bulk(bucket: string, eventTimeMs: number): number | undefined;
-  /** The delete of one key at this event time. What it proves of an open gap is stored in passing; nobody waits for it. */
+  /** Notes the delete of one key with this event time. What this proves about an open gap is stored in the background. */
   single(bucket: string, eventTimeMs: number): void;
 }
 
 interface Seen {
   readonly bulk: Set<number>;
   readonly single: Set<number>;
-  toldMs: number | undefined;
-  /** Monotonic. */
+  reportedMs: number | undefined;
+  /** When it may be stored next, by the monotonic clock. */
   storeAtMs: number;
 }
 
 /** Creates an empty memory. */
-export function createToldKeys({ gaps, clock }: { readonly gaps: Pick<GapReports, 'keysTold'>; readonly clock: Clock }): ToldKeys {
+export function createReportedKeys(dependencies: {
+  readonly gaps: Pick<GapReports, 'keysReported'>;
+  readonly clock: Clock;
+}): ReportedKeys {
+  const { gaps, clock } = dependencies;
   const memory = new Map<string, Seen>();
 
   function seenOf(bucket: string): Seen {
@@ -41,14 +45,14 @@ export function createToldKeys({ gaps, clock }: { readonly gaps: Pick<GapReports
     if (known !== undefined) return known;
     const [oldest] = memory.keys();
     if (oldest !== undefined && memory.size >= BUCKETS_MAX) memory.delete(oldest);
-    const seen: Seen = { bulk: new Set(), single: new Set(), toldMs: undefined, storeAtMs: 0 };
+    const seen: Seen = { bulk: new Set(), single: new Set(), reportedMs: undefined, storeAtMs: 0 };
     memory.set(bucket, seen);
     return seen;
   }
 
-  async function store(bucket: string, seen: Seen, toldMs: number): Promise<void> {
+  async function store(bucket: string, seen: Seen, reportedMs: number): Promise<void> {
     seen.storeAtMs = clock.monotonicMs() + RETRY_INTERVAL_MS;
-    const isStored = await gaps.keysTold(bucket, toldMs).catch(() => false);
+    const isStored = await gaps.keysReported(bucket, reportedMs).catch(() => false);
     if (isStored) seen.storeAtMs = clock.monotonicMs() + STORE_INTERVAL_MS;
   }
 
@@ -56,15 +60,15 @@ export function createToldKeys({ gaps, clock }: { readonly gaps: Pick<GapReports
     bulk(bucket, eventTimeMs) {
       const seen = seenOf(bucket);
       note(seen.bulk, eventTimeMs);
-      if (isNear(seen.single, eventTimeMs)) seen.toldMs = Math.max(seen.toldMs ?? 0, eventTimeMs);
-      return seen.toldMs;
+      if (isNear(seen.single, eventTimeMs)) seen.reportedMs = Math.max(seen.reportedMs ?? 0, eventTimeMs);
+      return seen.reportedMs;
     },
     single(bucket, eventTimeMs) {
       const seen = seenOf(bucket);
       note(seen.single, eventTimeMs);
       if (!isNear(seen.bulk, eventTimeMs)) return;
-      seen.toldMs = Math.max(seen.toldMs ?? 0, eventTimeMs);
-      if (clock.monotonicMs() >= seen.storeAtMs) void store(bucket, seen, seen.toldMs);
+      seen.reportedMs = Math.max(seen.reportedMs ?? 0, eventTimeMs);
+      if (clock.monotonicMs() >= seen.storeAtMs) void store(bucket, seen, seen.reportedMs);
     },
   };
 }

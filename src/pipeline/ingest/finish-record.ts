@@ -23,7 +23,7 @@ import type { LastEvents } from '../buckets/last-events.ts';
 import type { LookAnswer, Observe } from '../looks/observer.ts';
 import type { BucketPart, Parking } from '../serving/parking.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ToldKeys } from '../gaps/reported-keys.ts';
+import type { ReportedKeys } from '../gaps/reported-keys.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
@@ -34,7 +34,7 @@ interface FinishDependencies {
   readonly observe: Observe;
   readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
-  readonly toldKeys: ToldKeys;
+  readonly reportedKeys: ReportedKeys;
   readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly waitOut: WaitOut;
@@ -60,7 +60,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the step from record to outcome. It rejects only with the stop's reason. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, writer, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -139,7 +139,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
     switch (answer.kind) {
       case 'written':
-      case 'stale':
+      case 'superseded':
         parking.worked(record.bucket, 'index');
         if (document.expires_at !== undefined && !tellsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
@@ -166,7 +166,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
-      case 'stale':
+      case 'superseded':
         for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
         if (answer.objectExpires && !tellsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
@@ -181,11 +181,11 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
 
   function noteToldKey({ bucket, dialect, change, eventTimeMs }: ChangeRecord): void {
     const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
-    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') toldKeys.single(bucket, eventTimeMs);
+    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, eventTimeMs);
   }
 
   async function reportBulkDelete({ bucket, eventName }: ChangeRecord, seenAtMs: number): Promise<void> {
-    const keysToldMs = toldKeys.bulk(bucket, seenAtMs);
+    const keysToldMs = reportedKeys.bulk(bucket, seenAtMs);
     await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, ...(keysToldMs !== undefined && { keysToldMs }) });
   }
 

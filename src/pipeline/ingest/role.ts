@@ -28,7 +28,7 @@ import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
 import { traceWrites } from '../looks/trace-writes.ts';
-import { createToldKeys } from '../gaps/reported-keys.ts';
+import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaitOut, type FaultContext } from './wait-out.ts';
 import type { Fault } from '../../domain/fault.ts';
 
@@ -99,8 +99,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const toldKeys = createToldKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock });
+  const reportedKeys = createReportedKeys({ gaps, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({
