@@ -1,11 +1,5 @@
 /** Lists the connected buckets and the names that are not connected. */
-import {
-  bucketRecordSchema,
-  isBucketName,
-  unconnectedSchema,
-  type BucketRecord,
-  type UnconnectedRecord,
-} from '../../domain/bucket.ts';
+import { bucketRecordSchema, isBucketName, unconnectedSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';

@@ -33,10 +33,7 @@ interface Seen {
 }
 
 /** Creates an empty memory. */
-export function createReportedKeys(dependencies: {
-  readonly gaps: Pick<GapReports, 'keysReported'>;
-  readonly clock: Clock;
-}): ReportedKeys {
+export function createReportedKeys(dependencies: { readonly gaps: Pick<GapReports, 'keysReported'>; readonly clock: Clock }): ReportedKeys {
   const { gaps, clock } = dependencies;
   const memory = new Map<string, Seen>();
 

@@ -16,6 +16,8 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../ports/queues.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
+import { endedBy } from '../serving/async.ts';
+import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { createAdvanceJob } from './advance-job.ts';
@@ -81,7 +83,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const aborting = new AbortController();
   const places = createPlaces({ state, clock, telemetry, placesMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
-  let lastFault: Fault | undefined;
+  const receiveFault = createReceiveFault('receive tasks', telemetry);
   let hasForeign = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
@@ -178,41 +180,23 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     if (visible + delayed === 0) places.wantSplits(1);
   }
 
-  async function idleBy(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    await Promise.race([places.idle(), aborted]);
-  }
-
   return {
     start() {
       const signal = stopping.signal;
       repeat({ clock, telemetry }, { name: 'look at the jobs in hand', intervalMs: JOB_LOOK_MS, signal }, () => places.watchJobs());
       repeat({ clock, telemetry }, { name: 'look for ranges to split', intervalMs: SPLIT_LOOK_MS, signal }, fillOwnPlaces);
       repeat({ clock, telemetry }, { name: 'look whether others wait for work', intervalMs: QUEUE_LOOK_MS, signal }, feedOthers);
-      receiver.start({
-        admit,
-        handle,
-        polled: () => {
-          lastFault = undefined;
-        },
-        failed: (fault) => {
-          if (lastFault?.reason !== fault.reason) telemetry.requestFailed('receive tasks', fault.code, fault.reason);
-          lastFault = { code: fault.code, reason: fault.reason };
-        },
-      });
+      receiver.start({ admit, handle, polled: receiveFault.polled, failed: receiveFault.failed });
     },
     async stop(deadline) {
       stopping.abort(new Error('the process stops'));
       await receiver.stop(POLL_GRACE_MS);
-      await idleBy(deadline);
+      await endedBy(places.idle(), deadline);
       aborting.abort(new Error('the stop’s deadline has passed'));
-      await idleBy(AbortSignal.timeout(ABORTED_GRACE_MS));
+      await endedBy(places.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
       if (settler.inHand > 0) await settler.giveBackAll();
       settler.close();
     },
-    receiveFault: () => lastFault,
+    receiveFault: receiveFault.current,
   };
 }

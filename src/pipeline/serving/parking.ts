@@ -1,47 +1,58 @@
 /**
- * Parking: a breaker for each bucket, one for its index and one for the bucket itself. While it is parked its records
- * wait here without being tried, so that nothing of it slows down the requests that all buckets share.
+ * Parking: two circuit breakers for each bucket, one for its index and one for the bucket in S3. While a bucket is parked
+ * its records wait here and are not tried, so that they do not slow down the requests that all buckets share.
  *
- *            fault                        30 s                     a record succeeds
- *   (going) ───────► parked (said once) ───────► tried by all ─────────────────────────► (going, said once)
- *                          ▲                          │ fault
- *                          └──────────────────────────┘
+ *             fault                           30 s                    a record succeeds
+ *   (working) ──────► parked (reported once) ──────► all are tried ────────────────────► (working, reported once)
+ *                            ▲                            │ fault
+ *                            └────────────────────────────┘
  */
 import type { Fault } from '../../domain/fault.ts';
 import { faults } from '../../domain/fault.ts';
-import type { InHand } from '../ingest/held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 /** How long a bucket's records are parked before they are tried again. */
 const PARK_MS = 30_000;
 
-/** What can be out of order of one bucket. */
+/** The part of a bucket that can fail. */
 export type BucketPart = 'index' | 'storage';
 
+/** The message whose record waits. */
+interface ParkedMessage {
+  /** Aborted when the process stops. */
+  readonly signal: AbortSignal;
+  readonly isLastReceive: boolean;
+  /** How much longer the message may be held. */
+  holdLeftMs(): number;
+}
+
 export interface Parking {
-  /** Why the bucket's records are not to be tried now; undefined when they may be. */
+  /** Why the bucket's records may not be tried now; undefined if they may. */
   parkedBy(bucket: string, part: BucketPart): Fault | undefined;
-  /** Parks the bucket, if it is not, and waits until its records may be tried. `no-room`: it must be deferred instead. Rejects with the stop's reason. */
-  park(bucket: string, fault: Fault, hand: InHand): Promise<'try-again' | 'no-room'>;
-  /** A record of the bucket succeeded that needed this part. */
+  /**
+   * Parks the bucket if it is not parked yet, and waits until its records may be tried. `no-room`: the message must be
+   * deferred instead. Rejects with the reason of the message's signal.
+   */
+  park(bucket: string, fault: Fault, message: ParkedMessage): Promise<'try-again' | 'no-room'>;
+  /** Ends the parking: a record of the bucket that needs this part succeeded. */
   worked(bucket: string, part: BucketPart): void;
 }
 
 interface ParkingDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** At most so many records are parked, so that one bucket cannot fill the held set. */
+  /** How many records may be parked; it is bounded so that one bucket cannot fill the held set. */
   readonly parkedMax: number;
 }
 
 /** Creates the parking; nothing is parked. */
 export function createParking({ clock, telemetry, parkedMax }: ParkingDependencies): Parking {
-  /** At most two entries a bucket whose records were looked up, so bounded by the connected buckets. */
+  /** At most two entries for each connected bucket. */
   const closed = new Map<string, { readonly fault: Fault; readonly untilMs: number }>();
   let parked = 0;
 
-  /** When the bucket is to be tried again; told where it was not parked yet. */
+  /** Parks the bucket, and reports it if it was not parked. Returns when its records may be tried again, by the monotonic clock. */
   function closeUntil(bucket: string, fault: Fault): number {
     const id = idOf(bucket, partOf(fault));
     const nowMs = clock.monotonicMs();
@@ -58,14 +69,14 @@ export function createParking({ clock, telemetry, parkedMax }: ParkingDependenci
       const current = closed.get(idOf(bucket, part));
       return current !== undefined && current.untilMs > clock.monotonicMs() ? current.fault : undefined;
     },
-    async park(bucket, fault, hand) {
+    async park(bucket, fault, message) {
       const untilMs = closeUntil(bucket, fault);
-      // at its last receive a deferred record would be a dead letter: for those half as many places more
-      const roomFor = hand.isLastReceive ? parkedMax * 1.5 : parkedMax;
-      if (parked >= roomFor || hand.holdLeftMs() <= 0) return 'no-room';
+      // a message that is deferred at its last receive becomes a dead letter, so there is half as much room again for those
+      const roomFor = message.isLastReceive ? parkedMax * 1.5 : parkedMax;
+      if (parked >= roomFor || message.holdLeftMs() <= 0) return 'no-room';
       parked += 1;
       try {
-        await clock.sleep(untilMs - clock.monotonicMs(), hand.signal);
+        await clock.sleep(untilMs - clock.monotonicMs(), message.signal);
         return 'try-again';
       } finally {
         parked -= 1;
