@@ -1,6 +1,4 @@
 /** What `tally serve` does without being asked, in processes with the role reindex: its parts built once and joined by hand. */
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -37,14 +35,15 @@ interface CalendarParts {
   readonly settings: Settings;
   readonly core: Core;
   readonly telemetry: Telemetry;
+  /** The name of this process. */
+  readonly worker: string;
 }
 
 /** Runs the calendar until the signal is aborted. Without the role nothing runs; without a work queue nothing that needs jobs. */
-export function startCalendar({ settings, core, telemetry }: CalendarParts, signal: AbortSignal): void {
+export function startCalendar({ settings, core, telemetry, worker }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
   const { state, scan, maintenance } = core.store;
-  const worker = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`;
   const schedules = createSchedules({ state, clock, telemetry, worker });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
@@ -67,7 +66,7 @@ export function startCalendar({ settings, core, telemetry }: CalendarParts, sign
 }
 
 /** The live path's observer with a place and a writer of its own: one request at a time, so that live events come first. */
-function observerOf({ settings, core, telemetry }: CalendarParts, stopped: AbortSignal) {
+function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
   const clock = systemClock;
   // gauges that tell of the live path
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };

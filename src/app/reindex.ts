@@ -1,6 +1,4 @@
 /** The reindex role of `tally serve`: its parts built once and joined by hand. */
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -36,13 +34,15 @@ interface ReindexingParts {
   readonly queues: Queues;
   readonly gate: FaultGate;
   readonly telemetry: Telemetry;
+  /** The name of this process. */
+  readonly worker: string;
   /** Whether the live path of this process has work waiting. */
   readonly liveIsBusy: () => boolean;
 }
 
 /** Joins the parts; nothing runs before start(). Without the role, or without a work queue, there is nothing to run. */
 export function createReindexing(parts: ReindexingParts): Reindexing {
-  const { settings, core, queues, telemetry } = parts;
+  const { settings, core, queues, telemetry, worker } = parts;
   if (!settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
   if (queues.work === undefined || core.sendTask === undefined) {
     return {
@@ -51,8 +51,7 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
       async stop() {},
     };
   }
-  const worker = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`;
-  const role = createRole(parts, { worker, workQueueUrl: queues.work, sendTask: core.sendTask });
+  const role = createRole(parts, { workQueueUrl: queues.work, sendTask: core.sendTask });
   const { state } = core.store;
   const schedules = createSchedules({ state, clock: systemClock, telemetry, worker });
   const lookForOverdue = createOverdueTasks({ state, clock: systemClock, sendTask: core.sendTask });
@@ -67,14 +66,14 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
 }
 
 function createRole(
-  { settings, core, gate, telemetry, liveIsBusy }: ReindexingParts,
-  { worker, workQueueUrl, sendTask }: { readonly worker: string; readonly workQueueUrl: string; readonly sendTask: SendTask },
+  { settings, core, gate, telemetry, worker, liveIsBusy }: ReindexingParts,
+  { workQueueUrl, sendTask }: { readonly workQueueUrl: string; readonly sendTask: SendTask },
 ): ReindexRole {
   const clock = systemClock;
   const { store, storage, queues, aws } = core;
   const { objects, scan } = store;
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
-  const writer = createBackgroundWriter({
+  const writeAll = createBackgroundWriter({
     objects,
     clock,
     telemetry,
@@ -86,7 +85,7 @@ function createRole(
     liveIsBusy,
   });
   const headConcurrency = settings.TALLY_REINDEX_HEAD_CONCURRENCY;
-  const turn = createReconcileTurn({ objects, scan, listing, storage, writer, clock, telemetry, headConcurrency });
+  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, headConcurrency });
   const receiver = createSqsReceiver({
     clientFor: aws.sqsReceivingFor,
     queueUrls: [workQueueUrl],

@@ -36,6 +36,7 @@ import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { startTracing } from './tracing.ts';
 import { welcome } from './welcome.ts';
+import { createWorkerName } from './worker-name.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
@@ -151,7 +152,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const ingest = ingests
     ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
-  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, liveIsBusy: live.isBusy });
+  const worker = createWorkerName();
+  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, worker, liveIsBusy: live.isBusy });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -210,7 +212,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       await tellReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry }, stopping.signal);
+      startCalendar({ settings, core, telemetry, worker }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return;

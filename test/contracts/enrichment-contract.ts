@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { plainDocument } from '../../src/domain/documents/enrichment.ts';
+import { plainDocument } from '../../src/domain/enrichment.ts';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
 import { withPlainFallback } from '../../src/pipeline/looks/plain-fallback.ts';
 import { createBulkWriter, type BulkWriter, type WriteAnswer } from '../../src/pipeline/looks/bulk-writer.ts';

@@ -1,7 +1,7 @@
 /** Explain: one key, in the index and in S3, looked at now. */
 import { z } from 'zod';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { explanationOf, type StorageAnswer } from '../../domain/documents/explanation.ts';
+import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
 import { FaultError, faults } from '../../domain/fault.ts';
 import type { Control, Explanation } from './control.ts';
 import { requireBucket } from '../buckets/list.ts';

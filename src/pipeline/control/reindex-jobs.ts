@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { mayStep, type JobStep } from '../../domain/reindex/job-steps.ts';
+import { mayStep, type JobStep } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobModes, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -17,7 +17,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Control } from './control.ts';
-import { createJobSlots } from '../reindex-jobs/job-slots.ts';
+import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { keyTextSchema, limitSchema, parseRequest, readPage } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
@@ -76,22 +76,22 @@ interface JobsDependencies {
 
 /** Creates the jobs' verbs. */
 export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
-  const slots = createJobSlots({ state });
+  const occupancy = createOccupancy(state);
 
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
       throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored: wait until some have ended, or cancel them`);
-    if (job.mode === 'apply') await slots.refuseIfOccupied({ bucket: job.bucket }, signal);
+    if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
     await updateRecord(state, refs.job(job.id), () => job);
-    if (job.mode === 'apply') await takeSlotOr(job, () => removeRecord(state, refs.job(job.id).id));
+    if (job.mode === 'apply') await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
     await tell(job.id);
     return job;
   }
 
-  async function takeSlotOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
+  async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await slots.take(job);
+      await occupancy.occupy(job);
     } catch (error) {
       await undo();
       throw error;
@@ -134,7 +134,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
-    await takeSlotOr(resumed, () =>
+    await occupyOr(resumed, () =>
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
@@ -189,7 +189,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       const before = await find(id, signal);
       if (!mayStep(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
-      if (before.mode === 'apply') await slots.refuseIfOccupied(before, signal);
+      if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await step(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);

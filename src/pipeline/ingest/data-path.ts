@@ -7,7 +7,8 @@
  * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
-import { unwrap, type RecordResult, type Unwrapped } from '../../domain/events/envelope.ts';
+import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
+import type { RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';

@@ -5,7 +5,7 @@
  *        ▲                        │
  *        └── decided again after an expired answer, a tie, or a fault that is over
  */
-import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
 import type { Fault } from '../../domain/fault.ts';
@@ -141,7 +141,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'written':
       case 'superseded':
         parking.worked(record.bucket, 'index');
-        if (document.expires_at !== undefined && !tellsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
+        if (document.expires_at !== undefined && !reportsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(hint.clock) };
@@ -172,7 +172,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'written':
       case 'superseded':
         for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
-        if (answer.objectExpires && !tellsExpirations(bucket.source)) await reportLifecycle(record.bucket);
+        if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };

@@ -5,7 +5,7 @@
  */
 import PQueue from 'p-queue';
 import { sameContent } from '../../domain/documents/document.ts';
-import { enrichedBytes } from '../../domain/documents/enrichment.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -1,5 +1,5 @@
 /** The facts that become log lines and metrics. One adapter decides line, counter and labels; labels never contain keys or ids. */
-import type { EnrichResult, EnrichStep } from '../../domain/documents/enrichment.ts';
+import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';

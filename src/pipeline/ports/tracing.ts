@@ -2,7 +2,7 @@
  * Tracing: what the data path reports about a message on its way. When tracing is off, {@link noTracing} returns constants
  * and only {@link NO_TRACES} is passed along: nothing is allocated for a message, and no vendor's module is loaded.
  */
-import type { RecordResult } from '../../domain/events/envelope.ts';
+import type { RecordResult } from '../../domain/events/record.ts';
 import type { TraceContext } from '../../domain/events/trace-context.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';

@@ -1,7 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { afterStep, givenBackTo, mayStep, placeOf, reserved, tombstoneLimit, type JobStep } from '../../../src/domain/reindex/job-steps.ts';
+import {
+  afterStep,
+  givenBackTo,
+  mayStep,
+  placeOf,
+  reserved,
+  tombstoneLimit,
+  type JobStep,
+} from '../../../src/domain/reindex/job-transitions.ts';
 import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../../src/domain/reindex/job.ts';
 
