@@ -1,6 +1,4 @@
-/** What `tally serve` does without being asked, in processes with the role reindex: its parts built once and joined by hand. */
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
+/** Builds the calendar of `tally serve`: the work that processes with the role reindex do on a schedule, without a request. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -17,34 +15,34 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
-import type { Sweep } from '../pipeline/ports/telemetry.ts';
-import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Sweep, Telemetry } from '../pipeline/ports/telemetry.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Often enough beside a quiet time of a minute. */
+/** Short compared with the minute without changes that a gap waits for. */
 const CLOSE_GAPS: Schedule = { name: 'close-gaps', intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
 const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, claimMs: 4 * MINUTE_MS };
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
-/** Looks which buckets' daily check is due: one that was just connected is checked within a minute or so. */
+/** Visits buckets whose daily check is due. A bucket that was just connected is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
-/** Looks which buckets' weekly re-index is due. */
+/** Visits buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
 interface CalendarParts {
   readonly settings: Settings;
   readonly core: Core;
   readonly telemetry: Telemetry;
+  /** The name of this process. */
+  readonly worker: string;
 }
 
-/** Runs the calendar until the signal is aborted. Without the role nothing runs; without a work queue nothing that needs jobs. */
-export function startCalendar({ settings, core, telemetry }: CalendarParts, signal: AbortSignal): void {
+/** Runs the calendar until the signal is aborted. Nothing runs without the role; without a work queue, nothing that needs re-index jobs. */
+export function startCalendar({ settings, core, telemetry, worker }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
   const { state, scan, maintenance } = core.store;
-  const worker = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`;
   const schedules = createSchedules({ state, clock, telemetry, worker });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
@@ -66,10 +64,10 @@ export function startCalendar({ settings, core, telemetry }: CalendarParts, sign
   sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
 }
 
-/** The live path's observer with a place and a writer of its own: one request at a time, so that live events come first. */
-function observerOf({ settings, core, telemetry }: CalendarParts, stopped: AbortSignal) {
+/** Creates a second instance of the live path's observer, with a separate writer that sends one request at a time, so that live events come first. */
+function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
   const clock = systemClock;
-  // gauges that tell of the live path
+  // these gauges describe the live path
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
   const writer = createBulkWriter({
     objects: core.store.objects,

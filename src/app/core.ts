@@ -11,12 +11,13 @@ import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import { indexNodes } from '../settings/urls.ts';
-import type { AwsEnvironment, Settings } from '../settings/settings.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
-import { createDeadLetters } from '../pipeline/letters/letters.ts';
+import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
 import type { Store } from '../pipeline/ports/store.ts';
@@ -45,7 +46,7 @@ export interface Core {
   readonly gaps: GapReports;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly verbs: Verbs;
-  /** Absent: there is no work queue. */
+  /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
 }
@@ -205,7 +206,7 @@ function embeddedQueuesAt(endpoint: string): Queues {
   };
 }
 
-/** Reads the bucket queue's redrive policy first, once, where no setting names the dead-letter queue. */
+/** The dead-letter functions. If no setting names the dead-letter queue, they first find it by the bucket queue's redrive policy. */
 function findingTheirQueue({
   verbs,
   queueWatch,

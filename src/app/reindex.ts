@@ -1,6 +1,4 @@
-/** The reindex role of `tally serve`: its parts built once and joined by hand. */
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
+/** Builds the reindex role of `tally serve` from its parts. */
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -17,16 +15,16 @@ import { checkOfFault, type CheckSource, type ReadinessCheck } from '../pipeline
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 
-/** As long as a lease: what a killed worker had comes back when its range does. */
+/** As long as a lease, so that the tasks of a killed worker become visible when its ranges become free. */
 const VISIBILITY_S = 60;
-/** Lost tasks are looked for each minute, by one worker. */
+/** One worker sends lost tasks again every minute. */
 const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
 
 export interface Reindexing {
   readonly checks: readonly CheckSource[];
-  /** Begins to receive, and to look for lost tasks until the signal is aborted. */
+  /** Starts to receive tasks, and to send lost tasks again until the signal is aborted. */
   start(signal: AbortSignal): void;
-  /** As the role's. */
+  /** Stops the role as {@link ReindexRole.stop} does. */
   stop(deadline: AbortSignal): Promise<void>;
 }
 
@@ -36,45 +34,46 @@ interface ReindexingParts {
   readonly queues: Queues;
   readonly gate: FaultGate;
   readonly telemetry: Telemetry;
+  /** The name of this process. */
+  readonly worker: string;
   /** Whether the live path of this process has work waiting. */
   readonly liveIsBusy: () => boolean;
 }
 
-/** Joins the parts; nothing runs before start(). Without the role, or without a work queue, there is nothing to run. */
+/** Creates the role; nothing runs before start(). Without the role in TALLY_ROLES, or without a work queue, start() runs nothing. */
 export function createReindexing(parts: ReindexingParts): Reindexing {
-  const { settings, core, queues, telemetry } = parts;
+  const { settings, core, queues, telemetry, worker } = parts;
   if (!settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
   if (queues.work === undefined || core.sendTask === undefined) {
     return {
       checks: [{ name: 'work-queue', neededBy: ['reindex'], check: () => NO_WORK_QUEUE }],
-      start: () => telemetry.warn('no work queue: re-index jobs stay queued', { advice: NO_WORK_QUEUE.advice }),
+      start: () => telemetry.warn('no work queue is set, so re-index jobs stay queued', { advice: NO_WORK_QUEUE.advice }),
       async stop() {},
     };
   }
-  const worker = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`;
-  const role = createRole(parts, { worker, workQueueUrl: queues.work, sendTask: core.sendTask });
+  const role = createRole(parts, { workQueueUrl: queues.work, sendTask: core.sendTask });
   const { state } = core.store;
   const schedules = createSchedules({ state, clock: systemClock, telemetry, worker });
-  const lookForOverdue = createOverdueTasks({ state, clock: systemClock, sendTask: core.sendTask });
+  const repairOverdue = createOverdueTasks({ state, clock: systemClock, sendTask: core.sendTask });
   return {
     checks: [{ name: 'work-queue', neededBy: ['reindex'], check: () => checkOfFault(role.receiveFault()) }],
     start(signal) {
       role.start();
-      schedules.every(OVERDUE, lookForOverdue, signal);
+      schedules.every(OVERDUE, repairOverdue, signal);
     },
     stop: (deadline) => role.stop(deadline),
   };
 }
 
 function createRole(
-  { settings, core, gate, telemetry, liveIsBusy }: ReindexingParts,
-  { worker, workQueueUrl, sendTask }: { readonly worker: string; readonly workQueueUrl: string; readonly sendTask: SendTask },
+  { settings, core, gate, telemetry, worker, liveIsBusy }: ReindexingParts,
+  { workQueueUrl, sendTask }: { readonly workQueueUrl: string; readonly sendTask: SendTask },
 ): ReindexRole {
   const clock = systemClock;
   const { store, storage, queues, aws } = core;
   const { objects, scan } = store;
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
-  const writer = createBackgroundWriter({
+  const writeAll = createBackgroundWriter({
     objects,
     clock,
     telemetry,
@@ -86,14 +85,14 @@ function createRole(
     liveIsBusy,
   });
   const headConcurrency = settings.TALLY_REINDEX_HEAD_CONCURRENCY;
-  const turn = createReconcileTurn({ objects, scan, listing, storage, writer, clock, telemetry, headConcurrency });
+  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, headConcurrency });
   const receiver = createSqsReceiver({
     clientFor: aws.sqsReceivingFor,
     queueUrls: [workQueueUrl],
     pollers: 1,
     waitS: settings.TALLY_INGEST_WAIT_S,
     visibilityS: VISIBILITY_S,
-    // what this worker has no place for, another one may have
+    // other workers may have a free slot for the next task
     batchMax: 1,
     clock,
   });
@@ -104,6 +103,6 @@ function createRole(
 const NO_WORK_QUEUE: ReadinessCheck = {
   status: 'warning',
   code: 'no-work-queue',
-  detail: 'no work queue is set: re-index jobs stay queued, and gaps stay open',
-  advice: 'Set TALLY_WORK_QUEUE_URL to an SQS queue of its own.',
+  detail: 'no work queue is set, so re-index jobs stay queued and gaps stay open',
+  advice: 'Set TALLY_WORK_QUEUE_URL to an SQS queue that nothing else uses.',
 };

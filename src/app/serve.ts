@@ -12,7 +12,8 @@ import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/fa
 import { startCalendar } from './calendar.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
-import type { AwsEnvironment, Settings } from '../settings/settings.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
@@ -30,12 +31,13 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
-import { servingChecks } from '../pipeline/ingest/readiness-checks.ts';
+import { servingChecks } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { startTracing } from './tracing.ts';
 import { welcome } from './welcome.ts';
+import { createWorkerName } from './worker-name.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
@@ -158,7 +160,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const ingest = ingests
     ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
-  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, liveIsBusy: live.isBusy });
+  const worker = createWorkerName();
+  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, worker, liveIsBusy: live.isBusy });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -222,7 +225,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       await tellReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry }, stopping.signal);
+      startCalendar({ settings, core, telemetry, worker }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;

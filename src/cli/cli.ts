@@ -1,5 +1,7 @@
-/** What every command works with: settings, the operations of the control plane, and where to print. */
-import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../settings/settings.ts';
+/** What every command is given: settings, the operations of the control plane, and where to print. */
+import { awsEnvironment, type AwsEnvironment } from '../settings/aws.ts';
+import type { ReadFile } from '../settings/files.ts';
+import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';

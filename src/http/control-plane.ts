@@ -18,7 +18,7 @@ import { openApiOf } from '../api/openapi.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { inTime } from '../pipeline/serving/in-time.ts';
+import { inTime } from '../pipeline/serving/async.ts';
 import { requireJsonBody, requireLocalCaller } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';

@@ -6,7 +6,8 @@ import type { Context } from '../../src/api/contract.ts';
 import { startEmbedded, type Embedded } from '../../src/adapters/embedded/server.ts';
 import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { awsEnvironment, parseSettings } from '../../src/settings/settings.ts';
+import { awsEnvironment } from '../../src/settings/aws.ts';
+import { parseSettings } from '../../src/settings/settings.ts';
 import { openControl, type OpenedControl } from '../../src/app/core.ts';
 
 const context: Context = { actor: { kind: 'local', name: 'test' }, signal: new AbortController().signal };

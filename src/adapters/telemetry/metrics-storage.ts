@@ -1,5 +1,5 @@
 /** The metrics of asking S3 about objects, part of the one table. */
-import { enrichResults, enrichSteps } from '../../domain/documents/enrichment.ts';
+import { enrichResults, enrichSteps } from '../../domain/enrichment.ts';
 import { faults } from '../../domain/fault.ts';
 
 /** Seconds that one request takes: from what a store nearby needs to the longest time-out. */

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { wordsOf } from './words.ts';
 
-/** User metadata or tags, by name; z.record would leave out one that is called `__proto__`. */
+/** User metadata or tags, by name. This is not a z.record because that drops the name `__proto__`. */
 export const textsSchema = z.custom<Readonly<Record<string, string>>>(
   (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
 );
 type Texts = z.infer<typeof textsSchema>;
 
-/** How a document came to say what it says. */
+/** Where the content of a document comes from. */
 export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
 
-/** What S3 (or an event that states the result) says of one key. A value that was not said is absent, never invented. */
+/** The state of one key according to S3, or to an event that states the result. A value that was not given is absent, never guessed. */
 export type ObjectState = PresentState | AbsentState;
 
 export interface PresentState {
@@ -23,12 +23,12 @@ export interface PresentState {
   /** False when lastModifiedMs is an event's time rather than S3's own LastModified. */
   readonly lastModifiedExact?: boolean;
   readonly storageClass?: string;
-  /** When a lifecycle rule is going to expire it (`x-amz-expiration`). */
+  /** When a lifecycle rule will expire the object (`x-amz-expiration`). */
   readonly expiresAtMs?: number;
   readonly contentType?: string;
-  /** Without `x-amz-meta-`. Empty: it has none. */
+  /** Names without `x-amz-meta-`. Empty: the object has none. */
   readonly userMetadata?: Texts;
-  /** Empty: it has none. */
+  /** Empty: the object has none. */
   readonly tags?: Texts;
 }
 
@@ -42,13 +42,13 @@ export interface Cause {
   readonly eventTimeMs?: number;
 }
 
-/** The document of one key, in the store's own field names. Stores keep these fields and return them as they are. */
+/** The document of one key, with the field names of the store. Stores keep these fields and return them unchanged. */
 export interface ObjectDocument {
   readonly bucket: string;
   readonly key: string;
-  /** The part after the last slash (live documents only, as all down to tags). */
+  /** The part after the last slash. This field and all down to `expires_at` occur in live documents only. */
   readonly name?: string;
-  /** Lower-case, without the dot; absent when the name has none. */
+  /** Lower-case, without the dot; absent when the name has no extension. */
   readonly extension?: string;
   readonly size?: number;
   /** Without quotes. */
@@ -65,7 +65,7 @@ export interface ObjectDocument {
   readonly deleted_at?: string;
   /** Microseconds since the epoch; the store's external version. */
   readonly clock: number;
-  /** False while only a provisional answer is known. */
+  /** False while the content is provisional. */
   readonly settled: boolean;
   readonly source: DocumentSource;
   readonly event_name?: string;
@@ -76,7 +76,7 @@ export interface ObjectDocument {
 const text = z.string().exactOptional();
 const texts = textsSchema.exactOptional();
 
-/** A document as stores keep it and the control plane answers it. */
+/** A document as stores keep it and the control plane returns it. */
 export const objectDocumentSchema = z.object({
   bucket: z.string(),
   key: z.string(),
@@ -102,13 +102,13 @@ export const objectDocumentSchema = z.object({
   indexed_at: z.string(),
 }) satisfies z.ZodType<ObjectDocument>;
 
-/** The largest `_id` that OpenSearch takes, in UTF-8 bytes; a longer one fails the whole bulk request. */
+/** The largest `_id` that OpenSearch accepts, in UTF-8 bytes; a longer one fails the whole bulk request. */
 const ID_BYTES_MAX = 512;
 
 /** The id of a key's document: `k:` + key where that fits 512 bytes, else `h:` + its SHA-256 in base64url. */
 export function documentId(key: string): string {
   const plain = `k:${key}`;
-  // 3 UTF-8 bytes per UTF-16 unit at most: the common short key needs no counting
+  // a UTF-16 unit takes at most 3 UTF-8 bytes, so most keys are short enough without counting
   if (plain.length * 3 <= ID_BYTES_MAX || Buffer.byteLength(plain) <= ID_BYTES_MAX) return plain;
   return `h:${createHash('sha256').update(key).digest('base64url')}`;
 }
@@ -121,14 +121,14 @@ export interface DocumentFacts {
   readonly settled: boolean;
   readonly source: DocumentSource;
   readonly cause: Cause;
-  /** When an absent key was seen or told to be gone. */
+  /** When an absent key was observed, or reported by an event, to be absent. */
   readonly stateAtMs: number;
   readonly nowMs: number;
 }
 
 type Writable<Document> = { -readonly [Field in keyof Document]: Document[Field] };
 
-/** Builds the document that says `state` of the key: a live one, or a tombstone without object fields. */
+/** Builds the document for the key's state: a live document, or a tombstone without object fields. */
 export function documentOf(facts: DocumentFacts): ObjectDocument {
   const { bucket, key, state, clock, settled, source, cause, nowMs } = facts;
   const document: Writable<ObjectDocument> = { bucket, key, deleted: !state.present, clock, settled, source, indexed_at: isoOfNow(nowMs) };
@@ -139,7 +139,7 @@ export function documentOf(facts: DocumentFacts): ObjectDocument {
   return document;
 }
 
-/** Set one by one: spreads of what may be absent were a tenth of what a re-index allocates. */
+/** Adds the fields one by one: spreading optional fields took a tenth of the memory that a re-index allocates. */
 function addLiveFields(document: Writable<ObjectDocument>, state: PresentState): void {
   const { name, extension } = nameOf(document.key);
   document.name = name;
@@ -156,14 +156,14 @@ function addLiveFields(document: Writable<ObjectDocument>, state: PresentState):
   addUserFields(document, state);
 }
 
-/** What the bucket's users wrote beside the object. */
+/** Adds the fields that the bucket's users can write freely. */
 function addUserFields(document: Writable<ObjectDocument>, { contentType, userMetadata, tags }: PresentState): void {
   if (contentType !== undefined) document.content_type = contentType;
   if (userMetadata !== undefined) document.user_metadata = userMetadata;
   if (tags !== undefined) document.tags = tags;
 }
 
-/** The last path segment of a key (of `dir/` it is `dir/`), and its extension: 1–32 characters after the last dot, lower case. */
+/** The last path segment of a key (for `dir/` this is `dir/`), and its extension: 1–32 characters after the last dot, in lower case. */
 export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
   const path = key.endsWith('/') ? key.slice(0, -1) : key;
   const name = key.slice(path.lastIndexOf('/') + 1);
@@ -174,14 +174,14 @@ export function nameOf(key: string): { readonly name: string; readonly extension
 }
 
 /**
- * Whether two documents say the same of the object itself (rule 12: a tie with *other* content is not an order).
- * What enrichment or a HEAD adds to an event's facts is no difference.
+ * Whether two documents have the same content of the object (rule 12: a tie with *other* content is not an order).
+ * Fields that enrichment or a HEAD adds to those of an event do not count as a difference.
  */
 export function sameContent(a: ObjectDocument, b: ObjectDocument): boolean {
   return a.deleted === b.deleted && a.etag === b.etag && a.size === b.size && a.version_id === b.version_id;
 }
 
-/** The words a document is found by, in the stored form that both stores share. */
+/** The words that a search finds the document by, in the form that both stores use. */
 export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
 }
@@ -190,8 +190,8 @@ function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Remembers the latest text: an event's time is often its object's as well, and many documents are made in one millisecond. */
-function rememberingLatest(textOf: (ms: number) => string): (ms: number) => string {
+/** Caches the latest text: the event's time is often the object's time too, and many documents are made within one millisecond. */
+function cachingLatest(textOf: (ms: number) => string): (ms: number) => string {
   let latestMs = Number.NaN;
   let latest = '';
   return (ms) => {
@@ -203,5 +203,5 @@ function rememberingLatest(textOf: (ms: number) => string): (ms: number) => stri
   };
 }
 
-const isoOfEvent = rememberingLatest(isoOf);
-const isoOfNow = rememberingLatest(isoOf);
+const isoOfEvent = cachingLatest(isoOf);
+const isoOfNow = cachingLatest(isoOf);

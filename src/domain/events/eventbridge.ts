@@ -4,7 +4,7 @@ import { eventBridgeChange } from './names.ts';
 import { rawKey } from './keys.ts';
 import { idSchema, ignoredRecord, invalidRecord, recordOf, timeOf, valueAt } from './fields.ts';
 import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record-result.ts';
+import type { RecordResult } from './record.ts';
 
 const eventSchema = z.object({
   detail: z.object({
@@ -18,7 +18,7 @@ const eventSchema = z.object({
   }),
 });
 
-/** Parses an event whose source is `aws.s3`; its record's event name is the detail-type. */
+/** Parses an event whose source is `aws.s3`. The record's event name is the event's detail-type. */
 export function parseEventBridge(event: JsonObject, detailType: string): RecordResult {
   const bucket = valueAt(event, 'detail', 'bucket', 'name');
   const change = eventBridgeChange(detailType, {

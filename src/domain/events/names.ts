@@ -1,4 +1,4 @@
-/** Event names: what each source's words say happened. Names that are not listed are ignored as `unknown-event`. */
+/** Event names: which change each name of each source reports. Names that are not listed are ignored as `unknown-event`. */
 import type { Change } from './record.ts';
 
 const CREATED: Change = { kind: 'created', copied: false };
@@ -24,7 +24,7 @@ const nativeNames = new Map<string, Change>([
   ['ObjectRemoved:DeleteMarkerCreated', MARKER_CREATED],
 ]);
 
-/** S3 notifications whose whole family (the part before the colon) means one thing. */
+/** S3 notifications where all names of a family (the part before the colon) report the same change. */
 const nativeFamilies = new Map<string, Change>([
   ['LifecycleExpiration', LIFECYCLE_EXPIRED],
   ['ObjectRestore', STORAGE_CHANGED],
@@ -37,13 +37,13 @@ const nativeFamilies = new Map<string, Change>([
   ['ObjectAnnotation', NO_EFFECT],
 ]);
 
-/** What the event name of an S3 notification says. An `s3:` before it is tolerated. */
+/** The change that an S3 notification reports by its event name, with or without the prefix `s3:`. */
 export function nativeChange(eventName: string): Change {
   const name = eventName.startsWith('s3:') ? eventName.slice(3) : eventName;
   return nativeNames.get(name) ?? nativeFamilies.get(name.split(':', 1)[0] ?? '') ?? UNKNOWN_EVENT;
 }
 
-/** S3's EventBridge events that their detail-type alone explains. See “EventBridge event types” in the S3 user guide. */
+/** S3's EventBridge events whose detail-type alone determines the change. See “EventBridge event types” in the S3 user guide. */
 const detailTypes = new Map<string, Change>([
   ['Object Restore Initiated', STORAGE_CHANGED],
   ['Object Restore Completed', STORAGE_CHANGED],
@@ -56,17 +56,17 @@ const detailTypes = new Map<string, Change>([
   ['Async Copy Completion', NO_EFFECT],
 ]);
 
-/** Reasons of “Object Created” under which the event states the result. */
+/** The reasons of “Object Created” with which the event states the result. */
 const creationReasons = new Map<unknown, Change>([
   ['PutObject', CREATED],
   ['POST Object', CREATED],
   ['CopyObject', COPIED],
 ]);
 
-/** What an EventBridge event of S3 says. */
+/** The change that an EventBridge event of S3 reports. */
 export function eventBridgeChange(detailType: string, detail: { readonly reason: unknown; readonly deletionType: unknown }): Change {
   if (detailType === 'Object Created') {
-    // a reason that is missing or new does not state the result either: it is observed, as a completed upload is
+    // with a missing or new reason the event does not state the result either: the object is observed, as after a multipart upload
     return creationReasons.get(detail.reason) ?? MULTIPART_COMPLETED;
   }
   if (detailType === 'Object Deleted') {
@@ -76,7 +76,7 @@ export function eventBridgeChange(detailType: string, detail: { readonly reason:
   return detailTypes.get(detailType) ?? UNKNOWN_EVENT;
 }
 
-/** API calls of audit trails and of synthetic records. */
+/** API calls in audit trails and synthetic records. */
 const calls = new Map<string, Change>([
   ['PutObject', CREATED],
   ['PostObject', CREATED],
@@ -87,16 +87,16 @@ const calls = new Map<string, Change>([
   ['DeleteObjects', BULK_DELETED],
 ]);
 
-/** Calls that only read, or only touch an upload that is not an object yet. */
+/** Calls that only read, or only change an upload that is not an object yet. */
 const CALL_WITHOUT_EFFECT =
   /^(?:(?:Get|Head|List)[A-Z]\w*|SelectObjectContent|CreateMultipartUpload|UploadPart(?:Copy)?|AbortMultipartUpload)$/;
 
-/** What an API call says that succeeded. */
+/** The change that a successful API call reports. */
 export function callChange(eventName: string): Change {
   return calls.get(eventName) ?? (CALL_WITHOUT_EFFECT.test(eventName) ? NO_EFFECT : UNKNOWN_EVENT);
 }
 
-/** What an API call says once it is known whether it answered with a delete marker. */
+/** The change of an API call, once it is known whether the call created a delete marker. */
 export function markedChange(change: Change, deleteMarker: boolean): Change {
   return change.kind === 'deleted' && deleteMarker ? MARKER_CREATED : change;
 }

@@ -1,6 +1,6 @@
 /**
  * S3's own notifications. Keys are form-url-encoded. Shape: “Event message structure” in the S3 user guide, which
- * promises that a minor version only adds fields.
+ * guarantees that a minor version only adds fields.
  */
 import { z } from 'zod';
 import { nativeChange } from './names.ts';
@@ -18,7 +18,7 @@ import {
   valueAt,
 } from './fields.ts';
 import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record-result.ts';
+import type { RecordResult } from './record.ts';
 
 const nativeSchema = z.object({
   eventName: z.string().min(1),
@@ -35,13 +35,13 @@ const nativeSchema = z.object({
 
 const KNOWN_VERSION = /^2(?:\.\d+)*$/;
 
-/** Whether a record is a notification of S3, or of one that speaks like it (`minio:s3`): by its source, or because it has a version. */
+/** Whether a record is a notification of S3 or of a compatible store (`minio:s3`): its source ends in `:s3`, or it has an eventVersion. */
 export function isNative(value: JsonObject): boolean {
   const { eventSource } = value;
   return (typeof eventSource === 'string' && eventSource.endsWith(':s3')) || !isAbsent(value.eventVersion);
 }
 
-/** Parses one record of a notification. Any version 2.x is read, also none at all; another major is `record.version-unknown`. */
+/** Parses one record of a notification. Version 2.x or a missing version is read; another major version is `record.version-unknown`. */
 export function parseNative(value: JsonObject): RecordResult {
   const { eventVersion, eventName } = value;
   const bucket = valueAt(value, 's3', 'bucket', 'name');

@@ -1,7 +1,7 @@
 /**
- * The records that a routing rule's input transformer makes of audit-trail events. Two spellings are in use: `awsRegion`
- * with `s3`, and `cloudRegion` with `storage`. Keys are not encoded. A path that the transformer did not find is the
- * empty string, and etags are always empty.
+ * The records that a routing rule's input transformer makes from audit-trail events. Two spellings are in use:
+ * `awsRegion` with `s3`, and `cloudRegion` with `storage`. Keys are not encoded. A path that the transformer did not find
+ * is the empty string, and etags are always empty.
  */
 import { z } from 'zod';
 import { markedChange } from './names.ts';
@@ -21,19 +21,19 @@ import {
   valueAt,
 } from './fields.ts';
 import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record-result.ts';
+import type { RecordResult } from './record.ts';
 import { changeOfCall } from './trail.ts';
 
 const storageSchema = z.object({
   object: z.object({ key: z.string().nullish(), versionId: idSchema, isDeleteMarker: deleteMarkerSchema }),
 });
 
-/** Whether a record (known not to be native) is synthetic: it names no source, or the audit trail's name of S3. */
+/** Whether a record that is not native is synthetic: its source is missing, or is the audit trail's name for S3. */
 export function isSynthetic({ eventSource }: JsonObject): boolean {
   return isAbsent(eventSource) || eventSource === 's3.amazonaws.com';
 }
 
-/** Parses one synthetic record. A `DeleteObjects` names no key: it is a bulk delete. */
+/** Parses one synthetic record. A `DeleteObjects` has no key: it is a bulk delete. */
 export function parseSynthetic(value: JsonObject): RecordResult {
   const storage = value.s3 ?? value.storage;
   const bucket = valueAt(storage, 'bucket', 'name');

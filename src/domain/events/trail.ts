@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { callChange, markedChange } from './names.ts';
 import { decodeFormKey, rawKey } from './keys.ts';
-import type { ToldKey } from './keys.ts';
+import type { WrittenKey } from './keys.ts';
 import {
   deleteMarkerSchema,
   idSchema,
@@ -21,7 +21,7 @@ import {
   valueAt,
 } from './fields.ts';
 import type { JsonObject, RecordFacts } from './fields.ts';
-import type { RecordResult } from './record-result.ts';
+import type { RecordResult } from './record.ts';
 
 const trailSchema = z.object({
   detail: z.object({
@@ -34,7 +34,7 @@ const trailSchema = z.object({
   }),
 });
 
-/** Parses the audit-trail record of one API call of S3: one record, or two where an object was renamed and its old key is told. */
+/** Parses the audit-trail record of one API call of S3 into one record, or two for a rename that names the old key. */
 export function parseTrail(event: JsonObject): readonly RecordResult[] {
   const eventName = valueAt(event, 'detail', 'eventName');
   const bucket = valueAt(event, 'detail', 'requestParameters', 'bucketName');
@@ -48,7 +48,7 @@ export function parseTrail(event: JsonObject): readonly RecordResult[] {
   return recordsOf({ ...facts, change }, parsed.data.detail);
 }
 
-/** What a call says, unless it failed: then it changed nothing. */
+/** The change that an API call reports. A call that failed changed nothing, so it is ignored. */
 export function changeOfCall(eventName: string, errorCode: unknown): RecordFacts['change'] {
   return isAbsent(errorCode) ? callChange(eventName) : { kind: 'ignored', reason: 'failed-call' };
 }
@@ -67,9 +67,9 @@ function recordsOf(facts: Omit<RecordFacts, 'key'>, detail: z.infer<typeof trail
   return [record, recordOf({ ...facts, change: { kind: 'deleted' }, key: renamedKey(renameSource, facts.bucket) })];
 }
 
-/** The old key of a rename: the header is percent-encoded, and may begin with the bucket as a copy's source does. */
-function renamedKey(renameSource: string, bucket: unknown): ToldKey {
-  // `+` is no space in a header
+/** The old key of a rename. The header is percent-encoded, and may begin with the bucket name, as the source of a copy does. */
+function renamedKey(renameSource: string, bucket: unknown): WrittenKey {
+  // in a header `+` does not stand for a space
   const { key, uncertain } = decodeFormKey(renameSource.replaceAll('+', '%2B'));
   const path = key.startsWith('/') ? key.slice(1) : key;
   const prefixed = typeof bucket === 'string' && path.startsWith(`${bucket}/`);

@@ -1,6 +1,6 @@
 /**
- * What gaps may cost a bucket: LIST requests within any 24 hours. A job that alone costs more may begin once nothing is spent,
- * and its cost then counts for as many days as it is budgets.
+ * The budget for closing a bucket's gaps: LIST requests within any 24 hours. A job that costs more than a whole budget may
+ * start once nothing counts against the budget; its cost then counts for as many days as it takes budgets.
  */
 import { z } from 'zod';
 
@@ -9,9 +9,9 @@ const HOUR_MS = 3_600_000;
 
 export const gapBudgetSchema = z.object({
   bucket: z.string(),
-  /** Jobs that have not ended: what they are expected to cost. */
+  /** Jobs that have not ended, with their estimated cost. */
   running: z.array(z.object({ jobId: z.string(), atMs: z.number(), requests: z.number() })),
-  /** What ended jobs cost, by the hour in which they were begun. */
+  /** The cost of ended jobs, by the hour in which they started. */
   spent: z.array(z.object({ atMs: z.number(), requests: z.number() })),
 });
 export type GapBudget = z.infer<typeof gapBudgetSchema>;
@@ -21,12 +21,12 @@ export interface Limits {
   readonly requestsPerDay: number;
 }
 
-/** A bucket's budget of which nothing is spent. */
+/** The budget of a bucket without any cost so far. */
 export function freshBudget(bucket: string): GapBudget {
   return { bucket, running: [], spent: [] };
 }
 
-/** `yes`, or from when on by what is known now; never, where there is no budget at all. */
+/** Whether `requests` fit into the budget now, or the time from which they will as far as is known now; `never` when the budget is 0. */
 export function affordable(
   budget: GapBudget,
   requests: number,
@@ -47,19 +47,22 @@ export function affordable(
   return fromMs === nowMs ? 'yes' : { fromMs };
 }
 
-/** What counts now. */
+/** The requests that count against the budget now. */
 export function spentNow(budget: GapBudget, { nowMs, requestsPerDay }: Limits): number {
   return [...budget.running, ...budget.spent]
     .filter((item) => endOf(item, requestsPerDay) > nowMs)
     .reduce((sum, { requests }) => sum + requests, 0);
 }
 
-/** With a job that was begun and its estimate. The very budget where it is known already. */
+/** Adds a started job with its estimated cost. Returns the same object when the budget already contains the job. */
 export function withJob(budget: GapBudget, job: { readonly jobId: string; readonly atMs: number; readonly requests: number }): GapBudget {
   return budget.running.some(({ jobId }) => jobId === job.jobId) ? budget : { ...budget, running: [...budget.running, job] };
 }
 
-/** Once a job has ended: with what it really cost in the place of its estimate, and without what no longer counts. The very budget for a job that it does not know. */
+/**
+ * Replaces the estimate of an ended job by its actual cost, and removes costs that no longer count. Returns the same object
+ * when the budget does not contain the job.
+ */
 export function withEnded(
   budget: GapBudget,
   ended: { readonly jobId: string; readonly requests: number },
@@ -77,7 +80,7 @@ export function withEnded(
   };
 }
 
-/** An hour's costs count until a day after its end. */
+/** When an hour's costs no longer count: a day after the end of the hour, or later if they exceed a day's budget. */
 function endOf({ atMs, requests }: { readonly atMs: number; readonly requests: number }, requestsPerDay: number): number {
   const days = Math.max(1, requests / Math.max(1, requestsPerDay));
   return atMs + HOUR_MS + DAY_MS * days;

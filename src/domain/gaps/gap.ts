@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
-/** Gaps: changes that a source did not tell. Stored; a reconcile that began after `lastSeenMs` closes one. */
+/** Gaps: changes that a source did not report. They are stored. A reconcile that began after `lastSeenMs` closes a gap. */
 
 export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
 export type GapKind = (typeof gapKinds)[number];
@@ -12,66 +12,67 @@ export const gapSchema = z.object({
   id: z.string(),
   bucket: z.string(),
   kind: z.enum(gapKinds),
-  /** Only keys below this prefix are concerned; absent: the whole bucket. */
+  /** Only keys with this prefix are affected; absent: the whole bucket. */
   prefix: z.string().optional(),
-  /** Why it was opened, in a few words (`dead letter: record.key-missing`). The latest reason wins. */
+  /** Why the gap was opened, in a few words (`dead letter: record.key-missing`). The latest reason is kept. */
   reason: z.string(),
   firstSeenMs: z.number(),
   lastSeenMs: z.number(),
   count: z.number(),
   state: z.enum(gapStates),
-  /** The job that is closing or has closed it; of an open one, a job that may yet do so (a paused one). */
+  /** The job that is closing or has closed the gap. An open gap may name a job that can still close it, such as a paused one. */
   jobId: z.string().optional(),
   closedAtMs: z.number().optional(),
-  /** When it was opened, and when it was last told, by the clock of who stored it: the quiet before its reconcile counts from there. */
+  /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
   openedAtMs: z.number().optional(),
   toldAtMs: z.number().optional(),
-  /** Changes before this moment (S3's clock) are covered by a reconcile that is done. */
+  /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
   reconciledBeforeMs: z.number().optional(),
-  /** A bulk delete whose keys are told one by one as well: left to a reconcile within a day. */
+  /** True for bulk deletes whose keys are also reported one by one: the gap is reconciled within a day. */
   covered: z.boolean().optional(),
-  /** The time of the latest bulk delete that came with one event for each of its keys. */
+  /** The time of the latest bulk delete that came with one event per key. */
   keysToldMs: z.number().optional(),
-  /** Jobs in a row that did not close it. */
+  /** Number of consecutive jobs that failed to close the gap. */
   failures: z.number().optional(),
-  /** Why it is open still, and until when by the present plan; for people. */
+  /** Why the gap is still open, and until when according to the current plan; shown to users. */
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
 
-/** What is seen of a gap: one report of many that one record sums up. */
+/** One report of a gap. One gap record sums up many of them. */
 export interface GapSighting {
   readonly bucket: string;
   readonly kind: GapKind;
   readonly prefix?: string;
   readonly reason: string;
   readonly seenAtMs: number;
-  /** It says that changes will come which nobody tells, not that one came: it opens a gap that never was, and changes no other. */
+  /** The report announces future changes that no event will report. It creates a gap if there is no record yet; an existing gap does not change. */
   readonly standing?: true;
-  /** Of a bulk delete: when the bucket's keys were last told one by one, as far as the teller knows. */
+  /** For a bulk delete: when the bucket's keys were last reported one by one, as far as the reporting worker knows. */
   readonly keysToldMs?: number;
 }
 
-/** One open gap record stands for each (bucket, kind, prefix). */
+/** The id of the gap record: there is one for each (bucket, kind, prefix). */
 export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>): string {
   const prefix = sighting.prefix ?? '';
   const suffix = prefix === '' ? '' : `:${createHash('sha256').update(prefix).digest('hex').slice(0, 16)}`;
   return `gap:${sighting.bucket}:${sighting.kind}${suffix}`;
 }
 
-/** How long keys that were told one by one stand for those of later bulk deletes. */
+/** After keys were reported one by one, bulk deletes within this time are assumed to be reported key by key too. */
 const KEYS_TOLD_LIFE_MS = 86_400_000;
 
 export interface SightingFacts {
   readonly count: number;
-  /** When they were told, by this machine's clock. */
+  /** When the changes were reported, by this machine's clock. */
   readonly toldAtMs: number;
 }
 
 /**
- * The record after `count` sightings, the latest of which is given: opens a new or closed gap, extends an open one. A later sighting puts a closing gap back to open. The very record where there is nothing to store.
+ * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
+ * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
 export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs }: SightingFacts): GapRecord {
   if (current !== undefined && sighting.standing === true) return current;
@@ -90,14 +91,14 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
   });
 }
 
-/** The record once it is known that the keys of its bulk deletes are told one by one. */
+/** The record once it is known that the keys of its bulk deletes are reported one by one. */
 export function withKeysTold(gap: GapRecord, keysToldMs: number): GapRecord {
   return gap.state === 'closed' ? gap : withCover({ ...gap, ...laterKeysTold(gap.keysToldMs, keysToldMs) });
 }
 
 /**
- * A bulk delete that is told late, after the reconcile that saw its effect. Only of these is the time AWS's own; of
- * the others it may be a slow machine's.
+ * Whether a bulk delete was reported late, after a reconcile that has seen its effect. Only bulk deletes are judged: their
+ * times come from AWS, whereas other sightings may have the time of a machine with a wrong clock.
  */
 function isReconciled({ state, kind, reconciledBeforeMs = 0 }: GapRecord, { seenAtMs }: GapSighting): boolean {
   return state === 'closed' && kind === 'bulk-delete' && seenAtMs < reconciledBeforeMs;

@@ -1,20 +1,20 @@
-/** Which of a bucket's gaps are reconciled together, by which prefix. */
+/** Which of a bucket's gaps are reconciled together, and with which prefix. */
 import type { GapRecord } from './gap.ts';
 
-/** One job that could be begun, with the gaps that it would close. */
+/** A job that could be started, with the gaps that it would close. */
 export interface GapJobPlan {
   readonly prefix: string;
   readonly gaps: readonly GapRecord[];
 }
 
-/** Listing a common prefix may cost this many times as much as its parts: fewer jobs, each of which waits a minute first. */
+/** Listing a common prefix may cost this many times as much as its parts, because it saves jobs, each of which first waits a minute. */
 const COMMON_COST_MAX = 2;
-/** Parts that cost less than so many requests together are not worth their own waits. */
+/** A common prefix that costs at most this many requests is always listed as a whole: separate jobs would only add waits. */
 const COMMON_FREE_REQUESTS = 100;
 
 /**
- * The prefixes whose listing must be priced before jobsOf can choose: those of the due gaps, without what lies within
- * another, and what they have in common.
+ * The prefixes whose listing cost jobsOf needs to choose: those of the due gaps, except prefixes that lie within another
+ * one, and their common prefix.
  */
 export function prefixesOf(due: readonly GapRecord[]): { readonly parts: readonly string[]; readonly common: string } {
   const prefixes = [...new Set(due.map(({ prefix = '' }) => prefix))];
@@ -23,8 +23,8 @@ export function prefixesOf(due: readonly GapRecord[]): { readonly parts: readonl
 }
 
 /**
- * The jobs to choose from, the best first; the first that can be afforded is begun. Whatever is open and lies within a job's
- * prefix goes with it, due or not: it costs nothing more.
+ * The jobs to choose from, the best first; the first that fits the budget is started. Every open gap within a job's prefix
+ * is included, even if it is not due yet, because it costs nothing extra.
  */
 export function jobsOf({
   due,
@@ -32,14 +32,14 @@ export function jobsOf({
   requestsOf,
 }: {
   readonly due: readonly GapRecord[];
-  /** All that no job has now, the due ones among them. */
+  /** All gaps that no job is closing now, including the due ones. */
   readonly open: readonly GapRecord[];
-  /** What listing one of the prefixes costs. */
+  /** The cost, in LIST requests, of listing a prefix. */
   readonly requestsOf: (prefix: string) => number;
 }): readonly GapJobPlan[] {
   if (due.length === 0) return [];
   const withPrefix = due.filter(({ prefix = '' }) => prefix !== '');
-  // a whole bucket holds everything; where it cannot be afforded the parts are done first
+  // a job for the whole bucket closes every gap; if it does not fit the budget, the parts are done first
   const whole = withPrefix.length < due.length ? [''] : [];
   const { parts, common } = prefixesOf(withPrefix);
   const cheapest = parts.toSorted((a, b) => requestsOf(a) - requestsOf(b));
@@ -51,7 +51,7 @@ export function jobsOf({
   }));
 }
 
-/** What all begin with, by whole characters. */
+/** The common prefix of all texts, in whole characters. */
 export function commonPrefix(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   let length = 0;

@@ -1,4 +1,4 @@
-/** Dead letters: the original body, untouched, and what Tally knows about why in three message attributes. */
+/** Dead letters: the original body, unchanged, and three message attributes with the fault, its reason and its context. */
 import { z } from 'zod';
 import type { Fault } from '../fault.ts';
 
@@ -10,11 +10,11 @@ interface Attribute {
 }
 type Attributes = Readonly<Record<string, Attribute>>;
 
-/** SQS takes ten attributes a message. */
+/** SQS accepts at most ten attributes per message. */
 const ATTRIBUTES_MAX = 10;
-/** SQS: body and attributes (names, types and values) of a message together. */
+/** SQS's limit for a message: body and attributes (names, types and values) together. */
 const MESSAGE_BYTES_MAX = 1_048_576;
-/** Enough for a sentence; the log and the state record hold no more either. */
+/** Enough for a sentence. */
 const REASON_BYTES_MAX = 256;
 
 const FAULT = 'tally-fault';
@@ -22,9 +22,9 @@ const REASON = 'tally-reason';
 const CONTEXT = 'tally-context';
 const OURS: ReadonlySet<string> = new Set([FAULT, REASON, CONTEXT]);
 
-/** What Tally knew of a message when it gave it up. */
+/** What Tally knew about the message when it sent the dead letter. */
 const letterContextSchema = z.object({
-  /** The URL of the queue that it was received from. */
+  /** The URL of the queue that the message was received from. */
   queue: z.string(),
   messageId: z.string(),
   /** ISO 8601. */
@@ -34,7 +34,7 @@ const letterContextSchema = z.object({
 });
 type LetterContext = z.infer<typeof letterContextSchema>;
 
-/** What is kept apart of a letter that had no room for its attributes, by the letter's own MessageId. */
+/** The state record for a letter that had no room for Tally's attributes, keyed by the letter's own MessageId. */
 export const deadLetterRecordSchema = z.object({
   messageId: z.string(),
   fault: z.string(),
@@ -45,15 +45,15 @@ export type DeadLetterRecord = z.infer<typeof deadLetterRecordSchema>;
 
 export interface LetterFacts {
   readonly body: string;
-  /** The message's own attributes, as received. */
+  /** The attributes of the received message. */
   readonly attributes: Attributes;
   readonly fault: Fault;
   readonly context: LetterContext;
 }
 
 /**
- * The attributes that a letter carries: the message's own (as many as ten leave room for, by name) and Tally's three.
- * Undefined when body and attributes together would exceed 1 MiB: then the body must go alone.
+ * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name.
+ * Undefined when body and attributes together would exceed 1 MiB: then the body must be sent without attributes.
  */
 export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined {
   const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -66,25 +66,25 @@ export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined
   return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > MESSAGE_BYTES_MAX ? undefined : attributes;
 }
 
-/** A fault's reason as a letter carries it: printable ASCII, at most 256 bytes, never empty (SQS refuses an empty value). */
+/** A fault's reason as the value of an attribute: printable ASCII, at most 256 bytes, never empty (SQS refuses empty values). */
 export function letterReason(fault: Fault): string {
   const printable = fault.reason.replaceAll(/[^\x20-\x7e]/gu, '?').slice(0, REASON_BYTES_MAX);
   return printable.trim() === '' ? fault.code : printable;
 }
 
-/** A message's attributes without Tally's: what travels back when a letter is replayed. */
+/** A message's attributes without Tally's: a replay sends these back to the bucket queue. */
 export function ownAttributes(attributes: Attributes): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([name]) => !OURS.has(name)));
 }
 
-/** What a letter's attributes say; all absent for a letter that SQS itself moved, or whose body went alone. */
+/** The contents of Tally's attributes. All are absent for a letter that SQS itself moved, or that was sent without attributes. */
 export interface LetterNotes {
   readonly fault?: string;
   readonly reason?: string;
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
-/** Reads the three attributes. Total: anybody may write to the queue, so what is not as ours is left out. */
+/** Reads Tally's three attributes. It never throws: other senders may write to the queue, so invalid values are left out. */
 export function letterNotes(attributes: Attributes): LetterNotes {
   const fault = attributes[FAULT]?.stringValue;
   const reason = attributes[REASON]?.stringValue;

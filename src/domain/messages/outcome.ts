@@ -1,26 +1,26 @@
 import type { Fault } from '../fault.ts';
 
-/** How one record ended. Every record ends in exactly one of these; no message is deleted without one for each of its records. */
+/** How one record ended. Every record ends in exactly one outcome, and a message is deleted only when all of its records have one. */
 export type Outcome =
   /** The store acknowledged the write. */
   | { readonly kind: 'written' }
   /** The store already had something newer, or the same. */
-  | { readonly kind: 'stale' }
+  | { readonly kind: 'superseded' }
   /** Written (or refused) at the event's own time; to be settled `dueInS` seconds from now. */
   | { readonly kind: 'provisional'; readonly dueInS: number }
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' | 'no-tags' }
-  /** A gap was stored. */
+  /** The record became a gap, which was stored. */
   | { readonly kind: 'gap' }
-  /** The bucket is not connected: counted, never indexed. */
+  /** The bucket is not connected: the record was counted, not indexed. */
   | { readonly kind: 'unconnected' }
-  /** To be tried again later. `bucket` for the loss gap if it never succeeds. */
+  /** The record must be tried again later. `bucket` is for the loss gap if it never succeeds. */
   | { readonly kind: 'deferred'; readonly fault: Fault; readonly bucket?: string }
-  /** Can never succeed. `bucket` when it is known. */
+  /** The record can never succeed. `bucket` is present when it is known. */
   | { readonly kind: 'rejected'; readonly fault: Fault; readonly bucket?: string };
 
 export const outcomeKinds = [
   'written',
-  'stale',
+  'superseded',
   'provisional',
   'ignored',
   'gap',

@@ -1,15 +1,15 @@
-/** Settlement: what happens to a message once every one of its records has an outcome. */
+/** Settlement: what happens to a message once each of its records has an outcome. */
 import type { Fault } from '../fault.ts';
 import { scopeOf } from '../fault.ts';
 import type { Outcome } from './outcome.ts';
 
 export type Settlement =
   | { readonly kind: 'delete' }
-  /** Hidden for `delayS` (0: given back at once), then received again. */
+  /** The message is hidden for `delayS` seconds (0: given back at once), then received again. */
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
-  /** A provisional answer is settled after `delayS`. */
+  /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
-  /** One dead letter that names the records (their positions), then deleted. */
+  /** One dead letter is sent that names the failed records by position; then the message is deleted. */
   | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly buckets: readonly string[] };
 
 export interface Receives {
@@ -20,23 +20,24 @@ export interface Receives {
 }
 
 const DEFER_MIN_S = 30;
-/** 15 minutes: an object denied for a day is still tried some ninety times, and a fix is noticed within a coffee break. */
+/** 15 minutes: an object that is denied for a day is still tried about ninety times, and a corrected permission takes effect within minutes. */
 const DEFER_MAX_S = 900;
 
-/** How long a message is deferred: 30 s, doubling with each receive, at most 15 min. */
+/** How long a message is deferred: 30 s, doubled with each receive, at most 15 min. */
 export function deferDelayS(receiveCount: number): number {
   return Math.min(DEFER_MAX_S, DEFER_MIN_S * 2 ** Math.min(10, Math.max(0, receiveCount - 1)));
 }
 
-/** Whether SQS would move the message away at its next receive. */
+/** Whether SQS would move the message to the dead-letter queue instead of delivering it again. */
 export function isLastReceive(receives: Receives): boolean {
   return receives.receiveCount >= receives.maxReceiveCount;
 }
 
 /**
- * Any deferred → defer for the longest of their delays; else any provisional → wait until the latest is due; else any
- * rejected → one dead letter; else delete. At the last permitted receive nothing is deferred: what is provisional is
- * waited for first, since nobody would settle it after, then what still fails goes into one dead letter with the last fault.
+ * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; else if one is
+ * provisional, the message waits until the latest is due; else if one is rejected, one dead letter is sent; else the message
+ * is deleted. At the last permitted receive nothing is deferred: provisional records are waited for first, because nothing
+ * would settle them later; then the records that still fail go into one dead letter with the last fault.
  */
 export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
@@ -50,7 +51,7 @@ export function settlementOf(outcomes: readonly Outcome[], receives: Receives): 
   return failure === undefined ? { kind: 'delete' } : deadLetter(outcomes, failure);
 }
 
-/** A shared fault is nobody's own: its message is given back at once, and received when it is over. */
+/** A shared fault is not the message's: the message is given back at once, and received again when the fault is over. */
 function delayOf(fault: Fault, receives: Receives): number {
   return scopeOf(fault.code) === 'shared' ? 0 : deferDelayS(receives.receiveCount);
 }

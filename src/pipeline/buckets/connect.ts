@@ -1,6 +1,6 @@
 /**
- * Connecting a bucket: from then on its events are indexed. A record is only ever stored after its index was made, so
- * whoever sees the record can write.
+ * Connects buckets: the events of a connected bucket are indexed. A bucket's record is stored only after its index was
+ * created, so a worker that reads the record can write documents.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
@@ -13,19 +13,19 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 
-/** Who connected a bucket that nobody asked for. */
+/** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
 
 export interface ConnectBucket {
   /**
-   * Connects the bucket; of one that is connected already it changes source, topic and enrich where given, and
-   * re-creates what is missing of its index. Throws `request.invalid`, S3's faults (`bucket.missing` when there is no
-   * such bucket) and the store's.
+   * Connects the bucket. If the bucket is connected already, it changes source, topic and enrich as far as they are given,
+   * and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there
+   * is no such bucket) and the store's faults.
    */
   connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
-  /** Connects at the first event, with the source that the event came by, unless `max` buckets are connected already, however they were: then undefined. */
+  /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
   autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
-  /** Reads region and versioning again and stores them. Undefined when the bucket was disconnected meanwhile. */
+  /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
 
@@ -38,14 +38,14 @@ interface ConnectDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** Creates the connecting of buckets. */
+/** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, clock, telemetry } = dependencies;
 
   async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const current = await readRecord(state, refs.bucket(bucket), signal);
-    const fresh = current ?? { ...(await lookAt(bucket, signal)), createdBy: by };
+    const fresh = current ?? { ...(await readBucket(bucket, signal)), createdBy: by };
     requireTopic(changed(fresh, wishes));
     await objects.createBucket(bucket, signal);
     const record = await updateRecord(state, refs.bucket(bucket), (stored) => requireTopic(changed(stored ?? fresh, wishes)));
@@ -54,8 +54,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return record;
   }
 
-  /** What S3 says of the bucket, as a record that nobody changed yet. */
-  async function lookAt(bucket: string, signal?: AbortSignal): Promise<Omit<BucketRecord, 'createdBy'>> {
+  /** Reads the bucket from S3 and returns a record with the default settings. */
+  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Omit<BucketRecord, 'createdBy'>> {
     const region = await storage.regionOf(bucket, signal);
     const versioning = await storage.versioningOf({ bucket, region }, signal);
     const nowMs = clock.nowMs();
@@ -69,7 +69,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       return connect({ bucket, source }, AUTO_CONNECT);
     },
     async refresh(bucket, signal) {
-      const { region, versioning, checkedAtMs } = await lookAt(bucket, signal);
+      const { region, versioning, checkedAtMs } = await readBucket(bucket, signal);
       return updateRecord(state, refs.bucket(bucket), (current) =>
         current === undefined ? undefined : { ...current, region, versioning: laterOf(current.versioning, versioning), checkedAtMs },
       );
@@ -79,7 +79,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
 function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: AddBucketRequest): BucketRecord {
   const { topicArn: oldTopicArn, ...rest } = record;
-  // another source without a topic of its own leaves the old one's topic behind
+  // a topic belongs to its source: a new source without a topic must not keep the old one
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
   const newTopicArn = topicArn ?? keptTopicArn;
   return {
@@ -94,11 +94,11 @@ function requireTopic(record: BucketRecord): BucketRecord {
   if (record.source !== 'topic' || record.topicArn !== undefined) return record;
   throw new RequestError(
     'request.invalid',
-    'topic_arn: must be given with source topic: the ARN of the topic that receives the bucket’s events',
+    'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the bucket’s events',
   );
 }
 
-/** An "unknown" (its moment is 0) tells nothing, and a slower reader may have looked earlier. */
+/** Keeps the later reading: `unknown` has the moment 0, and a slower reader may have sent its request earlier. */
 function laterOf(stored: BucketRecord['versioning'], read: BucketRecord['versioning']): BucketRecord['versioning'] {
   return read.observedAtMs >= stored.observedAtMs ? read : stored;
 }

@@ -1,26 +1,25 @@
 /**
- * The bulk writer of re-index: whole batches, shared by all ranges of the process, behind the live path's.
+ * The bulk writer of re-index. All ranges of the process share it, and it gives way to the live path's bulk writer.
  *
  *   waiting ──a request is free──► sent ──► answered
- *      ▲                            │ 429: half as many requests at once, a pause, the same writes first
+ *      ▲                            │ 429: half as many requests at once, a pause, then the same writes first
  *      └────────────────────────────┘ (until they expire, rule 9)
  *
- * While the live path is busy one request at a time is sent, and as long a pause follows as it took.
+ * While the live path is busy, it sends one request at a time and pauses after each for as long as the request took.
  */
-import type { Fault } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { BulkLimits, WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
-export interface BackgroundWriter {
-  /**
-   * Answers each write, in order, once. `expired`: too old before it could be sent; what was pushed back until it expired
-   * is `index.overloaded`. Rejects with the signal's reason; what is on its way by then may still land.
-   */
-  writeAll(writes: readonly WriteRequest[], signal?: AbortSignal): Promise<readonly WriteAnswer[]>;
-}
+/**
+ * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; a write
+ * that the store pushed back until it expired is answered with `index.overloaded`. Rejects with the signal's reason; requests
+ * that are in flight at that moment may still be applied.
+ */
+export type WriteAll = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
 
 interface BackgroundWriterDependencies {
   readonly objects: ObjectIndex;
@@ -31,7 +30,7 @@ interface BackgroundWriterDependencies {
   readonly liveIsBusy: () => boolean;
 }
 
-/** One `writeAll`, for all of its entries. */
+/** One call of `writeAll`, shared by its entries. */
 interface Call {
   readonly answers: WriteAnswer[];
   left: number;
@@ -43,15 +42,15 @@ interface Entry {
   readonly request: WriteRequest;
   readonly sizeBytes: number;
   readonly call: Call;
-  /** Its place among the call's writes. */
+  /** The position of the write in its call. */
   readonly index: number;
-  /** Why it was sent and not taken, when it was. */
+  /** Why the store pushed the write back; undefined while it has not. */
   pushBack: Fault | undefined;
 }
 
-/** What a document weighs beyond its key: an estimate, as the live writer's. */
+/** Estimated size of a document without its key and its enrichment, as in the live path's bulk writer. */
 const DOCUMENT_BYTES = 700;
-/** Longer than the live path's (100 ms to 5 s): of two that are pushed back, this one is to be the later. */
+/** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE_MIN_MS = 500;
 const PAUSE_MAX_MS = 15_000;
 
@@ -61,12 +60,12 @@ const UNANSWERED: IndexWriteAnswer = {
   reason: 'the store answered fewer writes than it was sent',
 };
 
-/** Creates the writer. What waits is bounded by its callers: each range has a few slices in hand. */
-export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): BackgroundWriter {
+/** Creates the writer. Its callers bound what waits: each range settles a few slices at once. */
+export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
   const { objects, clock, telemetry, limits, liveIsBusy } = dependencies;
   let waiting: Entry[] = [];
   let inFlight = 0;
-  /** Requests at once, now: additive increase, multiplicative decrease. */
+  /** Requests allowed at once: additive increase, multiplicative decrease. */
   let allowed = limits.concurrency;
   let pushBacks = 0;
   let pausedUntilMs = 0;
@@ -78,7 +77,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     const { promise, resolve, reject } = Promise.withResolvers<readonly WriteAnswer[]>();
     const call: Call = { answers: [], left: writes.length, signal, resolve };
     writes.forEach((request, index) => {
-      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length;
+      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
       waiting.push({ request, sizeBytes, call, index, pushBack: undefined });
     });
     const abort = (): void => reject(signal?.reason);
@@ -118,7 +117,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     });
   }
 
-  /** Empty when nothing that waited is still to be sent. */
+  /** Empty when every waiting write has expired or was aborted by its caller. */
   function takeBatch(): readonly Entry[] {
     const nowMs = clock.monotonicMs();
     const batch: Entry[] = [];
@@ -137,7 +136,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     return batch;
   }
 
-  /** Of a caller that has gone nobody waits for the answer. */
+  /** An aborted call is not counted, since nobody waits for its answers. */
   function answerUnsent(entry: Entry): void {
     if (isWanted(entry)) telemetry.bulkAnswered('expired', 1);
     give(entry, entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
@@ -180,7 +179,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   function speedUp(): void {
     pushBacks = 0;
-    // one more once each of those at once has been answered
+    // one more request for each round of successful ones
     allowed = Math.min(limits.concurrency, allowed + 1 / allowed);
   }
 
@@ -195,7 +194,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     pausedUntilMs = Math.max(pausedUntilMs, clock.monotonicMs() + delayMs);
   }
 
-  return { writeAll };
+  return writeAll;
 }
 
 function isWanted({ call }: Entry): boolean {
@@ -211,9 +210,9 @@ function give({ call, index }: Entry, answer: WriteAnswer): void {
 function answerOf(answer: IndexWriteAnswer): WriteAnswer {
   switch (answer.kind) {
     case 'written':
-    case 'stale':
+    case 'superseded':
       return answer;
-    // nothing of re-index is refused for an equal clock: the caller looks again
+    // the caller treats a tie like any refusal and compares the key again
     case 'equal':
       return { kind: 'tie' };
     case 'fault':

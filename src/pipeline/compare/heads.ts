@@ -8,18 +8,18 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
-/** What a look saw, and until when that may be written (monotonic, rule 9): its life is counted from before it was asked for. */
+/** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
 export interface Look extends Observation {
   readonly expiresAtMs: number;
 }
 
-/** Looks at one key, as far as its bucket is enriched. Throws S3's fault, or the signal's reason. */
+/** Sends a HEAD for one key and enriches the answer as its bucket requires. Throws S3's fault, or the signal's reason. */
 export type Head = (
   request: {
     readonly bucket: BucketRecord;
     readonly key: string;
-    /** Told when the request is made. */
-    readonly asked: () => void;
+    /** Called when the request is sent. */
+    readonly onRequest: () => void;
   },
   signal: AbortSignal,
 ) => Promise<Look>;
@@ -28,28 +28,28 @@ interface HeadsDependencies {
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** At once, of all turns of the process: the live path's looks must find room beside them. */
+  /** HEADs at once over all turns of the process, so that the live path's HEADs find room beside them. */
   readonly concurrency: number;
 }
 
-/** Creates the looks of re-index: bounded in number, counted as the live path's are. */
+/** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
 export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDependencies): Head {
   const heads = new PQueue({ concurrency });
-  // as the live path's looks; 10 s at most, so no stop waits for it longer
   const enricher = createEnricher({
     storage,
     heads: { run: (task) => task(), tell: () => undefined },
     breaker: createEnrichBreaker({ clock }),
     clock,
     telemetry,
+    // never aborted: one enrichment takes 10 s at most, so a stop waits no longer for it
     stopped: new AbortController().signal,
   });
 
-  return async function head({ bucket, key, asked }, signal) {
+  return async function head({ bucket, key, onRequest }, signal) {
     return heads.add(
       async () => {
-        asked();
-        // not while it waited for its place: of hundreds of looks the last would be too old when it began
+        onRequest();
+        // counted from here and not from the call: the last of hundreds of HEADs would be too old before it was sent
         const startedMs = clock.monotonicMs();
         const expiresAtMs = startedMs + ANSWER_LIFE_MS;
         const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>

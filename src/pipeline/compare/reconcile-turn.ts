@@ -1,27 +1,24 @@
 /**
- * One turn of a reconcile on one range of keys: the listing against the scan, slice by slice, in flat memory.
+ * One turn of a reconcile on one range of keys: it compares the listing with the scan, slice by slice, in bounded memory.
  *
  *   listing pages ─┐
- *                  ├─► slices ─► settled, a few at once ─► committed in key order: the cursor moves on
+ *                  ├─► slices ─► settled, a few at once ─► committed in key order: the cursor advances
  *   scan pages ────┘
  *
- * A slice is committed when all its findings came to their ends; what a turn has not committed is done again by the next
- * one, which finds it equal. Nothing is concluded about keys that no listing page covers.
+ * A slice is committed when all of its findings have ended. The next turn repeats what a turn has not committed, and finds
+ * it equal. Nothing is concluded about keys that no listing page covers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { Fault } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { compareSides, type Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
-import type { ObjectScan } from '../ports/object-index.ts';
-import type { BucketListing } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ObjectIndex } from '../ports/object-index.ts';
-import type { ObjectStorage } from '../ports/storage.ts';
+import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
+import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import type { BackgroundWriter } from './background-writer.ts';
+import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, looksAtContent, type SettleSlice, type SliceEnd } from './settle-slice.ts';
@@ -36,39 +33,37 @@ export interface TurnRequest {
   readonly upTo?: string;
   /** `report` writes nothing. */
   readonly mode: JobMode;
-  /** Documents that lack a field which the listing gives are written too. */
+  /** Whether to write documents that only lack a field which the listing contains. */
   readonly fill: boolean;
-  /** When the job started. */
-  readonly startedAtMs?: number;
 }
 
 export interface TurnControls {
-  /** Reserves up to `count` (1 to 500) tombstones of the job's brake; answers how many were granted (fewer: the brake holds). */
+  /** Reserves up to `count` (1 to 500) tombstones of the job's brake; resolves with how many were granted. Fewer: the brake holds. */
   readonly reserve: (count: number) => Promise<number>;
-  /** Asked between slices: true ends the turn there (a split, a pause, a stop, a lost lease). */
+  /** Called between slices. True ends the turn there: a split, a pause, a stop or a lost lease. */
   readonly shouldEnd: () => boolean;
-  /** The end of the range may have come nearer by a split: asked for each slice. */
+  /** The end of the range, read for each slice, since a split may shorten the range. */
   readonly upTo: () => string | undefined;
-  /** Listing pages. */
+  /** The most listing pages that the turn compares. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
 }
 
 export interface TurnResult {
-  /** Keys up to here, inclusive, are compared and every effect is durable. */
+  /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
   readonly cursor: string;
-  /** The end of the range, or of the listing, was reached. */
+  /** Whether the end of the range, or of the listing, was reached. */
   readonly done: boolean;
-  /** Of this turn. `held` is the brake's to tell. */
+  /** Counts of this turn. `held` stays 0, because it is counted by the job's brake. */
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
-  /** The turn ended early because of it; what the cursor says still holds. */
+  /** The fault that ended the turn early; the cursor is valid all the same. */
   readonly fault?: Fault;
-  /** The brake holds so many phantoms of one slice back; the cursor is before the first of them. */
+  /** How many phantoms of one slice the brake holds back; the cursor is before the first of them. */
   readonly braked?: number;
 }
 
-/** Rejects with the signal's reason and nothing else. */
+/** Runs one turn. Rejects only with the signal's reason. */
 export type ReconcileTurn = (request: TurnRequest, controls: TurnControls, signal: AbortSignal) => Promise<TurnResult>;
 
 interface TurnDependencies {
@@ -76,23 +71,29 @@ interface TurnDependencies {
   readonly scan: ObjectScan;
   readonly listing: BucketListing;
   readonly storage: ObjectStorage;
-  readonly writer: BackgroundWriter;
+  readonly writeAll: WriteAll;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** HEADs at once, of all turns of the process. Default 16: half of what the live path has by default. */
+  /** HEADs at once over all turns of the process. Default 16: half of the live path's default. */
   readonly headConcurrency?: number;
 }
 
 const HEADS_MAX = 16;
-/** HEADs of one slice, all done before its listing writes expire: at 100 ms and a share of 2 HEADs at once, 5 s. */
+/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at once, 5 s. */
 const LOOKS_MAX = 100;
-/** A bulk answer is not waited for before the next slice is compared. Each holds a listing page in memory: four of eight ranges were no faster, with 20 % more memory. */
+/**
+ * Slices settled at once, so that the next slice is compared while a bulk request is in flight. Each holds a listing page in
+ * memory. Measured with eight ranges: four slices were no faster and took 20 % more memory.
+ */
 const SETTLING_MAX = 2;
-/** A store that lets answers expire again and again within one turn: the range is given back. */
+/** Passes of one turn whose answers may expire because the store is slow; after that the turn ends with a fault. */
 const EXPIRIES_MAX = 3;
-const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that listing pages expired again and again' };
+const EXPIRED: Fault = {
+  code: 'index.overloaded',
+  reason: 'the store was so slow that the listing pages expired several times before they could be written',
+};
 
-/** Creates the turn. One for the process: its turns share the HEADs. */
+/** Creates the turn function, once for the process: all turns share its HEAD concurrency. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
   const settle = createSettleSlice({ ...dependencies, head });
@@ -127,21 +128,16 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
   }
 }
 
-/** A slice on its way to its end. */
+/** A slice that is being settled. */
 interface Settling extends SliceSides {
   readonly settled: Promise<SliceEnd>;
 }
 
-interface TurnParts extends TurnDependencies {
-  readonly settle: SettleSlice;
-}
-
-interface TurnContext {
-  readonly controls: TurnControls;
-  readonly signal: AbortSignal;
-}
-
-function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }: TurnContext) {
+function createTurn(
+  parts: TurnDependencies & { readonly settle: SettleSlice },
+  request: TurnRequest,
+  { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
+) {
   const { clock, settle } = parts;
   const progress = createTurnProgress(request.after, controls.reserve);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
@@ -149,7 +145,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
   const isLook = ({ kind }: Finding): boolean =>
     kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
 
-  /** From the cursor on, until something ends it. What is on its way then is dropped: the next pass does it again. */
+  /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
     const ending = new AbortController();
     const settling: Settling[] = [];
@@ -166,14 +162,14 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
   async function reconcileFromCursor(settling: Settling[], passSignal: AbortSignal): Promise<PassEnd> {
     const { bucket, prefix } = request;
     const after = progress.cursor;
-    const asked = progress.listRequested;
     const pages = { pagesMax: pagesLeft, isRangeEnd };
-    const listing = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, asked, signal: passSignal });
+    const onRequest = progress.listRequested;
+    const nextPage = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
 
-    for (let page = await listing.next(); page !== undefined; page = await listing.next()) {
+    for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
       const end = await comparePage(page, scan, { settling, passSignal });
       if (end !== undefined) return end.kind === 'stopped' ? drained(settling, { kind: 'ended' }) : end;
       if (isRangeEnd(page.through)) return drained(settling, { kind: 'done' });
@@ -182,7 +178,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return drained(settling, { kind: 'ended' });
   }
 
-  /** Undefined: the whole page is on its way. */
+  /** Undefined: every slice of the page is being settled or committed. */
   async function comparePage(
     { objects, observedAtMs, expiresAtMs, through: listedThrough }: FeedPage,
     scan: ScanFeed,
@@ -195,17 +191,17 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
       const slice = compareSides({ ...sides, looksMax: LOOKS_MAX, isLook });
+      const earlier = [...settling];
       const work = {
         ...request,
-        ...progress.work,
-        isReport: request.mode === 'report',
+        ...progress.forSlices,
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
+        earlierEnded: () => allEnded(earlier),
       };
-      const earlier = [...settling];
-      const settled = settle({ ...work, turn: () => allEnded(earlier) }, passSignal);
-      // read when its time comes; by then an earlier one may have ended the pass
+      const settled = settle(work, passSignal);
+      // awaited in key order: by then an earlier slice may have ended the pass
       settled.catch(() => undefined);
       settling.push({
         settled,
@@ -222,7 +218,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return undefined;
   }
 
-  /** Whether nothing of the range comes after this key; undefined is the listing's end. */
+  /** Whether the range contains no key after this one; undefined is the end of the listing. */
   function isRangeEnd(through: string | undefined): boolean {
     return nearer(through, rangeEnd()) === rangeEnd();
   }
@@ -231,7 +227,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return controls.upTo() ?? request.upTo;
   }
 
-  /** Undefined: it is committed. */
+  /** Undefined: the slice is committed. */
   async function commitFirst(settling: Settling[]): Promise<PassEnd | undefined> {
     const [first] = settling;
     if (first === undefined) return undefined;
@@ -250,7 +246,7 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
     return end;
   }
 
-  /** Slices before the fault still come to their ends. */
+  /** Commits the slices before the fault. */
   async function afterFault(settling: Settling[], fault: Fault): Promise<PassEnd> {
     try {
       return await drained(settling, { kind: 'fault', fault });
@@ -262,12 +258,12 @@ function createTurn(parts: TurnParts, request: TurnRequest, { controls, signal }
   return { pass, result: progress.result };
 }
 
-/** Resolves when every slice so far came to its end; rejects when one did not. */
+/** Resolves when all of these slices have ended; rejects when one of them did not end. */
 async function allEnded(settling: readonly Settling[]): Promise<void> {
   for (const { settled } of settling) if ((await settled).kind !== 'ended') throw new Error('an earlier slice did not end');
 }
 
-/** Of two ends of a range the one that comes first; undefined is the end of all keys. */
+/** The end that comes first; undefined is the end of all keys. */
 function nearer(a: string | undefined, b: string | undefined): string | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return compareKeys(a, b) <= 0 ? a : b;

@@ -1,12 +1,12 @@
 /**
- * The findings of one slice to their ends:
+ * Settles the findings of one slice:
  *
- *   look (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
- *     ▲                            │                                  │
- *     └──── refused: something newer is stored ◄───────────────────────┘
+ *   stored documents read (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
+ *     ▲                                              │                                      │
+ *     └───── refused: the store holds something newer ◄─────────────────────────────────────┘
  *
- * A report looks and confirms, and writes nothing. What is written provisionally says `settled: false` in its document:
- * the sweep of unsettled documents looks again, so nothing needs to be remembered here.
+ * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
+ * documents checks it again, so nothing is remembered here.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
@@ -21,13 +21,13 @@ import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteRequest } from '../looks/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import type { BackgroundWriter } from './background-writer.ts';
+import type { WriteAll } from './background-writer.ts';
 import type { Head, Look } from './heads.ts';
 
-/** What became of one finding. */
+/** How one finding ended. */
 export interface Ending {
   readonly key: string;
-  /** `gone`: the difference went away by itself. */
+  /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
   readonly effect?: 'document' | 'tombstone';
@@ -35,9 +35,9 @@ export interface Ending {
 
 export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
-  /** The brake holds: only what lies before this key came to its end. `waiting`: tombstones that were not granted. */
+  /** The brake holds: only findings before this key have ended. `waiting`: tombstones that were not granted. */
   | { readonly kind: 'braked'; readonly beforeKey: string; readonly waiting: number; readonly endings: readonly Ending[] }
-  /** Answers got too old to be written (rule 9): the listing must be asked again. */
+  /** Answers became too old to be written (rule 9): the page must be listed again. */
   | { readonly kind: 'expired' };
 
 export interface SliceWork {
@@ -46,77 +46,81 @@ export interface SliceWork {
   readonly fill: boolean;
   /** In key order. */
   readonly findings: readonly Finding[];
-  /** D of the listing page. */
+  /** The time of the listing page (D). */
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
-  /** Resolves when every slice before this one came to its end: tombstones are reserved in key order. */
-  readonly turn: () => Promise<void>;
+  /** Resolves when every slice before this one has ended, so that tombstones are reserved in key order. Rejects when one did not. */
+  readonly earlierEnded: () => Promise<void>;
   readonly tombstones: Tombstones;
-  /** Told of each HEAD. */
-  readonly asked: () => void;
+  /** Called for each HEAD. */
+  readonly headRequested: () => void;
 }
 
-/** The tombstones that may still be written. */
+/** The job's allowance of tombstones. */
 export interface Tombstones {
-  /** Grants up to so many. */
+  /** Resolves with how many of `count` tombstones may be written. */
   reserve(count: number): Promise<number>;
-  /** Takes back what was granted and not used. */
+  /** Takes back tombstones that were granted and not written. */
   giveBack(count: number): void;
 }
 
 export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
 
-interface SettleDependencies {
-  readonly objects: ObjectIndex;
-  readonly writer: BackgroundWriter;
-  readonly head: Head;
-  readonly clock: Clock;
-}
-
 /**
- * A key whose writes were refused so often is being written by the live path at this very moment, each time by something
- * later than our last look: it is counted as in flight and left to it.
+ * A key whose write was refused in each of these rounds is being written by the live path right now, each time with something
+ * newer than the last read here. It is counted as in flight and left to the live path.
  */
 const ROUNDS_MAX = 5;
 
-/** Events are usually here within seconds; what a report waits for them, once for each slice that has such objects. */
+/** How long a report waits for events that are still on their way, once for each slice with objects that young. Events usually arrive within seconds. */
 const LIVE_LAG_MS = 5_000;
 
-/** A write that a finding leads to, and how the finding ends when it is taken. */
-interface Planned {
+/** A write that a finding requires, and how the finding ends if the store accepts it. */
+interface PlannedWrite {
   readonly finding: Finding;
   readonly request: WriteRequest;
   readonly ending: Ending;
 }
 
-type Step = { readonly end: Ending } | { readonly write: Planned };
+/** What a finding requires: nothing more, or a write. */
+type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
 
-/** A HEAD decides. `found`: what the listing alone showed. */
-interface HeadStep {
+/** A finding that a HEAD decides. `found`: what the listing alone showed. */
+interface HeadPlan {
   readonly head: Looked;
   readonly found?: Ending;
 }
 
-/** Where the brake cut the slice. */
+/** Where the brake cuts the slice. */
 interface Brake {
   readonly beforeKey: string;
   readonly waiting: number;
 }
 
-/** Creates the step from findings to endings. It throws the fault that keeps one of them from its end. */
-export function createSettleSlice({ objects, writer, head, clock }: SettleDependencies): SettleSlice {
+/** Creates the function that settles slices. It throws the first fault that keeps a finding from its end. */
+export function createSettleSlice({
+  objects,
+  writeAll,
+  head,
+  clock,
+}: {
+  readonly objects: ObjectIndex;
+  readonly writeAll: WriteAll;
+  readonly head: Head;
+  readonly clock: Clock;
+}): SettleSlice {
   return async function settleSlice(work, signal) {
-    const endings = work.findings.filter((finding) => !needsLook(finding, work)).map((finding) => endingOf(finding, finding.kind));
-    let open: readonly Finding[] = work.findings.filter((finding) => needsLook(finding, work));
+    const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map((finding) => endingOf(finding, finding.kind));
+    let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));
     let brake: Brake | undefined;
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
-      const steps = work.mode === 'report' ? await patientStepsOf(open, work, signal) : await stepsOf(open, work, signal);
-      const planned = steps.flatMap((step) => ('write' in step ? [step.write] : []));
+      const plans = work.mode === 'report' ? await patientPlansOf(open, work, signal) : await plansOf(open, work, signal);
+      const planned = plans.flatMap((plan) => ('write' in plan ? [plan.write] : []));
       brake = (await brakeOf(planned, work)) ?? brake;
       const answered = await write(beforeBrake(planned, brake, byFinding), work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
-      endings.push(...steps.flatMap((step) => ('end' in step ? [step.end] : [])), ...answered.endings);
+      endings.push(...plans.flatMap((plan) => ('end' in plan ? [plan.end] : [])), ...answered.endings);
       open = answered.refused;
       isExpired = answered.isLookExpired;
     }
@@ -125,27 +129,27 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
   };
 
-  /** What each finding means on what is stored now, in their order. */
-  async function stepsOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Step[]> {
+  /** Plans each finding against what is stored now, in the order of the findings. */
+  async function plansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
     const keys = findings.map((finding) => finding.key);
     const stored = await objects.getMany(work.bucket.bucket, keys, signal);
-    const steps = findings.map((finding, index) => stepOf({ finding, stored: stored[index] }, work));
-    // most need no HEAD: a promise for each of them would cost more than its step
-    const heads = await Promise.all(steps.filter((step) => 'head' in step).map((step) => stepOfHead(step, work, signal)));
-    return steps.map((step) => ('head' in step ? heads.shift() : step)).filter((step) => step !== undefined);
+    const plans = findings.map((finding, index) => planOf({ finding, stored: stored[index] }, work));
+    // only for those that need a HEAD: a promise for each finding would cost more than its plan
+    const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
+    return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
-  /** Of a report: an object written a moment ago is no drift for as long as its event may be on its way. */
-  async function patientStepsOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Step[]> {
-    const steps = await stepsOf(findings, work, signal);
-    const young = findings.filter((finding, index) => isYoungDrift(finding, steps[index], work));
-    if (young.length === 0) return steps;
+  /** Plans of a report. An object written a moment ago is no drift while its event may still be on its way, so it is read twice. */
+  async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await plansOf(findings, work, signal);
+    const young = findings.filter((finding, index) => isYoungDrift(finding, plans[index], work));
+    if (young.length === 0) return plans;
     await clock.sleep(LIVE_LAG_MS, signal);
-    const later = await stepsOf(young, work, signal);
-    return findings.map((finding, index) => later[young.indexOf(finding)] ?? steps[index]).filter((step) => step !== undefined);
+    const later = await plansOf(young, work, signal);
+    return findings.map((finding, index) => later[young.indexOf(finding)] ?? plans[index]).filter((plan) => plan !== undefined);
   }
 
-  function stepOf(at: Looked, work: SliceWork): Step | HeadStep {
+  function planOf(at: Looked, work: SliceWork): Plan | HeadPlan {
     const { finding, stored } = at;
     const decision = decideListed(finding.state, stored, clockOfListing(work.observedAtMs));
     switch (decision.kind) {
@@ -155,13 +159,12 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
       case 'incomplete': {
         const ending = endingOf(finding, decision.kind, decision.fields);
         const isWanted = decision.isInexact || (work.fill && decision.kind === 'incomplete');
-        return isWanted && !decision.isNewer ? stepOfListing(at, work, ending) : { end: ending };
+        return isWanted && !decision.isNewer ? planByListing(at, work, ending) : { end: ending };
       }
       case 'missing':
       case 'stale': {
         const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
-        // written from the listing, or from a HEAD where the bucket's documents say more than a listing does
-        return looksAtContent(work) ? { head: at, found: ending } : stepOfListing(at, work, ending);
+        return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, ending);
       }
       case 'phantom':
         return { head: at };
@@ -170,17 +173,17 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     }
   }
 
-  function stepOfListing(looked: Looked, work: SliceWork, ending: Ending): Step {
+  function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
     const { state } = looked.finding;
     return work.mode === 'report' || state === undefined
       ? { end: ending }
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Confirms a phantom, or looks at a key whose document is as new as the listing or wants more than it. */
-  async function stepOfHead({ head: looked, found }: HeadStep, work: SliceWork, signal: AbortSignal): Promise<Step> {
+  /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
+  async function planByHead({ head: looked, found }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { finding, stored } = looked;
-    const seen = await head({ bucket: work.bucket, key: finding.key, asked: work.asked }, signal);
+    const seen = await head({ bucket: work.bucket, key: finding.key, onRequest: work.headRequested }, signal);
     const decision = decideSeen(seen.state, stored, seen.observedAtMs);
     const isUnlisted = finding.state === undefined;
     if (decision.kind === 'agrees') return { end: endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
@@ -189,19 +192,19 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Reserves the tombstones among the writes; tells the first that was not granted. */
-  async function brakeOf(planned: readonly Planned[], work: SliceWork): Promise<Brake | undefined> {
+  /** Reserves the tombstones among the writes; resolves with the first that was not granted, if any. */
+  async function brakeOf(planned: readonly PlannedWrite[], work: SliceWork): Promise<Brake | undefined> {
     const tombstones = planned.filter(isTombstone);
     if (tombstones.length === 0) return undefined;
-    await work.turn();
+    await work.earlierEnded();
     const granted = await work.tombstones.reserve(tombstones.length);
     const first = tombstones[granted];
     return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };
   }
 
-  async function write(planned: readonly Planned[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
+  async function write(planned: readonly PlannedWrite[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
     const requests = planned.map(({ request }) => request);
-    const answers = await writer.writeAll(requests, signal);
+    const answers = await writeAll(requests, signal);
     const fault = answers.find((answer) => answer.kind === 'fault')?.fault;
     if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
     const isExpired = (source: 'listing' | 'check'): boolean =>
@@ -219,14 +222,14 @@ export function createSettleSlice({ objects, writer, head, clock }: SettleDepend
 
 interface Written {
   readonly endings: readonly Ending[];
-  /** To be looked at again: something newer is stored, or the look got too old to be written. */
+  /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
   readonly refused: readonly Finding[];
   /** The listing page is too old to be written from. */
   readonly isListingExpired: boolean;
   readonly isLookExpired: boolean;
 }
 
-/** Whether other content is written from a HEAD: where the bucket's documents say more than a listing does. */
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
 export function looksAtContent({ bucket, mode }: Pick<SliceWork, 'bucket' | 'mode'>): boolean {
   return mode === 'apply' && bucket.enrich !== 'none';
 }
@@ -244,7 +247,7 @@ function writeOfListing(
     ending,
     nowMs,
   }: { readonly work: SliceWork; readonly state: PresentState; readonly ending: Ending; readonly nowMs: number },
-): Planned {
+): PlannedWrite {
   const { observedAtMs, expiresAtMs } = work;
   const at = { bucket: work.bucket.bucket, key: finding.key, clock: clockOfListing(observedAtMs), observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state, stored, settled: true, source: 'listing' });
@@ -259,7 +262,7 @@ interface SeenFacts {
   readonly nowMs: number;
 }
 
-function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs }: SeenFacts): Planned {
+function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs }: SeenFacts): PlannedWrite {
   const { clock, settled, equalClock } = plan;
   const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
@@ -267,13 +270,13 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
 }
 
-function isYoungDrift({ state }: Finding, step: Step | undefined, { observedAtMs }: SliceWork): boolean {
-  if (step === undefined || !('end' in step) || (step.end.kind !== 'missing' && step.end.kind !== 'stale')) return false;
+function isYoungDrift({ state }: Finding, plan: Plan | undefined, { observedAtMs }: SliceWork): boolean {
+  if (plan === undefined || !('end' in plan) || (plan.end.kind !== 'missing' && plan.end.kind !== 'stale')) return false;
   return (state?.lastModifiedMs ?? 0) >= observedAtMs - MARGIN_MS;
 }
 
-/** What only lacks fields, or the true LastModified, is looked at again only where it is going to be written. */
-function needsLook({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boolean {
+/** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
+function needsPlan({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boolean {
   switch (kind) {
     case 'missing':
     case 'phantom':
@@ -289,11 +292,11 @@ function endingOf({ key, fields }: Finding, kind: Ending['kind'], decided: reado
   return { key, kind, fields: decided };
 }
 
-function isTombstone({ ending }: Planned): boolean {
+function isTombstone({ ending }: PlannedWrite): boolean {
   return ending.effect === 'tombstone';
 }
 
-const byFinding = ({ finding }: Planned): string => finding.key;
+const byFinding = ({ finding }: PlannedWrite): string => finding.key;
 const byKey = ({ key }: Ending): string => key;
 
 function beforeBrake<Item>(items: readonly Item[], brake: Brake | undefined, keyOf: (item: Item) => string): readonly Item[] {

@@ -1,4 +1,4 @@
-/** How far a turn has come: cursor, counts and examples, moved on slice by slice in key order. */
+/** The progress of a turn: its cursor, counts and examples, which advance slice by slice in key order. */
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import {
   addCounts,
@@ -12,34 +12,35 @@ import {
 import type { ListedObject } from '../ports/storage.ts';
 import type { Ending, SliceEnd, Tombstones } from './settle-slice.ts';
 
-/** What was compared in a slice. */
+/** What one slice compared. */
 export interface SliceSides {
   readonly listed: readonly ListedObject[];
   readonly scanned: readonly { readonly key: string }[];
-  /** Keys on which both sides agreed at first sight. */
+  /** How many keys were equal on both sides in the first comparison. */
   readonly equal: number;
-  /** Both sides are compared up to here, inclusive; undefined: nothing was compared. */
+  /** Both sides are compared up to this key, inclusive; undefined: nothing was compared. */
   readonly through: string | undefined;
 }
 
 export interface TurnProgress {
   readonly cursor: string;
-  /** What slices need of it. */
-  readonly work: { readonly tombstones: Tombstones; readonly asked: () => void };
+  /** The parts of the progress that slices use while they are settled. */
+  readonly forSlices: { readonly tombstones: Tombstones; readonly headRequested: () => void };
   readonly listRequested: () => void;
+  /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
   commit(slice: SliceSides, end: Extract<SliceEnd, { readonly endings: unknown }>): void;
   readonly result: () => { readonly cursor: string; readonly counts: ReconcileCounts; readonly examples: DifferenceExamples };
 }
 
-/** What one reservation may ask for: a crash loses no more of the brake's allowance. */
+/** The most tombstones of one reservation, so that a crash loses no more of the brake's allowance. */
 const RESERVE_MAX = 500;
 
-/** Progress from the cursor on, with nothing counted yet. */
+/** Creates the progress of a turn that begins after the key `after`. */
 export function createTurnProgress(after: string, reserve: (count: number) => Promise<number>): TurnProgress {
   let cursor = after;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
-  /** Requests are counted as they are made, whatever becomes of their slices. */
+  /** Requests are counted when they are sent, even if their slice is never committed. */
   let requests = { listRequests: 0, headRequests: 0 };
 
   function moveTo(key: string | undefined): void {
@@ -50,9 +51,9 @@ export function createTurnProgress(after: string, reserve: (count: number) => Pr
     get cursor() {
       return cursor;
     },
-    work: {
+    forSlices: {
       tombstones: createTombstones(reserve),
-      asked: () => {
+      headRequested: () => {
         requests = { ...requests, headRequests: requests.headRequests + 1 };
       },
     },
@@ -69,7 +70,7 @@ export function createTurnProgress(after: string, reserve: (count: number) => Pr
   };
 }
 
-/** Keeps what was granted and not used for the next slice: a reservation cannot be returned to the job. */
+/** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */
 function createTombstones(reserve: (count: number) => Promise<number>): Tombstones {
   let spare = 0;
   return {
@@ -91,14 +92,14 @@ function createTombstones(reserve: (count: number) => Promise<number>): Tombston
   };
 }
 
-/** The part of a slice that lies before the brake's key. */
+/** The part of a slice before the first key that the brake holds back. */
 function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly Ending[]): SliceSides {
   const isBefore = ({ key }: { readonly key: string }): boolean => compareKeys(key, beforeKey) < 0;
   const listed = slice.listed.filter(isBefore);
   const scanned = slice.scanned.filter(isBefore);
   const last = [listed.at(-1)?.key, scanned.at(-1)?.key].filter((key) => key !== undefined).toSorted(compareKeys);
   const keys = new Set(listed.map(({ key }) => key));
-  // each listed key agreed at first sight, or has an ending
+  // each listed key was equal in the first comparison, or has an ending
   const equal = listed.length - endings.filter(({ key }) => keys.has(key)).length;
   return { listed, scanned, equal, through: last.at(-1) };
 }

@@ -1,7 +1,7 @@
 /** Explain: one key, in the index and in S3, looked at now. */
 import { storageViewOf, type Explanation } from '../../api/objects.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { explanationOf, type StorageAnswer } from '../../domain/documents/explanation.ts';
+import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { requireBucket } from '../buckets/list.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';

@@ -5,18 +5,18 @@
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { mayStep, type JobStep } from '../../domain/reindex/job-steps.ts';
+import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { stepJob, sumsNow } from '../reindex-jobs/job-records.ts';
+import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { createJobSlots } from '../reindex-jobs/job-slots.ts';
+import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
@@ -69,22 +69,22 @@ interface JobsDependencies {
 
 /** Creates the jobs' verbs. */
 export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
-  const slots = createJobSlots({ state });
+  const occupancy = createOccupancy(state);
 
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
       throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored: wait until some have ended, or cancel them`);
-    if (job.mode === 'apply') await slots.refuseIfOccupied({ bucket: job.bucket }, signal);
+    if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
     await updateRecord(state, refs.job(job.id), () => job);
-    if (job.mode === 'apply') await takeSlotOr(job, () => removeRecord(state, refs.job(job.id).id));
+    if (job.mode === 'apply') await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
     await tell(job.id);
     return job;
   }
 
-  async function takeSlotOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
+  async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await slots.take(job);
+      await occupancy.occupy(job);
     } catch (error) {
       await undo();
       throw error;
@@ -119,15 +119,15 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   /** Throws `job.not-found`, and the refusal. */
-  async function step(id: string, toStep: JobStep, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
-    const job = await stepJob(state, id, toStep);
+  async function step(id: string, toStep: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, toStep);
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
   }
 
   async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
-    await takeSlotOr(resumed, () =>
+    await occupyOr(resumed, () =>
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
@@ -178,9 +178,9 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     },
     async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
-      if (!mayStep(before, 'resume')) throw notPaused(before);
+      if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
-      if (before.mode === 'apply') await slots.refuseIfOccupied(before, signal);
+      if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await step(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
@@ -190,7 +190,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async cancelOf(bucket) {
       const jobs = await listAllRecords(state, 'job', jobSchema);
       for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
-        await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
       }
     },
   };

@@ -6,7 +6,7 @@ import { jobView } from '../../api/jobs.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
-import type { DeadLetters } from '../letters/letters.ts';
+import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';

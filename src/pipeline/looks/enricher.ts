@@ -9,8 +9,8 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
-import type { EnrichResult, EnrichStep } from '../../domain/documents/enrichment.ts';
-import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/documents/enrichment.ts';
+import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
+import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
 import { faultOf, scopeOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';

@@ -1,5 +1,5 @@
 /** The last of enrichment's refusals: the index's own. A document is never lost for what enrichment added to it. */
-import { isEnriched, plainDocument } from '../../domain/documents/enrichment.ts';
+import { isEnriched, plainDocument } from '../../domain/enrichment.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { BulkWriter, WriteAnswer, WriteRequest } from './bulk-writer.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

@@ -1,23 +1,26 @@
 /**
- * A job's brake as one turn of one of its ranges meets it: tombstones are reserved in the job's record before they are
- * written, some ahead of their need, and what is left of them is given back when the turn has ended. A worker that dies
- * takes what it had reserved along.
+ * A job's brake as one turn of one range uses it. Tombstones are reserved in the job's record before they are written, some
+ * of them ahead of need, and the unused ones are given back when the turn has ended. The reservations of a worker that dies
+ * are lost.
  */
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { givenBackTo, placeOf, reserved } from '../../domain/reindex/job-steps.ts';
+import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { TurnResult } from '../compare/reconcile-turn.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface Brake {
-  /** Reserves up to `count` tombstones; answers how many. 0 as well where the store cannot be asked. Never rejects. One call at a time. */
+  /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
   readonly reserve: (count: number) => Promise<number>;
-  /** Gives back what was not used. Where the store cannot be asked it stays reserved. Never rejects. */
+  /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
   readonly giveBack: () => Promise<void>;
-  /** The limit that held a reservation back last. */
+  /** The limit that the last refused reservation met; undefined if none was refused. */
   readonly met: number | undefined;
-  /** The turn's result, where what was held back is the brake's only if the brake held it: a job may have been paused or cancelled meanwhile, or the store out of reach. */
-  readonly blame: (result: TurnResult) => TurnResult;
+  /**
+   * The turn's result with the true reason for tombstones that were not granted: the brake, a fault of the store, or neither,
+   * if the job was paused or cancelled meanwhile.
+   */
+  readonly explain: (result: TurnResult) => TurnResult;
 }
 
 /** Creates the brake of one turn. */
@@ -25,7 +28,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
   let fault: Fault | undefined;
   let isHeld = false;
   let met: number | undefined;
-  /** Reserved, and not used yet. */
+  /** Tombstones reserved and not used yet. */
   let ahead = 0;
 
   async function reserveMore(wanted: number): Promise<void> {
@@ -34,7 +37,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       if (job === undefined) return undefined;
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
-      isHeld = granted < wanted && (placeOf(job) === 'comparing' || job.pausedBecause === 'brake');
+      isHeld = granted < wanted && (phaseOf(job) === 'comparing' || job.pausedBecause === 'brake');
       if (granted < wanted) met = job.brake?.limit;
       return reservation.job;
     });
@@ -61,7 +64,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       ahead = 0;
       await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused)).catch(() => undefined);
     },
-    blame({ braked, ...result }) {
+    explain({ braked, ...result }) {
       if (braked === undefined) return result;
       if (fault !== undefined) return { ...result, fault };
       return isHeld ? { ...result, braked } : result;

@@ -1,35 +1,38 @@
 /**
- * A range in this worker's hands: leased by compare-and-swap, renewed while it is worked on, lost at the first swap that
- * somebody else won or when it could not be renewed in time.
+ * A range that this worker holds. It is leased by compare-and-swap and its lease is renewed while it is compared. It is lost
+ * when another worker wins a swap of its record, or when the lease could not be renewed in time.
  */
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { takeRange, type Taking } from '../../domain/reindex/range-steps.ts';
+import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
 import { boundsCut, ensureRange, freshRange } from './range-records.ts';
 
-/** What a killed worker costs at most. */
+/** How long a range stays blocked at most after its worker was killed. */
 const LEASE_MS = 60_000;
-/** Three renewals may fail before the lease is over; and a clock that is 45 s fast takes no lease of a worker that lives. */
+/** Three renewals may fail before the lease ends, and a worker whose clock is up to 45 s fast takes no lease that is being renewed. */
 const RENEW_MS = 15_000;
 
-/** Whoever else writes the record does so once. */
+/** Attempts to take a range while others write its record. */
 const ATTEMPTS_MAX = 5;
-/** After as many writes of others. */
-const LOOK_AGAIN_MS = 5_000;
+/** When to try again after that. */
+const RETRY_MS = 5_000;
 
 export interface HeldRange {
-  /** As stored last. */
+  /** The record as last stored. */
   readonly record: RangeRecord;
   /** Aborted when the range is lost. */
   readonly lost: AbortSignal;
-  /** Stores what `next` makes of the record, unless that is the very record. False when the range is lost. Throws the store's fault: then nothing is known. */
+  /**
+   * Stores what `next` returns, unless that is the record itself. False: the range is lost. Throws the store's fault; then the
+   * record may or may not be stored.
+   */
   change(next: (range: RangeRecord) => RangeRecord): Promise<boolean>;
-  /** Ends the renewing. */
+  /** Stops renewing the lease. */
   release(): void;
 }
 
@@ -39,36 +42,36 @@ interface HeldDependencies {
   readonly worker: string;
 }
 
-/** A range in hand, or why it is not to be had. */
+/** A held range, or why the range could not be taken. */
 export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
 
-/** Creates the taking of ranges for one worker. It throws the store's fault. */
+/** Creates the function that takes ranges for one worker. It throws the store's fault. */
 export function createTakeRange({ state, clock, worker }: HeldDependencies) {
   return async function takeAndHold(job: JobRecord, number: number, turn: number | undefined): Promise<Taken> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const taken = await attemptToTake(job, number, turn);
       if (taken !== 'conflict') return taken;
     }
-    return { kind: 'leased', leftMs: LOOK_AGAIN_MS };
+    return { kind: 'leased', leftMs: RETRY_MS };
   };
 
   async function attemptToTake(job: JobRecord, number: number, turn: number | undefined): Promise<Taken | 'conflict'> {
     const { id, kind } = refs.range(job.id, number);
-    const entry = (await state.get(id)) ?? (await made(job, number));
-    // a number that was taken for a split which never came about
-    if (entry === undefined) return { kind: 'stale' };
-    // of this hold alone: a worker that forgot itself for a minute may come to take its own range again
+    const entry = (await state.get(id)) ?? (await makeIfCut(job, number));
+    // the number was reserved for a split that was never stored
+    if (entry === undefined) return { kind: 'late' };
+    // unique for this lease: a worker that stood still for a minute may take its own range again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
     const taking = takeRange(parseEntry(entry, rangeSchema), { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn });
     if (taking.kind !== 'taken') return taking;
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range) }, entry.version);
-    // another worker took it, or it was written without being taken (its task was sent again): the record tells
+    // another worker took the range, or its task was sent again: the next attempt reads which
     if (stored === 'conflict') return 'conflict';
     return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
   }
 
-  /** One of those that were cut in advance, if whoever cut them did not come so far. */
-  async function made(job: JobRecord, number: number): Promise<StateEntry | undefined> {
+  /** Stores the record of a range that was cut in advance, if a crash kept the job's worker from it. */
+  async function makeIfCut(job: JobRecord, number: number): Promise<StateEntry | undefined> {
     const bounds = boundsCut(job, number);
     if (bounds === undefined) return undefined;
     await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
@@ -76,19 +79,19 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
   }
 }
 
-/** Holds a range whose lease was just stored in `entry`, and renews it until released. */
+/** Holds a range whose lease was just stored in `entry`, and renews the lease until the range is released. */
 function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry, taken: RangeRecord): HeldRange {
   const lost = new AbortController();
   const released = new AbortController();
   let record = taken;
-  /** As it is in the store, by all that is known here. */
+  /** The entry in the store, as far as this worker knows. */
   let current = entry;
   let heldUntilMs = clock.monotonicMs() + LEASE_MS;
-  /** One swap at a time: each needs the version that the one before it made. */
+  /** One swap at a time: each needs the version that the swap before it stored. */
   const swaps = new PQueue({ concurrency: 1 });
 
   function lose(reason: string): void {
-    lost.abort(new Error(`the range ${entry.id} was lost: ${reason}`));
+    lost.abort(new Error(`${entry.id} was lost: ${reason}`));
   }
 
   async function swap(next: (range: RangeRecord) => RangeRecord): Promise<boolean> {
@@ -111,7 +114,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     return state.put({ id, kind, record: keepingUnknown(current, rangeSchema, changed) }, current.version);
   }
 
-  /** A renewal that timed out may have been stored all the same: then this is its version. */
+  /** Whether the lease is still this worker's: a renewal that timed out may have been stored all the same. */
   async function isStillOurs(): Promise<boolean> {
     const found = await state.get(entry.id);
     if (found === undefined) return false;
@@ -128,7 +131,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   async function renew(): Promise<void> {
     const atMs = clock.monotonicMs();
     const lease = { worker, untilMs: clock.nowMs() + LEASE_MS };
-    // given back meanwhile: another one's version must not change under who is about to take it
+    // after the range was given back its version must not change, since another worker may be taking it
     if (await change((range) => (range.lease === undefined ? range : { ...range, lease }))) heldUntilMs = atMs + LEASE_MS;
   }
 
@@ -141,7 +144,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     }
   }
 
-  // ends by its release, which is no failure
+  // rejects when the range is released, which is no failure
   void keep().catch(() => undefined);
 
   return {
@@ -150,6 +153,6 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     },
     lost: lost.signal,
     change,
-    release: () => released.abort(new Error('the range was given back')),
+    release: () => released.abort(new Error('the range was released')),
   };
 }

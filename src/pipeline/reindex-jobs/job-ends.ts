@@ -1,9 +1,9 @@
 /**
- * How a job ends: done when every range is and searches find what it wrote, failed by a fault, cancelled with its
- * bucket. Its ranges' sums are stored in the very swap that ends it, and their records are removed after; what a crash
- * leaves of them the calendar finds.
+ * How a job ends: it is done when every range is done and searches find what it wrote, failed after a fault, or cancelled when
+ * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
+ * The calendar removes those that a crash leaves behind.
  */
-import { afterStep, placeOf } from '../../domain/reindex/job-steps.ts';
+import { afterTransition, phaseOf } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -11,27 +11,28 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import { keepExamples, stepJob, sumsNow } from './job-records.ts';
+import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
-/** Lists may be a moment behind: when no more ranges than this are open by them, each is read by its id, and each that they lack. */
-const LOOKS_MAX = 16;
-/** Others change the record while ranges are split or tombstones reserved. */
+/** The store's lists may lag. Once they show no more open ranges than this, each open or unlisted range is read by its id. */
+const READS_MAX = 16;
+/** Attempts to store the end while other workers split ranges or reserve tombstones, which changes the job's record too. */
 const ATTEMPTS_MAX = 5;
 
 export interface JobEnds {
-  /** Ends the job as done if all its ranges are; makes those that a crash left unmade. Throws the store's fault. */
+  /** Ends the job as done if all its ranges are done; stores range records that a crash left out. Throws the store's fault. */
   finishIfDone(jobId: string): Promise<void>;
-  /** Ends it as failed, wherever it is. Throws the store's fault. */
+  /** Ends the job as failed, unless it is paused or has ended. Throws the store's fault. */
   fail(job: JobRecord, error: JobFault): Promise<void>;
-  /** Ends it as cancelled: its bucket is no longer connected. Throws the store's fault. */
+  /** Ends the job as cancelled, because its bucket is no longer connected. Throws the store's fault. */
   cancel(job: JobRecord): Promise<void>;
   /**
-   * Makes the ranges that were split off this one, where they are not there yet, and tells the workers; whether any was
-   * made. `isTold: false`: whoever made one may not have come to tell, so it is told again. Throws the store's fault.
+   * Stores the records of the ranges that were split off this one, unless they exist, and sends a task for each new one;
+   * resolves with whether any was new. `areTasksSent: false`: their maker may have crashed before it sent the tasks, so tasks
+   * are sent for all of them. Throws the faults of the store and the work queue.
    */
-  completeSplit(range: RangeRecord, options?: { readonly isTold: boolean }): Promise<boolean>;
+  completeSplit(range: RangeRecord, options?: { readonly areTasksSent: boolean }): Promise<boolean>;
 }
 
 export interface EndsDependencies {
@@ -41,28 +42,30 @@ export interface EndsDependencies {
   readonly sendTask: SendTask;
 }
 
-interface JobEndsDependencies extends EndsDependencies {
-  readonly scan: Pick<ObjectScan, 'refresh'>;
-}
-
-/** Creates the ends. */
-export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEndsDependencies): JobEnds {
+/** Creates the functions that end jobs. */
+export function createJobEnds({
+  state,
+  scan,
+  clock,
+  telemetry,
+  sendTask,
+}: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
   async function end(job: JobRecord): Promise<void> {
     telemetry.jobEnded(job);
     await removeRanges(state, job.id);
   }
 
-  /** Undefined while not all are done. */
+  /** The ranges of the job; undefined while not all are done. */
   async function allDone(job: JobRecord): Promise<readonly RangeRecord[] | undefined> {
     const listed = await listRanges(state, job.id);
     const ranges = new Map(listed.filter(({ done }) => done).map((range) => [range.number, range]));
-    if (listed.length - ranges.size > LOOKS_MAX) return undefined;
+    if (listed.length - ranges.size > READS_MAX) return undefined;
     const open = numbersOf(job).filter((number) => !ranges.has(number));
     for (const number of open) {
       const range = await readRecord(state, refs.range(job.id, number));
       if (range !== undefined) ranges.set(number, range);
-      else if (await makeCut(job, number)) return undefined;
-      // else a number that was taken for a split which never came about
+      else if (await makeIfCut(job, number)) return undefined;
+      // else the number was reserved for a split that was never stored
     }
     for (const range of ranges.values()) {
       if (!range.done) return undefined;
@@ -72,8 +75,8 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     return [...ranges.values()];
   }
 
-  /** Whether it is one of the ranges cut in advance, which is made now. */
-  async function makeCut(job: JobRecord, number: number): Promise<boolean> {
+  /** Stores the record of a range that was cut in advance and sends its task; false if the number is not one of those. */
+  async function makeIfCut(job: JobRecord, number: number): Promise<boolean> {
     const bounds = boundsCut(job, number);
     if (bounds === undefined) return false;
     await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
@@ -81,17 +84,17 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     return true;
   }
 
-  async function completeSplit({ jobId, splits = [] }: RangeRecord, { isTold } = { isTold: true }): Promise<boolean> {
+  async function completeSplit({ jobId, splits = [] }: RangeRecord, { areTasksSent } = { areTasksSent: true }): Promise<boolean> {
     let isAnyNew = false;
     await writeEach(splits, async ({ number, ...bounds }) => {
       const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
-      if (isNew || !isTold) await sendTask({ job: jobId, range: number, turn: 0 });
+      if (isNew || !areTasksSent) await sendTask({ job: jobId, range: number, turn: 0 });
       isAnyNew ||= isNew;
     });
     return isAnyNew;
   }
 
-  /** Before the job ends, so that a bucket never waits for a date whose job is over. */
+  /** Called before the job ends, so that the bucket has its date once the job is done. */
   async function dateBucket(job: JobRecord, atMs: number): Promise<void> {
     const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true;
     if (!certifies) return;
@@ -103,18 +106,18 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     const entry = await state.get(id);
     if (entry === undefined) return 'over';
     const job = parseEntry(entry, jobSchema);
-    if (placeOf(job) !== 'comparing') return 'over';
+    if (phaseOf(job) !== 'comparing') return 'over';
     const ranges = await allDone(job);
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
     const sums = sumOf(job, ranges);
-    const finished = afterStep(job, { kind: 'finish', atMs, sums });
+    const finished = afterTransition(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
     await keepExamples(state, job.id, sums);
-    // who waited for the job is going to search
+    // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
     await dateBucket(job, atMs);
-    // a range that was split off since would have changed it
+    // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';
     await end(finished);
@@ -129,11 +132,11 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
       }
     },
     async fail(job, error) {
-      const failed = await stepJob(state, job.id, { kind: 'fail', atMs: clock.nowMs(), error, sums: await sumsNow(state, job) });
+      const failed = await transitionJob(state, job.id, { kind: 'fail', atMs: clock.nowMs(), error, sums: await sumsNow(state, job) });
       if (failed !== undefined && failed !== 'refused') await end(failed);
     },
     async cancel(job) {
-      const cancelled = await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+      const cancelled = await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
       if (cancelled !== undefined && cancelled !== 'refused') await end(cancelled);
     },
   };

@@ -1,20 +1,20 @@
-/** A job's record changed by its steps. */
-import { afterStep, type JobSums, type JobStep } from '../../domain/reindex/job-steps.ts';
+/** Changes of a job's record, and of the records that end and go with it. */
+import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { listRanges } from './range-records.ts';
 
-/** The record after the step; `refused` when the job is where the step cannot follow; undefined when there is no such job. */
-export type StepResult = JobRecord | 'refused' | undefined;
-
-/** Carries out one step by compare-and-swap; what ends a job keeps its examples first. Throws the store's fault. */
-export async function stepJob(state: StateStore, id: string, step: JobStep): Promise<StepResult> {
-  if ('sums' in step) await keepExamples(state, id, step.sums);
+/**
+ * Carries out one transition by compare-and-swap. Resolves with the record after it, `refused` if the job's phase does not allow
+ * it, or undefined if there is no such job. A transition that ends the job stores its examples first. Throws the store's fault.
+ */
+export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
+  if ('sums' in transition) await keepExamples(state, id, transition.sums);
   let isRefused = false;
   const job = await updateRecord(state, refs.job(id), (current) => {
-    const next = current === undefined ? undefined : afterStep(current, step);
+    const next = current === undefined ? undefined : afterTransition(current, transition);
     isRefused = next === 'refused';
     return next === 'refused' ? undefined : next;
   });
@@ -26,13 +26,13 @@ export async function keepExamples(state: StateStore, jobId: string, { examples 
   if (Object.keys(examples).length > 0) await updateRecord(state, refs.jobExamples(jobId), () => ({ jobId, examples }));
 }
 
-/** Removes a job that has ended. Its examples go first: none is left without its job. Throws the store's fault. */
+/** Removes a job that has ended. Its examples are removed first, so that none remain without their job. Throws the store's fault. */
 export async function removeJob(state: StateStore, jobId: string): Promise<void> {
   await removeRecord(state, refs.jobExamples(jobId).id);
   await removeRecord(state, refs.job(jobId).id);
 }
 
-/** What the job's ranges add up to now, to be kept when it ends early. Throws the store's fault. */
+/** The sums of the job's ranges now, which are kept when the job ends early. Throws the store's fault. */
 export async function sumsNow(state: StateStore, job: JobRecord): Promise<JobSums> {
   return job.comparingAtMs === undefined ? {} : sumOf(job, await listRanges(state, job.id));
 }

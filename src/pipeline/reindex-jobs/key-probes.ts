@@ -1,4 +1,4 @@
-/** What of a bucket's keys is known: by its listing, which is asked for money, or by its documents, which are asked first. */
+/** Probes of a bucket's keys: through its documents in the index, or through its listing, whose requests S3 charges. */
 import { findBoundary, type KeyProbe, type Uncut } from '../../domain/reindex/boundary.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, BucketPlace, ListingPage } from '../ports/storage.ts';
@@ -7,13 +7,13 @@ interface ListingProbeOptions {
   readonly listing: BucketListing;
   readonly place: BucketPlace;
   readonly prefix: string;
-  /** Less are not worth a page; at most 1,000. */
+  /** The keys that must be left for a split to be worth it; at most 1,000. */
   readonly keysMin: number;
-  /** Asked before each request: else there is nothing more. */
+  /** Called before each request: false ends the probing. */
   readonly isWanted: () => boolean;
 }
 
-/** Probes a listing, and counts its requests. */
+/** Creates the probe of a listing. `requests` counts its LIST requests. */
 export function probeListing(
   { listing, place, prefix, keysMin, isWanted }: ListingProbeOptions,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ export function probeListing(
   };
 }
 
-/** Probes the documents of a bucket. Less than `keysMin` are not worth a page. */
+/** Creates the probe of a bucket's documents. `keysMin`: the documents that must be left for a cut to be worth it. */
 export function probeIndex(
   {
     scan,
@@ -58,8 +58,8 @@ export function probeIndex(
 }
 
 /**
- * Cuts a part of the key space into up to `parts` ranges: all are halved at once, and again, the earlier ones first where
- * not all may be. Resolves with where they end, the last one excepted, in order.
+ * Cuts a part of the key space into up to `parts` ranges by halving all of them, round after round. If not all may be halved,
+ * the first ones in key order are. Resolves with the ends of the ranges in key order, without the last one's.
  */
 export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Promise<readonly string[]> {
   let segments: readonly Uncut[] = [whole];

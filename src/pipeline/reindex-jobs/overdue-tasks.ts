@@ -1,32 +1,37 @@
 /**
- * What a crash or a lost message left undone, looked for every minute by one worker: jobs and ranges whose task is lost
- * get another one, records that nobody needs any more go.
+ * Repairs what a crash or a lost message left undone: jobs and ranges whose task is lost get a new one, and records that
+ * are no longer needed are removed. One worker runs it every minute.
  */
 import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { isOverdue } from '../../domain/reindex/range-steps.ts';
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { isOverdue } from '../../domain/reindex/range-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import type { SendTask } from './tasks.ts';
-import { removeJob } from './job-records.ts';
-import { boundsCut } from './range-records.ts';
 import { removeRanges } from './job-ends.ts';
+import { removeJob } from './job-records.ts';
+import { createOccupancy } from './occupancy.ts';
+import { boundsCut } from './range-records.ts';
+import type { SendTask } from './tasks.ts';
 
-/** How long an ended job can be looked up. */
+/** How long a job is kept after it has ended. */
 const KEPT_MS = 30 * 86_400_000;
-/** And how many at most: what a process lists every few seconds. */
+/** How many ended jobs are kept at most, since every process lists all jobs every few seconds. */
 const KEPT_MAX = 1_000;
 
-interface OverdueDependencies {
+/** Creates the function that runs once over all jobs. It throws the faults of the store and the work queue; the next run continues. */
+export function createOverdueTasks({
+  state,
+  clock,
+  sendTask,
+}: {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly sendTask: SendTask;
-}
+}): (signal: AbortSignal) => Promise<void> {
+  const occupancy = createOccupancy(state);
 
-/** Creates one look. It throws the faults of the store and the work queue; the next look carries on. */
-export function createOverdueTasks({ state, clock, sendTask }: OverdueDependencies): (signal: AbortSignal) => Promise<void> {
-  /** A job whose task is lost, before it compares or when it has ranges that were never made. */
+  /** Sends the task of a job again if it is overdue: the job does not compare yet, or range records are missing. */
   async function resendJob(job: JobRecord): Promise<void> {
     const task = { taskAtMs: Math.max(job.taskAtMs ?? job.createdAtMs, job.waitUntilMs ?? 0), resends: job.resends ?? 0 };
     if (!isOverdue(task, clock.nowMs())) return;
@@ -45,24 +50,20 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
     );
   }
 
-  async function lookAt(job: JobRecord, ranges: readonly RangeRecord[], signal: AbortSignal): Promise<void> {
+  async function repair(job: JobRecord, ranges: readonly RangeRecord[], signal: AbortSignal): Promise<void> {
     if (hasEnded(job)) {
       if (ranges.length > 0) await removeRanges(state, job.id);
       return;
     }
     if (job.state === 'paused') return;
-    if (placeOf(job) !== 'comparing' || !isInOrder(job, ranges) || !(await hasSlot(job, signal))) await resendJob(job);
+    if (phaseOf(job) !== 'comparing' || !isInOrder(job, ranges) || !(await occupancy.mayRun(job, signal))) await resendJob(job);
     for (const range of ranges.filter((each) => isLost(each, clock.nowMs()))) {
       signal.throwIfAborted();
       await resendRange(range);
     }
   }
 
-  async function hasSlot(job: JobRecord, signal: AbortSignal): Promise<boolean> {
-    return job.mode === 'report' || (await readRecord(state, refs.jobSlot(job.bucket), signal))?.jobId === job.id;
-  }
-
-  /** The oldest first, whichever of the two bounds they are beyond. */
+  /** Removes ended jobs that are too old or too many, the oldest first. */
   async function prune(jobs: readonly JobRecord[]): Promise<void> {
     const ended = jobs.filter(hasEnded).sort((a, b) => endedAtMs(a) - endedAtMs(b));
     const tooMany = ended.length - KEPT_MAX;
@@ -70,23 +71,23 @@ export function createOverdueTasks({ state, clock, sendTask }: OverdueDependenci
     for (const { id } of gone) await removeJob(state, id);
   }
 
-  return async function lookForOverdue(signal) {
+  return async function repairOverdue(signal) {
     const jobs = await listAllRecords(state, 'job', jobSchema);
     const byJob = Map.groupBy(await listAllRecords(state, 'range', rangeSchema), ({ jobId }) => jobId);
     for (const job of jobs) {
       signal.throwIfAborted();
-      await lookAt(job, byJob.get(job.id) ?? [], signal);
+      await repair(job, byJob.get(job.id) ?? [], signal);
       byJob.delete(job.id);
     }
     for (const id of byJob.keys()) {
-      // by id: the list of jobs may be older than the range
+      // read by id, because the list of jobs may be older than the range
       if ((await readRecord(state, refs.job(id), signal)) === undefined) await removeRanges(state, id);
     }
     await prune(jobs);
   };
 }
 
-/** Whether all that was cut in advance is there, and something is still to do. */
+/** Whether every range that was cut in advance has its record, and a range is still open. */
 function isInOrder(job: JobRecord, ranges: readonly RangeRecord[]): boolean {
   const made = ranges.filter(({ number }) => boundsCut(job, number) !== undefined).length;
   return made > (job.cuts?.length ?? 0) && ranges.some(({ done }) => !done);

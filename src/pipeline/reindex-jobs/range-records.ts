@@ -1,42 +1,42 @@
 /**
- * The records of a job's ranges. They are made of the job's own record (its cuts) or of the range that they were split
- * off, whichever worker comes first: a crash in between loses none and doubles none.
+ * The records of a job's ranges. Any worker can create them from records that are stored already: from the job's cuts, or from
+ * the range that one was split off. So a crash neither loses a range nor creates it twice.
  */
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import { parseEntry, refs } from '../records/stored.ts';
 
-/** Ranges of one job at most, splits included: with eight at once they keep sixty-four workers busy. */
+/** The most ranges of one job, splits included: they keep 64 workers busy that compare 8 ranges each. */
 export const RANGES_MAX = 512;
 
-/** How small ranges may be. */
+/** The smallest sizes of ranges. */
 export interface RangeLimits {
-  /** A range cut in advance has about so many documents at least. */
+  /** Documents in a range that is cut in advance, approximately. */
   readonly rangeDocumentsMin: number;
-  /** What is split has so many keys left at least; at most 1,000. */
+  /** Keys that a range must have left to be split; at most 1,000. */
   readonly splitKeysMin: number;
 }
 
-/** One listing gets through so many documents in a second, of which more is better than to be split; and a thousand keys are one page. */
+/** One listing compares 10,000 documents in about a second, so a smaller range is not worth its overhead; 1,000 keys are one page. */
 export const RANGE_LIMITS: RangeLimits = { rangeDocumentsMin: 10_000, splitKeysMin: 1_000 };
 
-/** What the store lists at once. */
+/** Records in one request to the store. */
 const LIST_MAX = 1_000;
 
-/** The bounds of a range that is being made. */
+/** The bounds of a new range. */
 interface Bounds {
   readonly from: string;
   readonly to?: string | undefined;
 }
 
-/** The bounds of the range by this number among those that were cut in advance; undefined for one that was split off. */
+/** The bounds of the range with this number, if it was cut in advance; undefined if it was split off. */
 export function boundsCut({ cuts = [] }: Pick<JobRecord, 'cuts'>, number: number): Bounds | undefined {
   if (number > cuts.length) return undefined;
   return { from: cuts[number - 1] ?? '', to: cuts[number] };
 }
 
-/** A range that nobody has looked at. */
+/** A new range, of which nothing is compared yet. */
 export function freshRange(jobId: string, number: number, { from, to, nowMs }: Bounds & { readonly nowMs: number }): RangeRecord {
   return {
     jobId,
@@ -53,16 +53,16 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
   };
 }
 
-/** Stores the range unless it is there already; resolves with whether it was stored. Throws the store's fault. */
+/** Stores the range unless its record exists; resolves with whether it was stored. Throws the store's fault. */
 export async function ensureRange(state: StateStore, range: RangeRecord): Promise<boolean> {
   const { id, kind } = refs.range(range.jobId, range.number);
   return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
 }
 
-/** Each write waits until the store's lists show it, many as long as one. */
+/** A write returns once the store's lists show it, and 16 writes take no longer than one. */
 const WRITES_AT_ONCE = 16;
 
-/** Writes records of many ranges, a few at once. Rejects with the first failure, when none is on its way any more. */
+/** Writes the records of many ranges, 16 at once. Waits for all writes in flight, then rejects with the first failure, if any. */
 export async function writeEach<Item>(items: readonly Item[], write: (item: Item) => Promise<unknown>): Promise<void> {
   const left = [...items];
   const lanes = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {

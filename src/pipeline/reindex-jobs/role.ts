@@ -1,13 +1,12 @@
 /**
- * The reindex role: tasks from the work queue, a few at once, until told to stop.
+ * The reindex role: works on tasks from the work queue, a few at once, until it is stopped.
  *
- *   stopped ──start──► receiving ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns broken off
+ *   stopped ──start──► receiving ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
  *
- * A task is received only when there is a place to work on it, so that what this worker cannot do, another one does.
+ * A task is received only while a slot is free, so that other workers get the tasks that this one has no slot for.
  */
-import type { Fault } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
-import { answerTo } from '../../domain/reindex/range-steps.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
+import { answerTo } from '../../domain/reindex/range-transitions.ts';
 import { createSettler } from '../queues/settler.ts';
 import type { FaultGate } from '../serving/fault-gate.ts';
 import type { BucketListing } from '../ports/storage.ts';
@@ -16,30 +15,32 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../ports/queues.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
+import { endedBy } from '../serving/async.ts';
+import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { createAdvanceJob } from './advance-job.ts';
 import { createJobEnds } from './job-ends.ts';
-import { createJobSlots } from './job-slots.ts';
-import { createPlaces } from './places.ts';
+import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
-import { createRunRange, type TurnSlot } from './run-range.ts';
+import { createRunRange } from './run-range.ts';
 import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
+import { createWorkerSlots, type WorkerSlot } from './worker-slots.ts';
 
-/** A running long poll may end for this long before it is aborted. */
+/** How long a long poll may still run after a stop before it is aborted. */
 const POLL_GRACE_MS = 500;
-/** After the deadline, for what was broken off to give its range back. */
+/** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
-/** How soon what holds receiving back is looked at again. */
-const LOOK_AGAIN_MS = 100;
-/** A pause or a cancel is seen this soon. */
-const JOB_LOOK_MS = 2_000;
-/** Who receives nothing for so long has found the queue empty: what this worker has is all that there is. */
+/** How often it is checked whether receiving may go on. */
+const ADMIT_CHECK_MS = 100;
+/** How often the jobs of the slots are read: a pause or a cancel takes effect this soon. */
+const JOB_CHECK_MS = 2_000;
+/** Receiving nothing for this long means that the work queue is empty. */
 const QUEUE_EMPTY_MS = 1_500;
-const SPLIT_LOOK_MS = 500;
-/** A worker without a free place receives nothing; so often it asks whether others might be waiting for work. */
-const QUEUE_LOOK_MS = 5_000;
-/** The start of a job that fails by itself is tried so often. */
+const SPLIT_CHECK_MS = 500;
+/** How often a worker without a free slot, which receives nothing, reads the queue's depth to see whether others may lack work. */
+const QUEUE_CHECK_MS = 5_000;
+/** Attempts to start a job whose start fails by a fault of its own. */
 const STARTS_MAX = 3;
 const START_RETRY_S = 10;
 
@@ -50,46 +51,46 @@ export interface ReindexParts {
   readonly queues: QueueClient;
   readonly workQueueUrl: string;
   readonly sendTask: SendTask;
-  /** Of the work queue, one message at a time. */
+  /** Receives from the work queue, one message at a time. */
   readonly receiver: QueueReceiver;
   readonly gate: Pick<FaultGate, 'closedBy'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** A name of this process that no other has. */
+  /** A name that no other process has or had. */
   readonly worker: string;
   readonly limits: RangeLimits & { readonly listings: number; readonly visibilityS: number };
 }
 
 export interface ReindexRole {
   start(): void;
-  /** Stops receiving, ends or breaks off what is in hand; all by the deadline and a second. */
+  /** Stops receiving and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
   stop(deadline: AbortSignal): Promise<void>;
-  /** Why the last receive failed; undefined when it did not. */
+  /** The fault of the last receive; undefined if it succeeded. */
   receiveFault(): Fault | undefined;
 }
 
-/** Joins the parts; nothing runs before start(). */
+/** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
   const { store, queues, receiver, gate, sendTask, clock, telemetry, limits } = parts;
   const { state, scan } = store;
-  const slots = createJobSlots({ state });
+  const occupancy = createOccupancy(state);
   const ends = createJobEnds({ state, scan, clock, telemetry, sendTask });
-  const advance = createAdvanceJob({ ...parts, state, scan, slots, ends });
-  const runRange = createRunRange({ ...parts, state, slots, ends });
+  const advance = createAdvanceJob({ ...parts, state, scan, occupancy, ends });
+  const runRange = createRunRange({ ...parts, state, occupancy, ends });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const places = createPlaces({ state, clock, telemetry, placesMax: limits.listings, stopping: stopping.signal });
+  const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
-  let lastFault: Fault | undefined;
-  let hasForeign = false;
+  const receiveFault = createReceiveFault('receive from the work queue', telemetry);
+  let hasWarned = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
-    while (places.isFull || gate.closedBy().has('index')) {
+    while (slots.isFull || gate.closedBy().has('index')) {
       receivingSinceMs = undefined;
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(ADMIT_CHECK_MS, signal);
     }
-    // short polls that find nothing are one long one
+    // the start of the first of several polls that received nothing
     receivingSinceMs ??= clock.monotonicMs();
   }
 
@@ -100,20 +101,20 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       const task = taskOf(message);
       if (task === undefined) {
         telemetry.reindexTask('invalid');
-        // they may be many
-        if (!hasForeign) telemetry.warn('what is no task was deleted; more are only counted', { queueUrl: parts.workQueueUrl });
-        hasForeign = true;
+        // logged once, since there may be many
+        if (!hasWarned) telemetry.warn('deleted a message that is not a task; more are only counted', { queueUrl: parts.workQueueUrl });
+        hasWarned = true;
         await settler.remove(message);
       } else {
-        places.occupy(task, (slot) => work(message, slot));
+        slots.run(task, (slot) => work(message, slot));
       }
     }
   }
 
   /**
-   * Of a message that comes again without its turn: its worker, or the store, may have failed after it stored the turn and
-   * before the next one had a task, so it stands for whichever turn is next. Where that has a task of its own, one of the
-   * two finds the range leased, and its turn over after that.
+   * The task of a message. A message that is received again stands for the next turn, whichever it is: its worker, or the
+   * store, may have failed after the turn was stored and before the next turn had a task. If that turn has its own task too,
+   * one of the two finds the range leased, and later its turn over.
    */
   function taskOf({ body, receiveCount }: QueueMessage): Task | undefined {
     const task = parseTask(body);
@@ -122,19 +123,19 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     return anyTurn;
   }
 
-  async function work(message: QueueMessage, slot: TurnSlot): Promise<void> {
+  async function work(message: QueueMessage, slot: WorkerSlot): Promise<void> {
     const { task } = slot;
     const running = task.range === undefined ? advance(task.job, aborting.signal) : runRange(slot, aborting.signal);
     const end = await running.catch((error: unknown) => endOf(message, task, error));
     await settle(message, task, end);
   }
 
-  /** What becomes of a task that ended in an exception. */
+  /** What happens to a task that ended with an exception. */
   async function endOf(message: QueueMessage, task: Task, error: unknown): Promise<TaskEnd> {
     if (aborting.signal.aborted) return { kind: 'back', delayS: 0 };
     const { code, reason } = faultOf(error);
-    telemetry.requestFailed(task.range === undefined ? 'start a job' : 'work on a range', code, reason);
-    // the lease of a range is over by then, and counted as one without progress where it was taken
+    telemetry.requestFailed(task.range === undefined ? 'start a re-index job' : 'work on a range of a re-index job', code, reason);
+    // a range that was leased counts this lease as one without progress
     if (answerTo(code) === 'wait' || task.range !== undefined) return { kind: 'back', delayS: FAULT_WAIT_S };
     if (answerTo(code) === 'retry' && message.receiveCount < STARTS_MAX) return { kind: 'back', delayS: START_RETRY_S };
     return failStart(task.job, { code, reason });
@@ -157,7 +158,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       case 'back':
         return settler.hide(message, end.delayS);
       case 'again':
-        // sent first: a crash in between leaves two, of which one will find nothing to do
+        // sent first: a crash in between leaves two messages, of which one will find nothing to do
         return sendTask(task, end.delayS).then(
           () => settler.remove(message),
           () => settler.hide(message, end.delayS),
@@ -165,54 +166,36 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     }
   }
 
-  /** While the queue is empty and places are free, ranges in hand are split. */
-  async function fillOwnPlaces(): Promise<void> {
+  /** Splits ranges of this worker while the queue is empty and slots are free. */
+  async function fillOwnSlots(): Promise<void> {
     const isEmpty = receivingSinceMs !== undefined && clock.monotonicMs() - receivingSinceMs >= QUEUE_EMPTY_MS;
-    if (isEmpty) places.wantSplits(places.free);
+    if (isEmpty) slots.wantSplits(slots.free);
   }
 
-  /** While nothing waits in the queue and no place is free here, a part of one range is left to whoever has one. */
+  /** Splits one range for other workers while the queue is empty and no slot is free here. */
   async function feedOthers(signal: AbortSignal): Promise<void> {
-    if (!places.isFull) return;
+    if (!slots.isFull) return;
     const { visible, delayed } = await queues.attributes(parts.workQueueUrl, signal);
-    if (visible + delayed === 0) places.wantSplits(1);
-  }
-
-  async function idleBy(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    await Promise.race([places.idle(), aborted]);
+    if (visible + delayed === 0) slots.wantSplits(1);
   }
 
   return {
     start() {
       const signal = stopping.signal;
-      repeat({ clock, telemetry }, { name: 'look at the jobs in hand', intervalMs: JOB_LOOK_MS, signal }, () => places.watchJobs());
-      repeat({ clock, telemetry }, { name: 'look for ranges to split', intervalMs: SPLIT_LOOK_MS, signal }, fillOwnPlaces);
-      repeat({ clock, telemetry }, { name: 'look whether others wait for work', intervalMs: QUEUE_LOOK_MS, signal }, feedOthers);
-      receiver.start({
-        admit,
-        handle,
-        polled: () => {
-          lastFault = undefined;
-        },
-        failed: (fault) => {
-          if (lastFault?.reason !== fault.reason) telemetry.requestFailed('receive tasks', fault.code, fault.reason);
-          lastFault = { code: fault.code, reason: fault.reason };
-        },
-      });
+      repeat({ clock, telemetry }, { name: 'check the jobs being worked on', intervalMs: JOB_CHECK_MS, signal }, () => slots.watchJobs());
+      repeat({ clock, telemetry }, { name: 'choose ranges to split', intervalMs: SPLIT_CHECK_MS, signal }, fillOwnSlots);
+      repeat({ clock, telemetry }, { name: 'check whether other workers lack work', intervalMs: QUEUE_CHECK_MS, signal }, feedOthers);
+      receiver.start({ admit, handle, polled: receiveFault.polled, failed: receiveFault.failed });
     },
     async stop(deadline) {
-      stopping.abort(new Error('the process stops'));
+      stopping.abort(new Error('the process is stopping'));
       await receiver.stop(POLL_GRACE_MS);
-      await idleBy(deadline);
-      aborting.abort(new Error('the stop’s deadline has passed'));
-      await idleBy(AbortSignal.timeout(ABORTED_GRACE_MS));
+      await endedBy(slots.idle(), deadline);
+      aborting.abort(new Error('the deadline of the stop has passed'));
+      await endedBy(slots.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
       if (settler.inHand > 0) await settler.giveBackAll();
       settler.close();
     },
-    receiveFault: () => lastFault,
+    receiveFault: receiveFault.current,
   };
 }

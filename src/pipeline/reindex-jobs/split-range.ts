@@ -1,46 +1,41 @@
 /**
- * Splitting a range in hand. Boundaries are looked for while its turn goes on; the swap that stores the turn shortens the
- * range and says what was split off, from which those ranges' own records are made: a crash in between loses nothing, and
- * no key is in two ranges at any moment.
+ * Splits a held range. Boundaries are searched while its turn runs. The swap that stores the turn also shortens the range and
+ * stores what was split off; the records of the new ranges are created from that. So a crash loses nothing, and no key is ever
+ * in two ranges.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { placeOf } from '../../domain/reindex/job-steps.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
-import type { Cut } from '../../domain/reindex/range-steps.ts';
+import type { Cut } from '../../domain/reindex/range-transitions.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
 import { RANGES_MAX, type RangeLimits } from './range-records.ts';
-import type { TurnSlot } from './run-range.ts';
+import type { WorkerSlot } from './worker-slots.ts';
 
-/** LISTs of one search: eight parts take some fifty; keys that are hard to cut are not looked at for ever. */
+/** LIST requests of one search. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
 const REQUESTS_MAX = 100;
-
-interface SearchDependencies {
-  readonly listing: BucketListing;
-  readonly limits: Pick<RangeLimits, 'splitKeysMin'>;
-}
 
 interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
   readonly range: Pick<RangeRecord, 'cursor' | 'to'>;
-  readonly slot: Pick<TurnSlot, 'splitWanted' | 'partsWanted' | 'notSplit'>;
+  readonly slot: Pick<WorkerSlot, 'splitWanted' | 'partsWanted' | 'notSplit'>;
 }
 
-/** The search for where to cut a range, beside its turn. */
+/** The search for boundaries of a range, which runs beside its turn. */
 export interface CutSearch {
-  /** The turn may end: there is something to be split. */
+  /** Boundaries were found, so the turn may end and the range be split. */
   readonly hasFound: boolean;
-  /** Ends it. Where the range may be cut, in key order, and how many LISTs that took. Throws what nobody foresaw. */
+  /** Ends the search. Resolves with the boundaries in key order, and with the number of LIST requests. Throws unexpected errors only. */
   end(): Promise<{ readonly boundaries: readonly string[]; readonly requests: number }>;
 }
 
-/** Begins as soon as a split is wanted. A listing that does not answer now is the turn's business. */
+/** Creates the search, which begins once a split is wanted. A fault of the listing ends it silently: the turn reports such faults. */
 export function searchCuts(
-  { listing, limits }: SearchDependencies,
+  { listing, limits }: { readonly listing: BucketListing; readonly limits: Pick<RangeLimits, 'splitKeysMin'> },
   { job, bucket, range, slot }: Splittable,
   stopped: AbortSignal,
 ): CutSearch {
@@ -64,7 +59,7 @@ export function searchCuts(
   void slot.splitWanted.then(() => {
     if (!isWanted()) return;
     searching = search();
-    // told by end()
+    // end() throws it
     searching.catch(() => undefined);
   });
 
@@ -81,15 +76,15 @@ export function searchCuts(
 }
 
 /**
- * The boundaries with numbers that no other range has: as many as the job may still have, none when it does not run or its
- * record cannot be changed now.
+ * Reserves a range number for each boundary, as far as RANGES_MAX allows. Resolves with none if the job no longer compares or
+ * the store fails.
  */
 export async function numberCuts(state: StateStore, jobId: string, boundaries: readonly string[]): Promise<readonly Cut[]> {
   if (boundaries.length === 0) return [];
   let first = 0;
   let count = 0;
   const job = await updateRecord(state, refs.job(jobId), (current) => {
-    if (current?.rangesCut === undefined || placeOf(current) !== 'comparing') return undefined;
+    if (current?.rangesCut === undefined || phaseOf(current) !== 'comparing') return undefined;
     first = current.rangesCut;
     count = Math.min(boundaries.length, RANGES_MAX - first);
     return count <= 0 ? undefined : { ...current, rangesCut: first + count };

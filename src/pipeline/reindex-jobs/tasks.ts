@@ -1,8 +1,8 @@
-/** What travels on the work queue: which job, and which of its ranges. Everything else is read by id when it arrives. */
+/** The messages of the work queue. A task names a job and one of its ranges; everything else is read from their records. */
 import { z } from 'zod';
 import type { QueueClient } from '../ports/queues.ts';
 
-/** Without a range: the job itself is to be started or carried on. `turn` names the range's turn; absent: whichever is next. */
+/** Without a range, the task starts or continues the job itself. `turn`: the turn of the range; absent: the next one, whichever it is. */
 const taskSchema = z.strictObject({
   job: z.string().regex(/^job-[0-9a-z]{9}-[0-9a-f]{12}$/),
   range: z.number().int().nonnegative().exactOptional(),
@@ -10,7 +10,7 @@ const taskSchema = z.strictObject({
 });
 export type Task = z.infer<typeof taskSchema>;
 
-/** Reads a message's body; undefined for what is no task of ours. */
+/** Parses a message's body; undefined if it is not a task. */
 export function parseTask(body: string): Task | undefined {
   try {
     const parsed = taskSchema.safeParse(JSON.parse(body));
@@ -20,26 +20,26 @@ export function parseTask(body: string): Task | undefined {
   }
 }
 
-/** Sends a task, to be seen after `delayS` (0 to 900). Throws `queue.unreachable`. */
+/** Sends a task that becomes visible after `delayS` seconds (0 to 900; default 0). Throws `queue.unreachable`. */
 export type SendTask = (task: Task, delayS?: number) => Promise<void>;
 
-/** Creates the sending to one queue. */
+/** Creates the function that sends tasks to one work queue. */
 export function createSendTask(queues: Pick<QueueClient, 'send'>, workQueueUrl: string): SendTask {
   return async function sendTask(task, delayS = 0) {
     await queues.send(workQueueUrl, { body: JSON.stringify(task), attributes: {}, ...(delayS > 0 && { delayS }) });
   };
 }
 
-/** What becomes of a task once it was looked at. */
+/** What happens to a task's message after the task was worked on. */
 export type TaskEnd =
-  /** There is nothing left to do about it. */
+  /** It is deleted: nothing is left to do. */
   | { readonly kind: 'remove' }
-  /** Its like is sent, to be seen after `delayS`, and it goes: however often it must wait, its receives are not counted. */
+  /** It is replaced by a new message, visible after `delayS`. However often the task waits, its receive count stays low. */
   | { readonly kind: 'again'; readonly delayS: number }
-  /** It goes back as it is: its receives are counted. */
+  /** It is made visible again after `delayS`, and its receive count grows. */
   | { readonly kind: 'back'; readonly delayS: number };
 
 export const REMOVE: TaskEnd = { kind: 'remove' };
 
-/** How long work waits for S3 or the index to get better: the store was asked in vain just now, and live events need it first. */
+/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
 export const FAULT_WAIT_S = 15;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { claimStep, endedRecord, releasedRecord, type ScheduleLook, type ScheduleRecord } from '../../../src/domain/calendar/schedule.ts';
+import { claimAction, endedRecord, releasedRecord, type ScheduleLook, type ScheduleRecord } from '../../../src/domain/calendar/schedule.ts';
 
 const NOW_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;
@@ -34,12 +34,12 @@ describe('a look at a schedule', () => {
     ['that it claimed itself, before it lost the answer, claims it', claimed(0), { worker: 'other' }, 'claim'],
     ['watched for this worker’s own shorter claim waits', claimed(0), { claimMs: MINUTE_MS, watchedMs: 2 * MINUTE_MS }, 'wait'],
   ])('%s', (_, current, more, kind) => {
-    expect(claimStep(current, { ...look, ...more }).kind).toBe(kind);
+    expect(claimAction(current, { ...look, ...more }).kind).toBe(kind);
   });
 
   it('claims under its own name until its own claim ends, and keeps what was stored', () => {
     const current = record({ lastEndedAtMs: 5, lastError: 'index.blocked: full', failures: 2 });
-    expect(claimStep(current, look)).toEqual({
+    expect(claimAction(current, look)).toEqual({
       kind: 'claim',
       record: { ...current, lastStartedAtMs: NOW_MS, claim: { worker: 'me', untilMs: NOW_MS + 10 * MINUTE_MS } },
     });
@@ -72,6 +72,6 @@ describe('a run that ended', () => {
 
   it('by a stop leaves it due and free', () => {
     expect(releasedRecord(running)).toEqual({ ...running, claim: undefined });
-    expect(claimStep(releasedRecord(running), look).kind).toBe('claim');
+    expect(claimAction(releasedRecord(running), look).kind).toBe('claim');
   });
 });

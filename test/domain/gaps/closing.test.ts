@@ -97,7 +97,11 @@ describe('a gap after a look at its job', () => {
 
   it('is open, with the job, when it was seen again after the job’s floor', () => {
     const after = gapAfterLook(closing, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS);
-    expect(after).toMatchObject({ state: 'open', jobId: 'job-1', waits: { reason: 'seen again after job-1 began: another will follow' } });
+    expect(after).toMatchObject({
+      state: 'open',
+      jobId: 'job-1',
+      waits: { reason: 'changes were reported after job-1 began, so another job will follow' },
+    });
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 
@@ -113,7 +117,7 @@ describe('a gap after a look at its job', () => {
   it.each<[string, JobRecord | undefined, string]>([
     ['failed', jobOf({ state: 'failed', error: { code: 'object.denied', reason: 'no' } }), 'job-1 failed: object.denied: no'],
     ['was cancelled', jobOf({ state: 'cancelled' }), 'job-1 was cancelled'],
-    ['is gone', undefined, 'job-1 is gone'],
+    ['is gone', undefined, 'job-1 no longer exists'],
   ])('is open and left alone for a while when the job %s', (_, job, reason) => {
     const untilMs = NOW_MS + 4 * MINUTE_MS;
     expect(gapAfterLook(closing, job, NOW_MS)).toEqual(

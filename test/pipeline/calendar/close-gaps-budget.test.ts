@@ -23,7 +23,10 @@ describe('the budget', () => {
     await world.tell();
     await world.after(MINUTE_MS);
     const held = await world.gap();
-    expect(held).toMatchObject({ state: 'open', waits: { reason: 'its list requests of the day are spent (90 of 100)' } });
+    expect(held).toMatchObject({
+      state: 'open',
+      waits: { reason: 'its bucket has spent 90 of 100 LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)' },
+    });
     const untilMs = held?.waits?.untilMs ?? 0;
     expect(untilMs - world.clock.nowMs()).toBeGreaterThan(23 * HOUR_MS);
     await world.after(untilMs - world.clock.nowMs() - MINUTE_MS);

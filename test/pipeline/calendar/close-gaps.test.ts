@@ -102,7 +102,11 @@ describe('a gap', () => {
     await world.tell();
     world.refuse(new FaultError('index.blocked', 'disk full'));
     await world.after(MINUTE_MS);
-    expect(await world.gap()).toMatchObject({ state: 'open', failures: 1, waits: { reason: 'no job could be begun: disk full' } });
+    expect(await world.gap()).toMatchObject({
+      state: 'open',
+      failures: 1,
+      waits: { reason: 'a re-index job could not be started: disk full' },
+    });
     world.refuse(undefined);
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing' });

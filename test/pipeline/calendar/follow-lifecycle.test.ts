@@ -188,7 +188,7 @@ describe('rules that', () => {
     await world.check();
     expect(await world.live()).toEqual(['old']);
     expect(await world.record()).toMatchObject({ rules: 'unknown', expiring: 0 });
-    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules', 'lifecycle.denied', '403']]);
+    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules of a bucket', 'lifecycle.denied', '403']]);
   });
 
   it('cannot be read now are asked for again after a quarter of an hour, not every minute', async () => {

@@ -37,7 +37,7 @@ async function setUp(limits: Partial<typeof LIMITS> = {}) {
       }
     },
   };
-  const writer = createBackgroundWriter({ objects, clock, telemetry, limits: { ...LIMITS, ...limits }, liveIsBusy: () => world.isBusy });
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits: { ...LIMITS, ...limits }, liveIsBusy: () => world.isBusy });
 
   function writesOf(keys: readonly string[], lifeMs = 30_000): readonly WriteRequest[] {
     return keys.map((key) => {
@@ -47,7 +47,7 @@ async function setUp(limits: Partial<typeof LIMITS> = {}) {
     });
   }
 
-  return Object.assign(world, { clock, telemetry, store, writer, requests, writesOf });
+  return Object.assign(world, { clock, telemetry, store, writeAll, requests, writesOf });
 }
 
 const numbered = (count: number, name = 'k'): string[] => Array.from({ length: count }, (_, index) => `${name}${index}`);
@@ -55,11 +55,11 @@ const kinds = (answers: readonly { readonly kind: string }[]): string[] => answe
 
 describe('the background writer', () => {
   it('sends whole batches, answers each write in order, and fills a request from several ranges', async () => {
-    const { writer, writesOf, requests } = await setUp({ concurrency: 1 });
+    const { writeAll, writesOf, requests } = await setUp({ concurrency: 1 });
     const answers = await Promise.all([
-      writer.writeAll(writesOf(numbered(10, 'a'))),
-      writer.writeAll(writesOf(numbered(4, 'b'))),
-      writer.writeAll(writesOf(numbered(4, 'c'))),
+      writeAll(writesOf(numbered(10, 'a'))),
+      writeAll(writesOf(numbered(4, 'b'))),
+      writeAll(writesOf(numbered(4, 'c'))),
     ]);
     expect(answers.map((each) => each.length)).toEqual([10, 4, 4]);
     expect(new Set(kinds(answers.flat()))).toEqual(new Set(['written']));
@@ -68,23 +68,32 @@ describe('the background writer', () => {
 
   it('keeps to its bytes and to so many requests at once', async () => {
     const world = await setUp({ bytesMax: 3_000 });
-    await world.writer.writeAll(world.writesOf(numbered(20)));
+    await world.writeAll(world.writesOf(numbered(20)));
     expect(Math.max(...world.requests.map(({ keys }) => keys.length))).toBe(4);
     expect(world.inFlightMax).toBe(2);
   });
 
+  it('counts the enrichment of documents towards the bytes of a request', async () => {
+    const world = await setUp({ bytesMax: 3_000 });
+    const enriched = world.writesOf(numbered(4)).map((write) => {
+      return { ...write, document: { ...write.document, user_metadata: { note: 'x'.repeat(400) } } };
+    });
+    await world.writeAll(enriched);
+    expect(world.requests.map(({ keys }) => keys.length)).toEqual([1, 1, 1, 1]);
+  });
+
   it('sends a document that alone is over its bytes', async () => {
     const world = await setUp({ bytesMax: 10 });
-    expect(kinds(await world.writer.writeAll(world.writesOf(['a', 'b'])))).toEqual(['written', 'written']);
+    expect(kinds(await world.writeAll(world.writesOf(['a', 'b'])))).toEqual(['written', 'written']);
   });
 
   it('tells what was refused, faulted and tied apart', async () => {
     const world = await setUp();
     const fault = { kind: 'fault', code: 'bucket.index-blocked', reason: 'x' } as const;
-    world.answer = async () => [{ kind: 'written' }, { kind: 'stale' }, { kind: 'equal' }, fault];
-    expect(await world.writer.writeAll(world.writesOf(numbered(4)))).toEqual([
+    world.answer = async () => [{ kind: 'written' }, { kind: 'superseded' }, { kind: 'equal' }, fault];
+    expect(await world.writeAll(world.writesOf(numbered(4)))).toEqual([
       { kind: 'written' },
-      { kind: 'stale' },
+      { kind: 'superseded' },
       { kind: 'tie' },
       { kind: 'fault', fault: { code: fault.code, reason: 'x' } },
     ]);
@@ -93,14 +102,12 @@ describe('the background writer', () => {
   it('answers a fault of the whole request to each of its writes', async () => {
     const world = await setUp();
     world.answer = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
-    expect(await world.writer.writeAll(world.writesOf(['a']))).toEqual([
-      { kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } },
-    ]);
+    expect(await world.writeAll(world.writesOf(['a']))).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
   });
 
   it('never sends what has expired', async () => {
     const world = await setUp();
-    expect(kinds(await world.writer.writeAll(world.writesOf(['a'], 0)))).toEqual(['expired']);
+    expect(kinds(await world.writeAll(world.writesOf(['a'], 0)))).toEqual(['expired']);
     expect(world.requests).toEqual([]);
   });
 
@@ -111,9 +118,9 @@ describe('the background writer', () => {
       stop.abort(new Error('stopping'));
       return undefined;
     };
-    await expect(world.writer.writeAll(world.writesOf(['a', 'b', 'c']), stop.signal)).rejects.toThrow('stopping');
+    await expect(world.writeAll(world.writesOf(['a', 'b', 'c']), stop.signal)).rejects.toThrow('stopping');
     world.answer = async () => undefined;
-    expect(kinds(await world.writer.writeAll(world.writesOf(['d'])))).toEqual(['written']);
+    expect(kinds(await world.writeAll(world.writesOf(['d'])))).toEqual(['written']);
     expect(world.requests.flatMap(({ keys }) => keys)).toEqual(['a', 'd']);
   });
 });
@@ -127,7 +134,7 @@ describe('the background writer that is pushed back (429)', () => {
       if (pushBacks >= 0) throw overloaded;
       return undefined;
     };
-    const written = world.writer.writeAll(world.writesOf(numbered(8)));
+    const written = world.writeAll(world.writesOf(numbered(8)));
     await world.clock.advance(0);
     expect(world.requests).toHaveLength(4);
     world.inFlightMax = 0;
@@ -142,7 +149,7 @@ describe('the background writer that is pushed back (429)', () => {
   it('gives up when they expire, and says why', async () => {
     const world = await setUp();
     world.answer = () => Promise.reject(overloaded);
-    const written = world.writer.writeAll(world.writesOf(['a']));
+    const written = world.writeAll(world.writesOf(['a']));
     await world.clock.advance(60_000);
     expect(await written).toEqual([{ kind: 'fault', fault: { code: 'index.overloaded', reason: '429' } }]);
     // at most as often as its pauses allow, and never after they expired
@@ -157,14 +164,14 @@ describe('the background writer that is pushed back (429)', () => {
       if (isPushingBack) throw overloaded;
       return undefined;
     };
-    const first = world.writer.writeAll(world.writesOf(numbered(4)));
+    const first = world.writeAll(world.writesOf(numbered(4)));
     await world.clock.advance(0);
     isPushingBack = false;
     await world.clock.advance(20_000);
     await first;
-    await world.writer.writeAll(world.writesOf(numbered(40)));
+    await world.writeAll(world.writesOf(numbered(40)));
     world.inFlightMax = 0;
-    await world.writer.writeAll(world.writesOf(numbered(8)));
+    await world.writeAll(world.writesOf(numbered(8)));
     expect(world.inFlightMax).toBe(4);
   });
 });
@@ -177,7 +184,7 @@ describe('the background writer beside a busy live path', () => {
       await world.clock.sleep(100);
       return undefined;
     };
-    const written = world.writer.writeAll(world.writesOf(numbered(4)));
+    const written = world.writeAll(world.writesOf(numbered(4)));
     await world.clock.advance(2_000);
     expect(kinds(await written)).toEqual(Array.from({ length: 4 }, () => 'written'));
     expect(world.inFlightMax).toBe(1);
@@ -206,7 +213,7 @@ describe('whatever the store answers', () => {
             return first === undefined ? [] : [{ kind: 'fault', code: 'index.overloaded', reason: '429' }, ...answers];
           };
           const keys = sizes.map((size, index) => numbered(size, `${index}-`));
-          const all = Promise.all(keys.map((each) => world.writer.writeAll(world.writesOf(each))));
+          const all = Promise.all(keys.map((each) => world.writeAll(world.writesOf(each))));
           await world.clock.advance(120_000);
           const answers = await all;
           expect(answers.map((each) => each.length)).toEqual(sizes);

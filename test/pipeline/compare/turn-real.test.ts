@@ -93,10 +93,18 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
     const clock = systemClock;
     const telemetry = createFakeTelemetry();
     const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 2 };
-    const writer = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
+    const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
     const { s3For: clientFor } = aws.clients();
     const storage = createS3Storage({ clientFor, region: aws.region, clock });
-    const turn = createReconcileTurn({ objects, scan, listing: createS3Listing({ clientFor, clock }), storage, writer, clock, telemetry });
+    const turn = createReconcileTurn({
+      objects,
+      scan,
+      listing: createS3Listing({ clientFor, clock }),
+      storage,
+      writeAll,
+      clock,
+      telemetry,
+    });
     const request = { bucket: { ...bucketRecord, bucket, region: aws.region }, prefix: '', after: '', mode: 'apply', fill: false } as const;
     const controls = {
       reserve: async (count: number) => count,

@@ -4,7 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { checkingRequests } from '../../../src/api/contract.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
-import { createDeadLetters } from '../../../src/pipeline/letters/letters.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -3,7 +3,7 @@ import { createTakeRange } from '../../../src/pipeline/reindex-jobs/held-range.t
 import { ensureRange, freshRange } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import { afterTurn } from '../../../src/domain/reindex/range-steps.ts';
+import { afterTurn } from '../../../src/domain/reindex/range-transitions.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';

@@ -57,7 +57,7 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
     scan: store.scan,
     listing: createS3Listing({ clientFor: aws.s3For, clock: systemClock }),
     storage: createS3Storage({ clientFor: aws.s3For, region: 'us-east-1', clock: systemClock }),
-    writer: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, limits, liveIsBusy: () => false }),
+    writeAll: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, limits, liveIsBusy: () => false }),
     clock: systemClock,
     telemetry,
   });

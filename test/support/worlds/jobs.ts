@@ -83,8 +83,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       write: (writes, signal) => tapCall({ tap, dead: dead.signal }, 'objects.write', () => store.objects.write(writes, signal)),
     };
     const writerLimits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-    const writer = createBackgroundWriter({ ...own, objects, limits: writerLimits, liveIsBusy: () => false });
-    const ownTurn = turn ?? createReconcileTurn({ ...own, objects, scan: store.scan, listing: s3, storage: s3, writer });
+    const writeAll = createBackgroundWriter({ ...own, objects, limits: writerLimits, liveIsBusy: () => false });
+    const ownTurn = turn ?? createReconcileTurn({ ...own, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
     const sendTask = createSendTask(tapped.queues, WORK_QUEUE);
     const receiver = createWorkReceiver({ queues: tapped.queues, clock, dead: dead.signal, pollMs });
     const role = createReindexRole({

@@ -111,8 +111,8 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   };
   const scan: ObjectScan = { ...store.scan, scan: async (...asked) => hooks.scanned(await store.scan.scan(...asked)) };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-  const writer = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
-  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writer, clock, telemetry });
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
+  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry });
   const reserved: number[] = [];
   const controls: TurnControls = {
     reserve: async (count) => {
@@ -192,5 +192,5 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
   }
 
-  return { clock, telemetry, store, s3, hooks, writer, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
+  return { clock, telemetry, store, s3, hooks, writeAll, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
-import { afterTurn, answerTo, givenBack, isOverdue, splitRange, takeRange } from '../../../src/domain/reindex/range-steps.ts';
+import { afterTurn, answerTo, givenBack, isOverdue, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
 
 const fresh: RangeRecord = {
   jobId: 'job',
@@ -36,7 +36,7 @@ describe('taking a range', () => {
   });
 
   it('tells a task whose turn is over, and a range that is done', () => {
-    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'stale' });
+    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'late' });
     expect(takeRange({ ...fresh, done: true }, taker)).toEqual({ kind: 'done' });
     expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 2 }).kind).toBe('taken');
     expect(takeRange({ ...fresh, turn: 2 }, taker).kind).toBe('taken');

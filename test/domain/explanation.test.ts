@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { documentOf, type ObjectDocument, type ObjectState } from '../../../src/domain/documents/document.ts';
-import { explanationOf, type ExplanationFacts } from '../../../src/domain/documents/explanation.ts';
+import { clockOfMs } from '../../src/domain/ordering/clock.ts';
+import { documentOf, type ObjectDocument, type ObjectState } from '../../src/domain/documents/document.ts';
+import { explanationOf, type ExplanationFacts } from '../../src/domain/explanation.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12);
 const HOUR_MS = 3_600_000;

@@ -1,4 +1,4 @@
-/** Dead letters: sent by ingest with their reason, looked at, sent back or discarded by people. */
+/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
 import { deadLetterView, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../../api/dead-letters.ts';
 import {
   deadLetterAttributes,
@@ -17,18 +17,22 @@ import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /**
- * Sends the message's body to the dead-letter queue with what went wrong at which of its records (positions). Resolves
- * when SQS has it. Throws `queue.unreachable` when it cannot be sent and `queue.no-dead-letter` when no queue is known.
+ * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
+ * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent and `queue.no-dead-letter` if no dead-letter
+ * queue is known.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
+/** Each function reads at most 1,000 letters a call, and throws `dead-letter.no-queue` if no dead-letter queue is known. */
 export interface DeadLetters {
   readonly send: SendDeadLetter;
-  /** Looks at up to `limit` letters without removing them. */
+  /** Returns up to `limit` letters and removes none. */
   list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
+  /** Returns one letter with its body. Throws `dead-letter.not-found`. */
   show(id: string, signal?: AbortSignal): Promise<WholeDeadLetter>;
-  /** Sends the original bodies back to the bucket queue, then removes the letters. Returns how many. */
+  /** Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. Returns how many. Throws `dead-letter.not-found` if none of the named is there. */
   replay(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
+  /** Removes the chosen letters. Returns how many. Throws as replay does. */
   discard(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
 }
 
@@ -36,13 +40,13 @@ interface DeadLetterDependencies {
   readonly queues: QueueClient;
   readonly state: StateStore;
   readonly telemetry: Telemetry;
-  /** The setting, or the bucket queue's redrive target once that was read. */
+  /** The queue of the setting, or the redrive target of the bucket queue once it was read. */
   readonly deadLetterQueueUrl: () => string | undefined;
-  /** The queues that letters may be sent back to; the first takes those that do not say where they are from. */
+  /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
   readonly bucketQueueUrls: readonly string[];
 }
 
-/** Creates all that is done with dead letters. list, show, replay and discard reach 1,000 letters a call. */
+/** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
   const { queues, telemetry, deadLetterQueueUrl } = dependencies;
   const browse = createLetterBrowser(dependencies);
@@ -50,7 +54,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 
   const send: SendDeadLetter = async (message, fault, records) => {
     const queueUrl = deadLetterQueueUrl();
-    if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue of ${message.queueUrl} is known`);
+    if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
     const { body, attributes: own, messageId } = message;
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
@@ -85,7 +89,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: await notesOf(letter) });
   }
 
-  /** Acts on all letters or on those named; `act` answers which of those it was given are done. */
+  /** Acts on the named letters, or on all. `act` returns those of its letters that are done. */
   async function take(
     choice: LetterChoice,
     act: (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>,
@@ -114,7 +118,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     throw new RequestError('dead-letter.no-queue', 'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL or a redrive policy');
   }
 
-  /** The letter goes only after its body was sent, so that a crash in between repeats an event, which is harmless. */
+  /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */
   async function sendBack(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
     const answers = await Promise.allSettled(letters.map(sendOneBack));
     const sent = letters.filter((_, index) => answers[index]?.status === 'fulfilled');
@@ -129,7 +133,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.['queue']);
     const queueUrl = origin ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
-      throw new RequestError('dead-letter.no-queue', 'no bucket queue to send letters back to: set TALLY_QUEUE_URL');
+      throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
@@ -137,7 +141,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     if (letters.length === 0) return [];
     const handles = letters.map(({ receiptHandle }) => receiptHandle);
     const failures = await queues.deleteBatch(knownQueueUrl(), handles);
-    for (const { code } of failures) telemetry.warn('a dead letter could not be deleted', { code });
+    for (const { code } of failures) telemetry.warn('SQS did not delete a dead letter', { code });
     const removed = letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
     await Promise.all(removed.map(forget));
     return removed;
@@ -152,7 +156,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   };
 }
 
-/** What is known of letters: in their attributes, or kept apart when these had no room. */
+/** The fault, reason and context of letters: they are in the attributes, or in a record if the attributes had no room. */
 function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 'state' | 'telemetry'>) {
   async function notesOf(letter: QueueMessage): Promise<LetterNotes> {
     const notes = letterNotes(letter.attributes);
@@ -165,7 +169,7 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
     try {
       await updateRecord(state, refs.deadLetter(record.messageId), () => record);
     } catch (error) {
-      // the letter is in its queue: to fail now would send it twice
+      // the letter is in its queue already: an error now would make the caller send it twice
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('keep the reason of a dead letter', code, reason);
     }
@@ -180,5 +184,8 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
 
 function notFound(ids: readonly string[]): RequestError {
   const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
-  return new RequestError('dead-letter.not-found', `not in the dead-letter queue (or just in another's hands): ${names.join(', ')}`);
+  return new RequestError(
+    'dead-letter.not-found',
+    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}`,
+  );
 }

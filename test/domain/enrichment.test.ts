@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentOf, sameContent, type PresentState } from '../../../src/domain/documents/document.ts';
+import { documentOf, sameContent, type PresentState } from '../../src/domain/documents/document.ts';
 import {
   asAskedFor,
   enrichedBytes,
@@ -9,7 +9,7 @@ import {
   isLastingVersion,
   isSameObject,
   plainDocument,
-} from '../../../src/domain/documents/enrichment.ts';
+} from '../../src/domain/enrichment.ts';
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5);
 const event: PresentState = { present: true, etag: 'e', sizeBytes: 7, lastModifiedMs: T + 678, lastModifiedExact: false };
