@@ -1,7 +1,8 @@
 /** The last of enrichment's refusals: the index's own. A document is never lost for what enrichment added to it. */
 import { isEnriched, plainDocument } from '../../domain/enrichment.ts';
 import type { FaultCode } from '../../domain/fault.ts';
-import type { BulkWriter, WriteAnswer, WriteRequest } from './bulk-writer.ts';
+import type { BulkWriter } from './bulk-writer.ts';
+import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 /** What the index says of a field that it does not take: its value, or its name in an older mapping. */
