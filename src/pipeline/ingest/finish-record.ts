@@ -160,11 +160,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     );
   }
 
-  async function lookAndWrite(
-    record: ChangeRecord,
-    hint: ResolveHint | ObserveHint,
-    { bucket, hand: { traces } }: Context,
-  ): Promise<Attempt> {
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
+    const { traces } = hand;
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
     const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
@@ -194,8 +191,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function reportLifecycle(bucket: string): Promise<void> {
-    const sighting = { bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() } as const;
-    await gaps.report({ ...sighting, standing: true });
+    const reason = 'x-amz-expiration seen on a HEAD';
+    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
   }
 }
 
