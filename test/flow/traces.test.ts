@@ -181,7 +181,7 @@ describe('a collector that fails', () => {
     await flow.converged(daemon);
     await until('an export hangs', () => otlp.exports.length > 0, PATIENCE_MS);
     expect(await daemon.stop()).toEqual(STOPPED);
-    expect(daemon.logged('spans lost at the stop: the collector did not take them in time')).toHaveLength(1);
+    expect(daemon.logged('spans were lost at the stop: the collector did not accept them in time')).toHaveLength(1);
     expect(world.messages()).toEqual({ visible: [], inFlight: [] });
   }, 120_000);
 });
