@@ -204,7 +204,7 @@ describe('without an endpoint', () => {
     flow.world.send(flow.world.put('k'));
     await flow.converged(daemon);
     const loaded = (await readFile(file, 'utf8')).split('\n');
-    return [...new Set(loaded.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/.*otel[^/]*\.ts)/.exec(url)?.[1] ?? []))];
+    return [...new Set(loaded.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/adapters\/otel\/[^/]*\.ts)/.exec(url)?.[1] ?? []))];
   }
 
   test.concurrent('no module of the SDK is loaded, and with one it is', async () => {
