@@ -17,7 +17,7 @@ import { FaultError } from '../domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { createControl } from '../pipeline/control/create.ts';
-import { createDeadLetters } from '../pipeline/letters/letters.ts';
+import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
 import type { Store } from '../pipeline/ports/store.ts';

@@ -31,7 +31,7 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
-import { servingChecks } from '../pipeline/ingest/readiness-checks.ts';
+import { servingChecks } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';

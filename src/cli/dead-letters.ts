@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { DeadLetter } from '../pipeline/control/control.ts';
+import type { DeadLetter } from '../pipeline/letters/dead-letters.ts';
 import { limitOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';

@@ -2,7 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 import type { Control } from '../pipeline/control/control.ts';
-import { inTime } from '../pipeline/serving/in-time.ts';
+import { inTime } from '../pipeline/serving/async.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Readiness } from '../pipeline/serving/readiness.ts';

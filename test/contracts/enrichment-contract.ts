@@ -67,13 +67,13 @@ export function enrichmentContract(
 
     it('when the same event comes again plain: a repeat, no tie, and nothing is lost', async () => {
       expect(await write(document('plain-after', enriched))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-after', plain))).toEqual({ kind: 'stale' });
+      expect(await write(document('plain-after', plain))).toEqual({ kind: 'superseded' });
       expect(await stored('plain-after')).toEqual(document('plain-after', enriched));
     });
 
     it('when the same event was written plain before: a repeat, no tie', async () => {
       expect(await write(document('plain-before', plain))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-before', enriched))).toEqual({ kind: 'stale' });
+      expect(await write(document('plain-before', enriched))).toEqual({ kind: 'superseded' });
       expect(await stored('plain-before')).toEqual(document('plain-before', plain));
     });
 

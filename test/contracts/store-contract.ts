@@ -187,8 +187,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         { given: 'a higher clock', clock: 1_001, equalClock: 'refuse', answer: 'written' },
         { given: 'the same clock', clock: 1_000, equalClock: 'accept', answer: 'written' },
         { given: 'the same clock', clock: 1_000, equalClock: 'refuse', answer: 'equal' },
-        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'stale' },
-        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'stale' },
+        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'superseded' },
+        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'superseded' },
       ] as const;
 
       it.each(rows)('answers $answer to $given with equalClock $equalClock', async ({ clock, equalClock, answer }) => {
@@ -209,7 +209,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const bucket = await newBucket();
         const clock = 1_790_000_000_123_457;
         await fill([live(bucket, 'k', clock)]);
-        expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['stale']);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['superseded']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock))]))).toEqual(['equal']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock + 1))]))).toEqual(['written']);
         expect((await stored(bucket, 'k'))?.clock).toBe(clock + 1);
@@ -226,14 +226,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           accept(tombstone(bucket, 'k', 6)),
           accept(live(bucket, 'k', 7, { etag: 'last' })),
         ]);
-        expect(kinds(answers)).toEqual(['written', 'written', 'equal', 'stale', 'written', 'written', 'written']);
+        expect(kinds(answers)).toEqual(['written', 'written', 'equal', 'superseded', 'written', 'written', 'written']);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 7, { etag: 'last' }));
       });
 
       it('keeps a tombstone, which refuses an older live document and yields to a newer one', async () => {
         const bucket = await newBucket();
         await fill([live(bucket, 'k', 10), tombstone(bucket, 'k', 11)]);
-        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['stale']);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['superseded']);
         expect(await stored(bucket, 'k')).toEqual(tombstone(bucket, 'k', 11));
         await fill([live(bucket, 'k', 12)]);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 12));
@@ -815,7 +815,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 /** The clock rule in its plainest form: what the write answers, and what the model holds after it. */
 function applied(model: Map<string, ObjectDocument>, { document, equalClock }: IndexWrite): string {
   const held = model.get(document.key);
-  if (held !== undefined && held.clock > document.clock) return 'stale';
+  if (held !== undefined && held.clock > document.clock) return 'superseded';
   if (held !== undefined && held.clock === document.clock && equalClock === 'refuse') return 'equal';
   model.set(document.key, document);
   return 'written';

@@ -62,7 +62,7 @@ describe.skipIf(!awsEndpoint()).concurrent('which buckets are indexed', { timeou
 
     await world.connect({ bucket });
     expect(await world.gaps(bucket)).toMatchObject([
-      { bucket, kind: 'loss', state: 'open', reason: 'events arrived before it was connected' },
+      { bucket, kind: 'loss', state: 'open', reason: 'events arrived before the bucket was connected' },
     ]);
     expect((await world.bucketList()).unconnected).toEqual([]);
     // whoever asked for its record just now may believe the answer for some seconds: those events are told by the gap

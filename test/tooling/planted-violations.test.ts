@@ -50,7 +50,7 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   [
     'an adapter imports a verb',
     'src/adapters/aws/a.ts',
-    "import { x } from '../../pipeline/ingest/handle-messages.ts';\nexport const y = x;\n",
+    "import { x } from '../../pipeline/ingest/data-path.ts';\nexport const y = x;\n",
     /ports only/,
   ],
   [

@@ -59,12 +59,12 @@ const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than
 
 function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): BulkVerdict {
   // external_gte refuses lower clocks only
-  if (equalClock === 'accept') return { kind: 'stale' };
+  if (equalClock === 'accept') return { kind: 'superseded' };
   const current = CURRENT_VERSION.exec(reason)?.[1];
   return current === undefined ? { kind: 'undecided' } : clockVerdict(Number(current), document.clock);
 }
 
 /** What a refusal means when the store holds `stored`. */
 export function clockVerdict(stored: number, clock: number): IndexWriteAnswer {
-  return { kind: stored === clock ? 'equal' : 'stale' };
+  return { kind: stored === clock ? 'equal' : 'superseded' };
 }

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { scopeOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { StateStore } from '../../pipeline/ports/state.ts';
-import type { IndexSetup } from '../../pipeline/ports/store.ts';
+import type { Store } from '../../pipeline/ports/store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, parseAnswer, requestFault } from './faults.ts';
 import { createSetupLock } from './lock.ts';
@@ -36,7 +36,7 @@ interface SetupDependencies extends Place {
  * Creates the setup. Besides what the object index needs: `indices:admin/get` and `indices:admin/mapping/put` on the
  * indices of this prefix, `indices:admin/index_template/get` and `…/put` on the cluster.
  */
-export function createIndexSetup({ state, clock, ...place }: SetupDependencies): IndexSetup {
+export function createIndexSetup({ state, clock, ...place }: SetupDependencies): Store['setup'] {
   const withLock = createSetupLock({ state, clock });
   const template = createTemplate(place);
   const mappings = createMappings(place);

@@ -10,6 +10,7 @@
  * Spans hold bucket and key, no reason of a fault (it may hold an address) and nothing of a body.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Attributes, type Span, type Tracer } from '@opentelemetry/api';
+import { labelOf } from '../telemetry/labels.ts';
 import { parseTraceparent, parseXrayHeader, type TraceContext } from '../../domain/events/trace-context.ts';
 import {
   NO_TRACES,
@@ -115,7 +116,7 @@ function messageTrace(span: Span): MessageTrace {
   return {
     context: contextOf(span),
     decided(records, outcomes) {
-      span.setAttributes({ 'tally.records': records.length, 'tally.outcomes': [...new Set(outcomes.map(({ kind }) => kind))] });
+      span.setAttributes({ 'tally.records': records.length, 'tally.outcomes': [...new Set(outcomes.map(({ kind }) => labelOf(kind)))] });
       const [only] = records;
       if (records.length > 1 || only === undefined || !only.ok) return;
       const { bucket, key, eventName } = only.record;

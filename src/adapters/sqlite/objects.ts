@@ -90,9 +90,9 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
 }
 
 /** The clock rule: a higher clock always wins, an equal one only where it is accepted. */
-function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite['equalClock']): 'stale' | 'equal' | undefined {
+function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite['equalClock']): 'superseded' | 'equal' | undefined {
   if (held === undefined || clock > held.clock) return undefined;
-  if (clock < held.clock) return 'stale';
+  if (clock < held.clock) return 'superseded';
   return equalClock === 'refuse' ? 'equal' : undefined;
 }
 

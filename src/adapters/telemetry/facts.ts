@@ -7,6 +7,7 @@ import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
 import { calendarFacts } from './calendar.ts';
+import { labelOf } from './labels.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './memory.ts';
 import { createMetrics, receivingStates, type Metrics } from './metrics.ts';
 import { reindexFacts } from './reindex.ts';
@@ -91,7 +92,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   const isNewRefusal = newsOf('enrichment', SAME_FAILURE_MS);
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
-      metrics.count('tally_records_total', { dialect, outcome });
+      metrics.count('tally_records_total', { dialect, outcome: labelOf(outcome) });
       if (fault !== undefined) log.debug({ dialect, outcome, eventName, fault }, 'record not indexed');
     },
     eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
@@ -114,7 +115,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       metrics.observe('tally_bulk_size_bytes', sizeBytes);
       log.debug({ actions, sizeBytes, durationMs, result }, 'bulk request answered');
     },
-    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', { answer }, count),
+    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', { answer: labelOf(answer) }, count),
     bulkQueue({ actionsQueued, requestsInFlight }) {
       metrics.set('tally_bulk_queued_actions', actionsQueued);
       metrics.set('tally_bulk_in_flight_requests', requestsInFlight);

@@ -1,7 +1,8 @@
 /** The metrics of re-index, part of the one table. */
 import { faults } from '../../domain/fault.ts';
 import { jobModes, jobStates } from '../../domain/reindex/job.ts';
-import type { TaskResult } from '../../pipeline/ports/telemetry.ts';
+import { taskResults } from '../../pipeline/ports/telemetry.ts';
+import { labelOf } from './labels.ts';
 
 /** As the counts of a job are named, and as they are labelled. */
 export const objectKinds = [
@@ -12,15 +13,6 @@ export const objectKinds = [
   ['phantom', 'phantom'],
   ['inFlight', 'in-flight'],
 ] as const;
-/** The labels of task results. A late task keeps its first label, `stale`, until a major version. */
-export const taskLabels = {
-  taken: 'taken',
-  leased: 'leased',
-  done: 'done',
-  late: 'stale',
-  poisonous: 'poisonous',
-  invalid: 'invalid',
-} as const satisfies Readonly<Record<TaskResult, string>>;
 const turnResults = ['on', 'done', 'braked', 'lost', ...Object.keys(faults)];
 /** Those that end a job. */
 const endStates = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
@@ -57,7 +49,7 @@ export const reindexMetrics = {
   tally_reindex_tasks_total: {
     type: 'counter',
     unit: 'messages',
-    labels: { result: Object.values(taskLabels) },
+    labels: { result: taskResults.map(labelOf) },
     help: 'Tasks of ranges received from the work queue: taken, or why not; invalid ones are no tasks and were deleted.',
     alert: 'result="invalid" increases',
   },

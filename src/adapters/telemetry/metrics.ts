@@ -5,6 +5,7 @@ import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { jobStates } from '../../domain/reindex/job.ts';
+import { labelOf } from './labels.ts';
 import { calendarMetrics } from './metrics-calendar.ts';
 import { reindexMetrics } from './metrics-reindex.ts';
 import { requestBuckets, storageMetrics } from './metrics-storage.ts';
@@ -36,7 +37,7 @@ export const metricTable = {
   tally_records_total: {
     type: 'counter',
     unit: 'records',
-    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds },
+    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds.map(labelOf) },
     help: 'Records ended, by dialect and outcome; a deferred or provisional record ends again at its next receive.',
     alert: 'rate of outcome="rejected" > 0 for 10 min',
   },

@@ -5,7 +5,7 @@ export type Outcome =
   /** The store acknowledged the write. */
   | { readonly kind: 'written' }
   /** The store already had something newer, or the same. */
-  | { readonly kind: 'stale' }
+  | { readonly kind: 'superseded' }
   /** Written (or refused) at the event's own time; to be settled `dueInS` seconds from now. */
   | { readonly kind: 'provisional'; readonly dueInS: number }
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' | 'no-tags' }
@@ -20,7 +20,7 @@ export type Outcome =
 
 export const outcomeKinds = [
   'written',
-  'stale',
+  'superseded',
   'provisional',
   'ignored',
   'gap',

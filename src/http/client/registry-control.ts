@@ -4,7 +4,9 @@ import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { objectDocumentSchema } from '../../domain/documents/document.ts';
 import { faults, type FaultCode } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
-import type { Control, DeadLetter, Explanation, Page } from '../../pipeline/control/control.ts';
+import type { Control, Explanation } from '../../pipeline/control/control.ts';
+import type { DeadLetter } from '../../pipeline/letters/dead-letters.ts';
+import type { Page } from '../../pipeline/records/pages.ts';
 import { jobViewSchema } from '../../domain/reindex/job-view.ts';
 import { createAskRegistry, type AskRegistry } from './registry-client.ts';
 

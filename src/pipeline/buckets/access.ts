@@ -1,40 +1,40 @@
-/** From a record's bucket name to the bucket record it is decided by: connected, auto-connected, or counted as unconnected. */
+/** Finds the bucket record for a change record: the bucket is connected, is connected now (auto-connect), or is counted as unconnected. */
 import PQueue from 'p-queue';
 import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
-import type { BucketRegistry } from './record-cache.ts';
+import type { BucketRecordCache } from './record-cache.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { UnconnectedReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
-/** A refusal to connect a name is believed this long, as a "not connected" is: a flood of events of one name asks S3 seldom. */
+/** How long a refusal to connect a name is used, the same as "not connected" is cached: a flood of events of one name sends few requests to S3. */
 const REFUSAL_AGE_MAX_MS = 5_000;
-/** Names may be anything that is sent to the queue, so the memory for them is bounded. */
+/** The memory is bounded, since names may be anything that is sent to the queue. */
 const REFUSALS_MAX = 1_000;
 
 export interface BucketAccess {
-  /** The record when it can be had without waiting and the event changes nothing about it. */
+  /** Returns the record if it is cached and the event changes nothing about it. */
   peek(record: ChangeRecord): BucketRecord | undefined;
-  /** The record, or undefined when the bucket is not connected; then that was stored. */
+  /** Returns the record, or undefined if the bucket is not connected; the name is stored as unconnected then. */
   lookup(record: ChangeRecord): Promise<BucketRecord | undefined>;
 }
 
 interface AccessDependencies {
-  readonly registry: BucketRegistry;
+  readonly records: BucketRecordCache;
   readonly state: StateStore;
   readonly clock: Clock;
   readonly connect: ConnectBucket;
   readonly unconnected: UnconnectedReports;
-  /** At most so many buckets are connected at their first event; 0: none. */
+  /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
 
 /** Creates the access. */
-export function createBucketAccess({ registry, state, clock, connect, unconnected, autoConnectMax }: AccessDependencies): BucketAccess {
-  /** One at a time: otherwise those that are asked for together would pass the maximum together. */
+export function createBucketAccess({ records, state, clock, connect, unconnected, autoConnectMax }: AccessDependencies): BucketAccess {
+  /** Connects one bucket at a time; otherwise several would pass the maximum together. */
   const connecting = new PQueue({ concurrency: 1 });
   const refusedAtMs = new Map<string, number>();
 
@@ -44,19 +44,19 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
     await updateRecord(state, refs.bucket(bucket.bucket), (current) =>
       current?.versioning.status === 'never' ? { ...current, versioning } : undefined,
     );
-    registry.forget(bucket.bucket);
-    return registry.lookup(bucket.bucket);
+    records.forget(bucket.bucket);
+    return records.lookup(bucket.bucket);
   }
 
   async function autoConnect({ bucket, dialect }: ChangeRecord): Promise<BucketRecord | undefined> {
     if (autoConnectMax === 0) return undefined;
     return connecting.add(async () => {
-      // whoever was first in the queue may have connected it, or been refused
-      const known = await registry.lookup(bucket);
+      // an earlier task in the queue may have connected the bucket, or may have been refused
+      const known = await records.lookup(bucket);
       if (known !== undefined || isRefused(bucket)) return known;
       const record = await connectNow(bucket, bucketSourceOf(dialect));
       if (record === undefined) refuse(bucket);
-      else registry.forget(bucket);
+      else records.forget(bucket);
       return record;
     });
   }
@@ -75,7 +75,7 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
     try {
       return await connect.autoConnect(bucket, source, autoConnectMax);
     } catch (error) {
-      // a name that no bucket has is an unconnected name, not a fault to wait for
+      // a name without a bucket is an unconnected name, not a fault that will pass
       if (error instanceof FaultError && error.code === 'bucket.missing') return undefined;
       throw error;
     }
@@ -83,11 +83,11 @@ export function createBucketAccess({ registry, state, clock, connect, unconnecte
 
   return {
     peek(record) {
-      const bucket = registry.peek(record.bucket);
+      const bucket = records.peek(record.bucket);
       return bucket !== undefined && contradictsVersioning(record, bucket) ? undefined : bucket;
     },
     async lookup(record) {
-      const bucket = await registry.lookup(record.bucket);
+      const bucket = await records.lookup(record.bucket);
       if (bucket !== undefined) return contradictsVersioning(record, bucket) ? flipToVersioned(bucket) : bucket;
       const connected = await autoConnect(record);
       if (connected === undefined) await unconnected.report(record.bucket, clock.nowMs());
@@ -100,7 +100,7 @@ function contradictsVersioning(record: ChangeRecord, bucket: BucketRecord): bool
   return record.versionId !== undefined && bucket.versioning.status === 'never';
 }
 
-/** How a bucket whose events are of this dialect is connected; a topic of the user's own cannot be told from S3's notification. */
+/** The source with which a bucket is connected whose events have this dialect. Events through a topic look like S3's notification. */
 function bucketSourceOf(dialect: Dialect): BucketSource {
   switch (dialect) {
     case 'native':

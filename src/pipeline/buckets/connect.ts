@@ -1,11 +1,10 @@
 /**
- * Connecting a bucket: from then on its events are indexed. A record is only ever stored after its index was made, so
- * whoever sees the record can write.
+ * Connects buckets: the events of a connected bucket are indexed. A bucket's record is stored only after its index was
+ * created, so a worker that reads the record can write documents.
  */
 import { z } from 'zod';
-import { bucketSources, enrichModes, isBucketName, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { bucketSources, enrichModes, isBucketName, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AddBucketRequest } from '../control/control.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import { parseRequest } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -16,7 +15,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
-/** Who connected a bucket that nobody asked for. */
+/** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
 
 const addSchema = z.strictObject({
@@ -27,16 +26,23 @@ const addSchema = z.strictObject({
 });
 type Wishes = z.infer<typeof addSchema>;
 
+export interface AddBucketRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topicArn?: string;
+  readonly enrich?: EnrichMode;
+}
+
 export interface ConnectBucket {
   /**
-   * Connects the bucket; of one that is connected already it changes source, topic and enrich where given, and
-   * re-creates what is missing of its index. Throws `request.invalid`, S3's faults (`bucket.missing` when there is no
-   * such bucket) and the store's.
+   * Connects the bucket. If the bucket is connected already, it changes source, topic and enrich as far as they are given,
+   * and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there
+   * is no such bucket) and the store's faults.
    */
   connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
-  /** Connects at the first event, with the source that the event came by, unless `max` buckets are connected already, however they were: then undefined. */
+  /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
   autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
-  /** Reads region and versioning again and stores them. Undefined when the bucket was disconnected meanwhile. */
+  /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
 
@@ -49,7 +55,7 @@ interface ConnectDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** Creates the connecting of buckets. */
+/** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, clock, telemetry } = dependencies;
 
@@ -57,7 +63,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const wishes = parseRequest(addSchema, request);
     const { bucket } = wishes;
     const current = await readRecord(state, refs.bucket(bucket), signal);
-    const fresh = current ?? { ...(await lookAt(bucket, signal)), createdBy: by };
+    const fresh = current ?? { ...(await readBucket(bucket, signal)), createdBy: by };
     requireTopic(changed(fresh, wishes));
     await objects.createBucket(bucket, signal);
     const record = await updateRecord(state, refs.bucket(bucket), (stored) => requireTopic(changed(stored ?? fresh, wishes)));
@@ -66,8 +72,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return record;
   }
 
-  /** What S3 says of the bucket, as a record that nobody changed yet. */
-  async function lookAt(bucket: string, signal?: AbortSignal): Promise<Omit<BucketRecord, 'createdBy'>> {
+  /** Reads the bucket from S3 and returns a record with the default settings. */
+  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Omit<BucketRecord, 'createdBy'>> {
     const region = await storage.regionOf(bucket, signal);
     const versioning = await storage.versioningOf({ bucket, region }, signal);
     const nowMs = clock.nowMs();
@@ -81,7 +87,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       return connect({ bucket, source }, AUTO_CONNECT);
     },
     async refresh(bucket, signal) {
-      const { region, versioning, checkedAtMs } = await lookAt(bucket, signal);
+      const { region, versioning, checkedAtMs } = await readBucket(bucket, signal);
       return updateRecord(state, refs.bucket(bucket), (current) =>
         current === undefined ? undefined : { ...current, region, versioning: laterOf(current.versioning, versioning), checkedAtMs },
       );
@@ -91,7 +97,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
 function changed(record: BucketRecord, { source, topicArn, enrich }: Wishes): BucketRecord {
   const { topicArn: oldTopicArn, ...rest } = record;
-  // another source without a topic of its own leaves the old one's topic behind
+  // a topic belongs to its source: a new source without a topic must not keep the old one
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
   const newTopicArn = topicArn ?? keptTopicArn;
   return {
@@ -106,11 +112,11 @@ function requireTopic(record: BucketRecord): BucketRecord {
   if (record.source !== 'topic' || record.topicArn !== undefined) return record;
   throw new RequestError(
     'request.invalid',
-    'topicArn: must be given with source topic: the ARN of the topic that receives the bucket’s events',
+    'topicArn: must be given for the source topic: the ARN of the SNS topic that receives the bucket’s events',
   );
 }
 
-/** An "unknown" (its moment is 0) tells nothing, and a slower reader may have looked earlier. */
+/** Keeps the later reading: `unknown` has the moment 0, and a slower reader may have sent its request earlier. */
 function laterOf(stored: BucketRecord['versioning'], read: BucketRecord['versioning']): BucketRecord['versioning'] {
   return read.observedAtMs >= stored.observedAtMs ? read : stored;
 }

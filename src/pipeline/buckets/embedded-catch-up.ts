@@ -1,15 +1,14 @@
 /**
- * Finds what embedded buckets and index disagree on at start. The embedded storage tells its changes itself, a moment after
- * each; a process that is killed in between leaves one untold.
+ * Finds at start the differences between the embedded buckets and the index. The embedded storage sends an event shortly
+ * after each change; if the process is killed in between, the event is lost.
  */
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 
-/** Documents of one search. */
+/** How many documents one search returns. */
 const PAGE_DOCUMENTS = 1_000;
-
-/** Notifications before others get their turn: each is stored before the next, so a hundred take some 50 ms. */
+/** How many events are sent before other work may run: each is stored before the next, so a hundred take about 50 ms. */
 const BATCH_ANNOUNCEMENTS = 100;
 
 interface EmbeddedObject {
@@ -21,21 +20,22 @@ interface EmbeddedObject {
 interface CatchUpPorts {
   readonly index: Pick<ObjectIndex, 'search'>;
   readonly storage: {
-    /** All objects of a bucket; undefined when there is no such bucket. */
+    /** Lists all objects of a bucket; undefined if there is no such bucket. */
     list(bucket: string): readonly EmbeddedObject[] | undefined;
-    /** Sends the event that says what the key holds now. */
+    /** Sends an event with the present state of the key. */
     announce(bucket: string, key: string): void;
   };
   readonly clock: Pick<Clock, 'sleep'>;
 }
 
 /**
- * Compares the buckets with the index and announces each key that differs, through the ordinary event path; returns how
- * many. A bucket that the storage does not have is passed over. Holds one bucket's listing in memory: about 200 bytes an
- * object, meant for up to 100,000. Throws what the index throws.
+ * Compares the buckets with the index and sends an event for each key that differs, by the ordinary event path. Returns how
+ * many. A bucket that the storage does not have is skipped. The listing of one bucket is in memory: about 200 bytes an
+ * object, meant for up to 100,000 objects. Throws the faults of the index.
  */
 export type CatchUp = (buckets: readonly string[], signal?: AbortSignal) => Promise<number>;
 
+/** Creates the comparison of the embedded mode. */
 export function createCatchUp({ index, storage, clock }: CatchUpPorts): CatchUp {
   return async function catchUp(buckets, signal) {
     let announced = 0;
@@ -54,7 +54,7 @@ export function createCatchUp({ index, storage, clock }: CatchUpPorts): CatchUp 
     if (listed === undefined) return;
     const unseen = new Map(listed.map((object) => [object.key, object]));
     for await (const document of documentsOf(bucket, signal)) {
-      if (!says(document, unseen.get(document.key))) yield document.key;
+      if (!agrees(document, unseen.get(document.key))) yield document.key;
       unseen.delete(document.key);
     }
     yield* unseen.keys();
@@ -71,7 +71,6 @@ export function createCatchUp({ index, storage, clock }: CatchUpPorts): CatchUp 
   }
 }
 
-/** Whether the document says what the object is. */
-function says(document: ObjectDocument, object: EmbeddedObject | undefined): boolean {
+function agrees(document: ObjectDocument, object: EmbeddedObject | undefined): boolean {
   return object !== undefined && document.etag === object.etag && document.size === object.sizeBytes;
 }

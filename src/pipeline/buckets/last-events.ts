@@ -1,16 +1,16 @@
-/** When each bucket's last event arrived: noted in memory, stored now and then, since it decides nothing. */
+/** When the last event of each bucket arrived. It is kept in memory and stored now and then, since no decision depends on it. */
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {
-  /** An event of this connected bucket arrived. Costs nothing. */
+  /** Notes that an event of this connected bucket arrived. It only writes to memory. */
   seen(bucket: string): void;
-  /** Stores what was noted since the last time. Throws the store's fault; what was not stored is stored next time. */
+  /** Stores the notes since the last call. Throws the store's fault; the notes that were not stored remain for the next call. */
   store(): Promise<void>;
 }
 
-/** Creates the notes; at most one for each connected bucket. */
+/** Creates the memory, which has at most one note for each connected bucket. */
 export function createLastEvents({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): LastEvents {
   const noted = new Map<string, number>();
   return {

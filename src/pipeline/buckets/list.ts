@@ -1,12 +1,16 @@
-/** Looking at the buckets that are connected, and at the names that are not. */
-import { isBucketName, unconnectedSchema, bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+/** Lists the connected buckets and the names that are not connected. */
+import { bucketRecordSchema, isBucketName, unconnectedSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Control } from '../control/control.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 
-/** Creates the list, in name order. */
-export function createListBuckets({ state }: { readonly state: StateStore }): Control['buckets']['list'] {
+export interface BucketList {
+  readonly connected: readonly BucketRecord[];
+  readonly unconnected: readonly UnconnectedRecord[];
+}
+
+/** Creates the list. Both parts are in the order of their names. */
+export function createListBuckets({ state }: { readonly state: StateStore }): (signal?: AbortSignal) => Promise<BucketList> {
   return async function listBuckets(signal) {
     signal?.throwIfAborted();
     const [connected, unconnected] = await Promise.all([
@@ -17,15 +21,15 @@ export function createListBuckets({ state }: { readonly state: StateStore }): Co
   };
 }
 
-/** The record of a connected bucket. Throws `bucket.not-connected`. */
+/** Returns the record of a connected bucket. Throws `bucket.not-connected`. */
 export async function requireBucket(state: StateStore, bucket: string, signal?: AbortSignal): Promise<BucketRecord> {
-  // what is no name at all might not even be an id
+  // text that is not a bucket name might not be a valid id either
   const record = isBucketName(bucket) ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
   if (record === undefined) throw notConnected(bucket);
   return record;
 }
 
-/** The refusal of a request about a bucket that is not connected. */
+/** The error for a request about a bucket that is not connected. */
 export function notConnected(bucket: string): RequestError {
   return new RequestError('bucket.not-connected', `${bucket.slice(0, 255)} is not connected: connect it with \`tally bucket add\``);
 }

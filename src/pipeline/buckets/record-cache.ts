@@ -1,6 +1,6 @@
 /**
- * The bucket records that the data path decides by: cached, at most C = 10 s behind the store, asked by id before any
- * event of an unknown name is dropped.
+ * The cache of the bucket records that the data path decides by. A cached record is at most C = 10 s behind the store. An
+ * unknown name is read by its id before an event of it is dropped.
  */
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -10,32 +10,32 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
-/** A "not connected" is believed this long: a bucket connected just now is indexed at most this much later. */
+/** How long the answer "not connected" is used: the events of a bucket that was just connected are indexed at most this much later. */
 const ABSENT_AGE_MAX_MS = 5_000;
-/** Half of C: a busy bucket's record is read again before anybody must wait for it. */
+/** Half of C: the record of a busy bucket is read again before a record has to wait for it. */
 const REFRESH_AGE_MS = BUCKET_RECORD_AGE_MAX_MS / 2;
-/** Names that are not connected may be anything that is sent to the queue, so the memory for them is bounded. */
+/** The cache is bounded, since names that are not connected may be anything that is sent to the queue. */
 const ENTRIES_MAX = 10_000;
-/** Records read at once: one message may name thousands of buckets. */
+/** How many records are read at the same time: one message may name thousands of buckets. */
 const READS_MAX = 32;
 
-export interface BucketRegistry {
-  /** The record if it is connected and fresh enough to decide by, without waiting. */
+export interface BucketRecordCache {
+  /** Returns the record, without waiting, if the bucket is connected and the cached record is fresh enough to decide by. */
   peek(bucket: string): BucketRecord | undefined;
-  /** The record, or undefined when the bucket is not connected. Throws the store's fault. */
+  /** Returns the record, or undefined if the bucket is not connected. Throws the store's fault. */
   lookup(bucket: string): Promise<BucketRecord | undefined>;
-  /** Forgets what is cached of the name: its record was just changed here. */
+  /** Forgets the cached record of this name, because this process has just changed it. */
   forget(bucket: string): void;
 }
 
 interface CacheEntry {
   readonly record: BucketRecord | undefined;
-  /** Monotonic, from before the read was sent. */
+  /** The moment before the read was sent, by the monotonic clock. */
   readonly readAtMs: number;
 }
 
-/** Creates an empty registry. */
-export function createBucketRegistry({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRegistry {
+/** Creates an empty cache. */
+export function createBucketRecordCache({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRecordCache {
   const cache = new Map<string, CacheEntry>();
   const reading = new Map<string, Promise<CacheEntry>>();
   const reads = new PQueue({ concurrency: READS_MAX });
@@ -46,7 +46,7 @@ export function createBucketRegistry({ state, clock }: { readonly state: StateSt
     const promise = reads
       .add(() => readFresh(bucket))
       .then((entry) => {
-        // forgotten meanwhile: what was read may be from before the change
+        // if the name was forgotten in the meantime, this read may be older than the change
         if (reading.get(bucket) === promise) remember(bucket, entry);
         return entry;
       })
@@ -75,7 +75,7 @@ export function createBucketRegistry({ state, clock }: { readonly state: StateSt
     peek(bucket) {
       const entry = cache.get(bucket);
       if (entry?.record === undefined || ageMs(entry) > BUCKET_RECORD_AGE_MAX_MS) return undefined;
-      // a failed refresh is told by the lookup that must wait for it
+      // if the refresh fails, the lookup that has to wait for the record will throw
       if (ageMs(entry) > REFRESH_AGE_MS) read(bucket).catch(() => undefined);
       return entry.record;
     },
@@ -85,7 +85,7 @@ export function createBucketRegistry({ state, clock }: { readonly state: StateSt
       if (cached !== undefined && ageMs(cached) <= ageMaxMs) return cached.record;
       const entry = await read(bucket);
       if (ageMs(entry) <= BUCKET_RECORD_AGE_MAX_MS) return entry.record;
-      throw new FaultError('index.unreachable', 'the bucket record took longer to read than it may be old');
+      throw new FaultError('index.unreachable', 'reading the bucket record took longer than the age at which it may still be used');
     },
     forget(bucket) {
       cache.delete(bucket);

@@ -1,4 +1,4 @@
-/** Watches the product's own records: open gaps and jobs for the metrics, and region and versioning of each bucket daily. */
+/** Reports open gaps and jobs for the metrics, and reads region and versioning of each bucket again once a day. */
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
@@ -11,7 +11,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 
-/** As often as the queues are looked at. */
+/** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
 const BUCKETS_INTERVAL_MS = 600_000;
 const BUCKET_CHECK_AGE_MS = 86_400_000;
@@ -20,13 +20,13 @@ interface StateWatchDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Reads region and versioning again. */
+  /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
 }
 
-/** Watches until the signal is aborted. */
+/** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState({ state, clock, telemetry, connect }: StateWatchDependencies, signal: AbortSignal): void {
-  async function tellCounts(): Promise<void> {
+  async function reportCounts(): Promise<void> {
     const gaps = await listAllRecords(state, 'gap', gapSchema);
     const open = Map.groupBy(gaps.filter(isOpen), (gap) => `${gap.kind} ${gap.bucket}`);
     telemetry.gapsOpen(
@@ -50,7 +50,7 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
     }
   }
 
-  /** One bucket that is gone or denied must not keep the others from being read. */
+  /** Reads one bucket. A bucket that is missing or denied must not prevent the reads of the others. */
   async function checkBucket(bucket: string): Promise<void> {
     try {
       await connect.refresh(bucket, signal);
@@ -61,7 +61,7 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
     }
   }
 
-  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, signal }, tellCounts);
+  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, signal }, reportCounts);
   repeat({ clock, telemetry }, { name: 'check the buckets', intervalMs: BUCKETS_INTERVAL_MS, signal }, checkBuckets);
 }
 

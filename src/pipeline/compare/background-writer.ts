@@ -210,7 +210,7 @@ function give({ call, index }: Entry, answer: WriteAnswer): void {
 function answerOf(answer: IndexWriteAnswer): WriteAnswer {
   switch (answer.kind) {
     case 'written':
-    case 'stale':
+    case 'superseded':
       return answer;
     // the caller treats a tie like any refusal and compares the key again
     case 'equal':

@@ -1,21 +1,14 @@
 /** What the control plane can do. The HTTP routes and the commands of the command line are both thin clients of this. */
-import type { BucketRecord, BucketSource, EnrichMode, UnconnectedRecord } from '../../domain/bucket.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
 import type { Fault } from '../../domain/fault.ts';
-import type { GapRecord } from '../../domain/gaps/gap.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
-
-/** One page of a list; `next` is absent on the last page. */
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  readonly next?: string;
-}
-
-export interface PageRequest {
-  readonly limit?: number;
-  readonly cursor?: string;
-}
+import type { AddBucketRequest } from '../buckets/connect.ts';
+import type { BucketList } from '../buckets/list.ts';
+import type { ListGaps } from '../gaps/reports.ts';
+import type { DeadLetterVerbs } from '../letters/dead-letters.ts';
+import type { Page, PageRequest } from '../records/pages.ts';
 
 export interface SearchRequest extends PageRequest {
   readonly bucket?: string;
@@ -39,18 +32,6 @@ export interface Explanation {
   readonly sentence: string;
 }
 
-export interface AddBucketRequest {
-  readonly bucket: string;
-  readonly source?: BucketSource;
-  readonly topicArn?: string;
-  readonly enrich?: EnrichMode;
-}
-
-export interface BucketList {
-  readonly connected: readonly BucketRecord[];
-  readonly unconnected: readonly UnconnectedRecord[];
-}
-
 export interface ReindexRequest {
   readonly bucket: string;
   readonly prefix?: string;
@@ -66,17 +47,6 @@ export interface ReindexRequest {
   readonly allowDeletes?: number;
 }
 
-/** A dead letter as read from the dead-letter queue. `fault` and `reason` are absent for letters that SQS itself moved. */
-export interface DeadLetter {
-  readonly id: string;
-  readonly sentAt: string;
-  readonly fault?: string;
-  readonly reason?: string;
-  /** What Tally knew: queue, MessageId, when first received, which records. */
-  readonly context?: Readonly<Record<string, unknown>>;
-  readonly sizeBytes: number;
-}
-
 export interface Control {
   search(request: SearchRequest, signal?: AbortSignal): Promise<Page<ObjectDocument>>;
   explain(bucket: string, key: string, signal?: AbortSignal): Promise<Explanation>;
@@ -89,10 +59,7 @@ export interface Control {
     /** Disconnects and deletes the bucket's documents. The bucket itself is never touched. */
     remove(bucket: string, signal?: AbortSignal): Promise<void>;
   };
-  gaps(
-    request: PageRequest & { readonly bucket?: string; readonly state?: GapRecord['state'] },
-    signal?: AbortSignal,
-  ): Promise<Page<GapRecord>>;
+  readonly gaps: ListGaps;
   readonly jobs: {
     /**
      * Throws `job.conflict` (with `jobId`) while the bucket has an apply job, `job.repair-refused`, `job.limit`,
@@ -112,12 +79,5 @@ export interface Control {
      */
     resume(id: string, request: { readonly allowDeletes?: number }, signal?: AbortSignal): Promise<JobView>;
   };
-  readonly deadLetters: {
-    /** Looks at up to `limit` letters (default 100, at most 1,000) without removing them. */
-    list(request: { readonly limit?: number }, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
-    show(id: string, signal?: AbortSignal): Promise<DeadLetter & { readonly body: string }>;
-    /** Sends the original bodies back to the bucket queue, then removes the letters. All letters, or those named. Returns how many. */
-    replay(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
-    discard(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
-  };
+  readonly deadLetters: DeadLetterVerbs;
 }

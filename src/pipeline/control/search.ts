@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { queryWordsOf } from '../../domain/documents/words.ts';
-import type { Page, SearchRequest } from './control.ts';
+import type { Page } from '../records/pages.ts';
+import type { SearchRequest } from './control.ts';
 import { keyTextSchema, limitSchema, parseRequest, readPage } from '../records/pages.ts';
 import type { ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 

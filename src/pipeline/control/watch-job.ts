@@ -4,7 +4,7 @@ import { hasEnded } from '../../domain/reindex/job.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import { inTime } from '../serving/in-time.ts';
+import { inTime } from '../serving/async.ts';
 
 /** Often enough for a person who watches; one look costs some reads of the state store. */
 const LOOK_INTERVAL_MS = 1_000;

@@ -1,34 +1,36 @@
-/** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
+/** Gaps and unconnected names as stored records: the data path reports them, the control plane lists them. */
 import { z } from 'zod';
 import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { createCoalescingWriter } from '../records/coalescing-writer.ts';
-import type { Control, Page } from '../control/control.ts';
-import { limitSchema, parseRequest, readPage } from '../records/pages.ts';
+import { createCoalescingWriter } from './coalescing-writer.ts';
+import { limitSchema, parseRequest, readPage, type Page, type PageRequest } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
-/** Unconnected names are kept to be shown; anybody who can send to the queue can make them up. */
+/** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;
-/** Gaps read from the store at once while looking for those of one state. */
+/** How many gaps one request to the store reads during a search for gaps of one state. */
 const SCAN_MAX = 1_000;
 
 export interface GapReports {
   /**
-   * Resolves when the sighting is stored durably, alone or summed up with others of its gap (one write a second). A
-   * sighting of a bucket that is not connected is dropped: there is nothing to close a gap of. Throws the store's fault.
+   * Resolves when the sighting is stored durably, alone or merged with others of its gap (one write a second). A sighting
+   * of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws the store's fault.
    */
   report(sighting: GapSighting, signal?: AbortSignal): Promise<void>;
-  /** Stores that the keys of the bucket's bulk deletes are told one by one, where it has an open gap of such deletes: answers whether. Throws the store's fault. */
-  keysTold(bucket: string, keysToldMs: number): Promise<boolean>;
+  /**
+   * Stores on the bucket's open gap of bulk deletes that a source also sends an event for each deleted key, as of this event
+   * time. Returns whether there is such an open gap. Throws the store's fault.
+   */
+  keysReported(bucket: string, keysToldMs: number): Promise<boolean>;
 }
 
 export interface UnconnectedReports {
   /**
-   * Resolves when the event's bucket is counted durably, alone or summed up with others. Above 1,000 names new ones are
-   * only counted in telemetry. If the bucket was connected meanwhile, its loss gap is opened instead.
+   * Resolves when an event of the bucket is counted durably, alone or merged with others. When 1,000 names are stored, new
+   * names are counted in telemetry only. If the bucket was connected in the meantime, its loss gap is opened instead.
    */
   report(bucket: string, seenAtMs: number, signal?: AbortSignal): Promise<void>;
 }
@@ -40,13 +42,13 @@ interface ReportDependencies {
 }
 
 interface SightingSum {
-  /** The latest. */
+  /** The latest sighting. */
   readonly sighting: GapSighting;
   readonly firstSeenMs: number;
   readonly count: number;
 }
 
-/** Creates the reports. What they hold is bounded by their callers, which wait. */
+/** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
 export function createGapReports({ state, clock, telemetry }: ReportDependencies): GapReports {
   const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
 
@@ -63,7 +65,7 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   }
 
   return {
-    async keysTold(bucket, keysToldMs) {
+    async keysReported(bucket, keysToldMs) {
       const ref = refs.gap(gapId({ bucket, kind: 'bulk-delete' }));
       const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysTold(current, keysToldMs)));
       return gap !== undefined && gap.state !== 'closed';
@@ -96,7 +98,7 @@ interface UnconnectedSum {
   readonly count: number;
 }
 
-/** Creates the reports of names that are not connected. */
+/** Creates the reports of names that are not connected. Their memory is bounded as that of gap reports. */
 export function createUnconnectedReports({
   state,
   clock,
@@ -124,7 +126,7 @@ export function createUnconnectedReports({
       firstSeenMs: Math.min(current?.firstSeenMs ?? Infinity, sum.firstSeenMs),
       lastSeenMs: Math.max(current?.lastSeenMs ?? 0, sum.lastSeenMs),
     }));
-    // connecting stores its record first and looks for this one then: whichever comes second sees the other
+    // connect() stores the bucket's record before it reads this one, so whichever write comes second sees the other record
     if ((await readRecord(state, refs.bucket(bucket))) !== undefined) await absorbUnconnected({ state, clock, gaps }, bucket);
   }
 
@@ -133,14 +135,17 @@ export function createUnconnectedReports({
   };
 }
 
-/** Of a connected bucket: what was dropped before it was connected becomes a loss gap. The gap is stored before the name goes, so that a crash repeats it. */
+/**
+ * Opens a loss gap for the events that were dropped before the bucket was connected, if there were any. The gap is stored
+ * before the name is removed, so a crash in between repeats both.
+ */
 export async function absorbUnconnected(
   { state, clock, gaps }: { readonly state: StateStore; readonly clock: Clock; readonly gaps: GapReports },
   bucket: string,
 ): Promise<void> {
   const { id, schema } = refs.unconnected(bucket);
   if ((await readRecord(state, { id, schema })) === undefined) return;
-  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before it was connected', seenAtMs: clock.nowMs() });
+  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs: clock.nowMs() });
   await removeRecord(state, id);
 }
 
@@ -151,8 +156,14 @@ const listSchema = z.strictObject({
   cursor: z.string().optional(),
 });
 
-/** Creates the list of gaps, by bucket, kind and prefix. */
-export function createListGaps({ state }: { readonly state: StateStore }): Control['gaps'] {
+/** Lists gaps in the order of bucket, kind and prefix. Throws `request.invalid`. */
+export type ListGaps = (
+  request: PageRequest & { readonly bucket?: string; readonly state?: GapRecord['state'] },
+  signal?: AbortSignal,
+) => Promise<Page<GapRecord>>;
+
+/** Creates the list of gaps. */
+export function createListGaps({ state }: { readonly state: StateStore }): ListGaps {
   return async function listGaps(request, signal): Promise<Page<GapRecord>> {
     const { limit, cursor, ...filter } = parseRequest(listSchema, request);
     return readPage({
@@ -170,7 +181,7 @@ interface GapScan {
   readonly count: number;
 }
 
-/** The next `count` gaps that pass the filter. A bucket's gaps lie together: `gap:<bucket>:…`. */
+/** Reads the next `count` gaps that pass the filter. The ids of a bucket's gaps have a common prefix, `gap:<bucket>:`. */
 async function gapsAfter(
   { state, filter, count }: GapScan,
   position: string | undefined,

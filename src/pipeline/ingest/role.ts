@@ -1,21 +1,24 @@
 /**
- * The ingest role: the parts of the data path, joined, with their start and stop.
+ * The ingest role: joins the parts of the data path, and starts and stops them.
  *
- *   stopped ──start──► receiving ──stop──► draining (no receives, waits give back) ──► idle │ deadline: given back
+ *   stopped ──start──► receiving ──stop──► draining ──────────────────► idle
+ *                                          (nothing is received, and a    │ deadline: what is left
+ *                                          message that waits is given    ▼ is aborted and given back
+ *                                          back to its queue)           stopped
  */
 import type { FaultGate, Probe } from '../serving/fault-gate.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createBucketAccess } from '../buckets/access.ts';
-import { createBucketRegistry } from '../buckets/record-cache.ts';
+import { createBucketRecordCache } from '../buckets/record-cache.ts';
 import { createBulkWriter, type BulkLimits } from '../looks/bulk-writer.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import type { SendDeadLetter } from '../letters/letters.ts';
+import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createLooks } from '../looks/create.ts';
 import { withPlainFallback } from '../looks/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createUnconnectedReports, type GapReports } from '../gaps/reports.ts';
-import { createHeldSet } from './in-hand.ts';
-import { createIngest } from './handle-messages.ts';
+import { createHeldSet } from './held-set.ts';
+import { createDataPath } from './data-path.ts';
 import { createLastEvents } from '../buckets/last-events.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -23,18 +26,20 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
 import type { Tracing } from '../ports/tracing.ts';
-import { createParking } from './parking.ts';
+import { endedBy, endedWithin } from '../serving/async.ts';
+import { createParking } from '../serving/parking.ts';
+import { createReceiveFault } from '../serving/receive-fault.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
 import { traceWrites } from '../looks/trace-writes.ts';
-import { createToldKeys } from '../gaps/told-keys.ts';
+import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaitOut, type FaultContext } from './wait-out.ts';
 import type { Fault } from '../../domain/fault.ts';
 
-/** Running long polls may end for this long before they are aborted: an aborted poll can swallow a message until its visibility timeout. */
+/** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
 const POLL_GRACE_MS = 500;
-/** After the deadline, for what was aborted to come to its end; and then for SQS to take back what did not. */
+/** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
 const ABORTED_GRACE_MS = 500;
 
 export interface IngestLimits {
@@ -44,7 +49,7 @@ export interface IngestLimits {
   readonly holdMaxMs: number;
   readonly inFlightMax: number;
   readonly visibilityS: number;
-  /** 0: buckets are not connected by themselves. */
+  /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
 
@@ -68,18 +73,18 @@ export interface IngestParts {
 
 export interface IngestRole {
   start(): void;
-  /** Stops receiving, finishes or gives back what is in hand; all by the deadline and a second. */
+  /** Stops receiving, then finishes or gives back every message in hand, at most one second after the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
   readonly admission: Pick<Admission, 'state'>;
-  /** Messages settled for good since the start. */
+  /** How many messages were deleted since the start. */
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
-  /** Why the last receive failed; undefined when it did not. */
+  /** Why the last receive failed; undefined if it did not. */
   receiveFault(): Fault | undefined;
 }
 
-/** Joins the parts; nothing runs before start(). `stopping` ends the waits of messages in hand; this role aborts it. */
+/** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
   const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
@@ -92,17 +97,24 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   );
   const stopped = aborting.signal;
   const { observe, enricher } = createLooks({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped });
-  const registry = createBucketRegistry({ state: store.state, clock });
+  const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
-  const buckets = createBucketAccess({ registry, state: store.state, clock, connect, unconnected, autoConnectMax: limits.autoConnectMax });
+  const buckets = createBucketAccess({
+    records: bucketRecords,
+    state: store.state,
+    clock,
+    connect,
+    unconnected,
+    autoConnectMax: limits.autoConnectMax,
+  });
   const probes = { index: probeIndex, storage: probeStorage };
   const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const toldKeys = createToldKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, toldKeys, parking, lastEvents, waitOut, clock });
+  const reportedKeys = createReportedKeys({ gaps, clock });
+  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
-  const ingest = createIngest({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
+  const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({
     gate,
     held,
@@ -114,52 +126,29 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     inFlightMax: limits.inFlightMax,
     autoConnects: limits.autoConnectMax > 0,
   });
-  let lastFault: Fault | undefined;
+  const receiveFault = createReceiveFault('receive messages', telemetry);
 
   function probeStorage({ bucket, region }: FaultContext): Probe {
     return (signal) =>
       region === undefined ? storage.regionOf(bucket, signal).then(() => undefined) : storage.probe({ bucket, region }, signal);
   }
 
-  async function idleBy(signal: AbortSignal): Promise<boolean> {
-    const aborted = new Promise<false>((resolve) => {
-      if (signal.aborted) resolve(false);
-      signal.addEventListener('abort', () => resolve(false), { once: true });
-    });
-    return Promise.race([held.idle().then(() => true), aborted]);
-  }
-
-  /** Resolves when the work has ended or the grace is over, whichever comes first. */
-  async function withinGrace(work: Promise<void>): Promise<void> {
-    const ended = new AbortController();
-    try {
-      await Promise.race([work, clock.sleep(ABORTED_GRACE_MS, ended.signal)]);
-    } finally {
-      ended.abort(new Error('ended in time'));
-    }
-  }
-
   return {
     start() {
       receiver.start({
         admit: (signal) => admission.admit(signal),
-        handle: ingest,
-        polled: () => {
-          lastFault = undefined;
-        },
-        failed: (fault) => {
-          if (lastFault?.reason !== fault.reason) telemetry.requestFailed('receive messages', fault.code, fault.reason);
-          lastFault = { code: fault.code, reason: fault.reason };
-        },
+        handle: handleMessages,
+        polled: receiveFault.polled,
+        failed: receiveFault.failed,
       });
     },
     async stop(deadline) {
       await receiver.stop(POLL_GRACE_MS);
       stopping.abort(new Error('the process stops'));
-      if (!(await idleBy(deadline))) {
+      if (!(await endedBy(held.idle(), deadline))) {
         aborting.abort(new Error('the stop’s deadline has passed'));
-        await withinGrace(held.idle());
-        await withinGrace(settler.giveBackAll());
+        await endedWithin(clock, ABORTED_GRACE_MS, held.idle());
+        await endedWithin(clock, ABORTED_GRACE_MS, settler.giveBackAll());
       }
       settler.close();
     },
@@ -168,6 +157,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     get settledTotal() {
       return settler.removedTotal;
     },
-    receiveFault: () => lastFault,
+    receiveFault: receiveFault.current,
   };
 }

@@ -1,25 +1,28 @@
 /**
- * Looking into a queue, which SQS offers by receiving only: what is looked at is hidden for 30 s and given back at the
- * end. Two that look at the same time each see a part.
+ * Reads a queue without removing messages. SQS can only receive, so the letters that were read are hidden for 30 s and given
+ * back at the end. Two readers at the same time see a part of the letters each.
  */
 import { faultOf } from '../../domain/fault.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 
-/** As long as a look may take; a process killed in the middle hides letters no longer than that. */
+/** As long as one reading may take. If the process is killed during it, the letters are hidden no longer than that. */
 const HIDDEN_S = 30;
-/** What is looked at is held in memory, at most 1 MiB each. */
+/** The letters that were read are in memory, at most 1 MiB each. */
 const LETTERS_MAX = 1_000;
 const BATCH_MAX = 10;
-/** Without waiting SQS asks only some of its servers, so one empty answer does not mean an empty queue. */
+/** A short poll of SQS reads only some of its servers, so one empty answer does not mean that the queue is empty. */
 const QUIET_ROUNDS_MAX = 3;
 
-/** Shown up to ten letters not seen before; answers which of them it removed, and whether it has seen enough. */
+/** Receives up to ten letters that are new to it. Returns which of them it removed, and whether it has seen enough. */
 export type Visit = (letters: readonly QueueMessage[]) => Promise<{ readonly gone: readonly QueueMessage[]; readonly isEnough: boolean }>;
 
 export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSignal) => Promise<void>;
 
-/** Creates the browser. It ends when the queue has no more, at 1,000 letters, or when the visitor has seen enough; it throws `queue.unreachable` and what the visitor throws. */
+/**
+ * Creates the reader. It ends when the queue has no more letters, after 1,000 letters, or when the visitor has seen enough.
+ * Throws `queue.unreachable` and what the visitor throws.
+ */
 export function createLetterBrowser({ queues, telemetry }: { readonly queues: QueueClient; readonly telemetry: Telemetry }): BrowseLetters {
   return async function browseLetters(queueUrl, visit, signal) {
     const seen = new Set<string>();
@@ -30,7 +33,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
       while (!isEnough && seen.size < LETTERS_MAX && quietRounds < QUIET_ROUNDS_MAX) {
         const max = Math.min(BATCH_MAX, LETTERS_MAX - seen.size);
         const received = await queues.receive(queueUrl, { visibilityS: HIDDEN_S, max }, signal);
-        // also of one seen before: its newest receipt handle is the one that counts
+        // a letter that was received again as well: only its newest receipt handle is valid
         for (const letter of received) inHand.set(letter.messageId, letter);
         const fresh = received.filter(({ messageId }) => !seen.has(messageId));
         quietRounds = fresh.length === 0 ? quietRounds + 1 : 0;
@@ -55,7 +58,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
         );
       }
     } catch (error) {
-      // they come back by themselves
+      // the letters become visible again without this
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('give dead letters back', code, reason);
     }

@@ -1,6 +1,7 @@
 /**
- * Letters that SQS itself moved to the dead-letter queue, because they were received too often (a worker was killed each
- * time, or another consumer took them): their events are lost to the index, so each opens a `loss` gap (rule 4).
+ * Opens `loss` gaps (rule 4) for the letters that SQS itself moved to the dead-letter queue, because they were received too
+ * often (a worker was killed each time, or another consumer received them): their events may never have been indexed. A letter
+ * without Tally's attributes and without a stored reason counts as moved.
  */
 import { isBucketName } from '../../domain/bucket.ts';
 import { letterNotes } from '../../domain/messages/dead-letter.ts';
@@ -19,13 +20,15 @@ interface MovedLettersDependencies {
   readonly state: StateStore;
   readonly gaps: GapReports;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** The queue, and how many letters were visible in it at the last reading. */
+  /** The dead-letter queue, and how many letters were visible in it when its attributes were last read. */
   readonly deadLetters: () => { readonly queueUrl: string; readonly visible: number } | undefined;
 }
 
 /**
- * Creates the look: it reads the queue only when its depth has changed since, tells each moved letter once, and keeps
- * that by the letter's MessageId. Throws `queue.unreachable` and the store's faults; what was not told is told next time.
+ * Creates the search for moved letters. It reads the queue only if its depth has changed since the last time, so it misses a
+ * letter that was moved while another one was removed, and it may miss one among more than 1,000 letters. It reports each moved letter once
+ * and stores that by the letter's MessageId. Throws `queue.unreachable` and the store's faults; the rest is then reported by
+ * the next call.
  */
 export function createMovedLetters({
   browse,
@@ -36,7 +39,7 @@ export function createMovedLetters({
 }: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
   let lastVisible = 0;
 
-  async function tell(letter: QueueMessage): Promise<void> {
+  async function report(letter: QueueMessage): Promise<void> {
     const { messageId } = letter;
     if (letterNotes(letter.attributes).fault !== undefined || (await readRecord(state, refs.deadLetter(messageId))) !== undefined) return;
     for (const bucket of bucketsIn(letter.body)) {
@@ -47,13 +50,13 @@ export function createMovedLetters({
     await updateRecord(state, refs.deadLetter(messageId), () => ({ messageId, ...MOVED, context }));
   }
 
-  return async function tellMovedLetters(signal) {
+  return async function reportMovedLetters(signal) {
     const queue = deadLetters();
     if (queue === undefined || queue.visible === lastVisible) return;
     await browse(
       queue.queueUrl,
       async (letters) => {
-        for (const letter of letters) await tell(letter);
+        for (const letter of letters) await report(letter);
         return { gone: [], isEnough: false };
       },
       signal,
@@ -62,7 +65,7 @@ export function createMovedLetters({
   };
 }
 
-/** The buckets that a body's records name, broken ones included. */
+/** Returns the buckets that the records of a body name, also those of records that could not be read. */
 function bucketsIn(body: string): ReadonlySet<string> {
   const unwrapped = unwrap(body);
   if (unwrapped.kind !== 'records') return new Set();

@@ -19,7 +19,7 @@ export interface WriteRequest extends IndexWrite {
 
 export type WriteAnswer =
   | { readonly kind: 'written' }
-  | { readonly kind: 'stale' }
+  | { readonly kind: 'superseded' }
   /** The store holds this very clock with other content (rule 12). */
   | { readonly kind: 'tie' }
   /** Too old to be sent, without ever having been: ask again. */
@@ -162,7 +162,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
           bucket,
           entries.map((entry) => entry.request.document.key),
         );
-        entries.forEach((entry, index) => entry.answer({ kind: isRepeat(entry.request, stored[index]) ? 'stale' : 'tie' }));
+        entries.forEach((entry, index) => entry.answer({ kind: isRepeat(entry.request, stored[index]) ? 'superseded' : 'tie' }));
       } catch (error) {
         for (const entry of entries) entry.answer({ kind: 'fault', fault: faultOf(error) });
       }

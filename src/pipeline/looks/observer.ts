@@ -32,7 +32,7 @@ export interface LookRequest {
 
 export type LookAnswer =
   /** `objectExpires`: S3 said that a lifecycle rule is going to expire the object. */
-  | { readonly kind: 'written' | 'stale'; readonly verdict: Verdict; readonly objectExpires: boolean }
+  | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
   | { readonly kind: 'fault'; readonly fault: Fault };
@@ -123,7 +123,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
     switch (answer.kind) {
       case 'written':
-      case 'stale':
+      case 'superseded':
         members.forEach((member, index) =>
           member.answer({ kind: answer.kind, verdict: plan.verdicts[index] ?? { final: true }, objectExpires }),
         );

@@ -1,9 +1,9 @@
-/** Time: the only source of it for the pipeline. */
+/** The clock: the pipeline's only source of time. */
 export interface Clock {
-  /** Wall clock, ms since the epoch. Never decides an order. */
+  /** The wall clock, in ms since the epoch. It never decides an order. */
   nowMs(): number;
-  /** Monotonic clock, ms from an arbitrary start: for durations and expiry. */
+  /** The monotonic clock, in ms from an arbitrary start, for durations and expiry. */
   monotonicMs(): number;
-  /** Resolves after `delayMs`; rejects with the signal's reason when aborted before. */
+  /** Resolves after `delayMs`; rejects with the signal's reason if it is aborted earlier. */
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }

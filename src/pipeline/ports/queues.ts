@@ -1,7 +1,7 @@
 /** The ports of SQS and SNS: receiving, settling, sending. The conventions of object-index.ts hold. */
 import type { FaultError } from '../../domain/fault.ts';
 
-/** A message as received. */
+/** A message as it was received. */
 export interface QueueMessage {
   readonly queueUrl: string;
   readonly messageId: string;
@@ -11,11 +11,11 @@ export interface QueueMessage {
   readonly firstReceivedAtMs: number;
   /** ApproximateReceiveCount: 1 at the first receive. */
   readonly receiveCount: number;
-  /** The message attributes as received, to travel with a dead letter. */
+  /** The message attributes as received; a dead letter carries them on. */
   readonly attributes: Readonly<Record<string, MessageAttribute>>;
-  /** AWSTraceHeader, where the receiver asks for it and the sender was traced. */
+  /** AWSTraceHeader, if the receiver requests it and the sender was traced. */
   readonly traceHeader?: string;
-  /** When this process received it, monotonic. */
+  /** When this process received it, by the monotonic clock. */
   readonly receivedAtMonotonicMs: number;
 }
 
@@ -25,29 +25,29 @@ export interface MessageAttribute {
   readonly binaryValue?: Uint8Array;
 }
 
-/** Receiving: the handler's promise holds the poller back; it never deletes. */
+/** Receives messages. A poller waits for its handler's promise before it receives again. The receiver never deletes a message. */
 export interface QueueReceiver {
-  /** Starts the pollers. `admit` is awaited before each receive: it resolves when there is room. */
+  /** Starts the pollers. `admit` is awaited before each receive; it resolves when there is room. */
   start(handlers: {
     readonly admit: (signal: AbortSignal) => Promise<void>;
     readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
     /** A receive failed; its poller waits before the next one. */
     readonly failed: (fault: FaultError) => void;
-    /** A receive was answered, with messages or without. */
+    /** SQS answered a receive, with or without messages. */
     readonly polled?: () => void;
   }): void;
-  /** No new receive begins; running ones may end for `graceMs`, then they are aborted. Resolves when none runs. */
+  /** Starts no new receive, waits up to `graceMs` for the running ones, then aborts them. Resolves when none runs. */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface BatchFailure {
   readonly receiptHandle: string;
   readonly code: string;
-  /** The request itself was wrong (an expired or foreign receipt handle): sending it again cannot help. */
+  /** The entry itself was wrong (an expired or foreign receipt handle), so a retry cannot help. */
   readonly senderFault: boolean;
 }
 
-/** Requests about messages in hand; at most ten entries each. Whole-request failures throw `queue.unreachable`. */
+/** Requests about messages. A batch has at most ten entries. A failure of the whole request throws `queue.unreachable`. */
 export interface QueueClient {
   deleteBatch(queueUrl: string, receiptHandles: readonly string[], signal?: AbortSignal): Promise<readonly BatchFailure[]>;
   changeVisibilityBatch(
@@ -55,13 +55,13 @@ export interface QueueClient {
     entries: readonly { readonly receiptHandle: string; readonly timeoutS: number }[],
     signal?: AbortSignal,
   ): Promise<readonly BatchFailure[]>;
-  /** Sends one message, to be seen after `delayS` (at most 900); returns its MessageId. */
+  /** Sends one message that becomes visible after `delayS` (at most 900). Returns its MessageId. */
   send(
     queueUrl: string,
     message: { readonly body: string; readonly attributes: Readonly<Record<string, MessageAttribute>>; readonly delayS?: number },
     signal?: AbortSignal,
   ): Promise<string>;
-  /** Receives up to ten messages at once without waiting (dead-letter browsing). */
+  /** Receives up to ten messages by a short poll (to browse dead letters). */
   receive(
     queueUrl: string,
     options: { readonly visibilityS: number; readonly max: number },
@@ -75,13 +75,13 @@ export interface QueueAttributes {
   readonly inFlight: number;
   readonly delayed: number;
   readonly visibilityTimeoutS: number;
-  /** From the redrive policy; absent: SQS never gives up. */
+  /** From the redrive policy; absent: SQS never moves a message away. */
   readonly maxReceiveCount?: number;
-  /** The redrive target's URL, resolved from its ARN (GetQueueUrl); absent when there is none or it may not be asked. */
+  /** The URL of the redrive target, resolved from its ARN (GetQueueUrl); absent if there is no target or GetQueueUrl is denied. */
   readonly deadLetterQueueUrl?: string;
 }
 
 export interface TopicClient {
-  /** ConfirmSubscription, in the region that the ARN names. Throws `message.confirmation-failed`. */
+  /** Calls ConfirmSubscription in the region that the ARN names. Throws `message.confirmation-failed`. */
   confirm(topicArn: string, token: string, signal?: AbortSignal): Promise<void>;
 }

@@ -1,7 +1,7 @@
-/** The store of the product's own records. The conventions of object-index.ts hold. */
+/** The store of Tally's own records (buckets, gaps, jobs, ranges, schedules). The conventions of object-index.ts hold. */
 import type { StateKind } from '../../domain/state-kind.ts';
 
-/** Opaque: what a compare-and-swap compares. */
+/** What a compare-and-swap compares. It is opaque. */
 export type StateVersion = string;
 
 export interface StateEntry {
@@ -13,21 +13,21 @@ export interface StateEntry {
 }
 
 export interface StateStore {
-  /** By id, realtime. Throws `index.state-missing` when there is no state at all. */
+  /** Reads the entry with this id in realtime. Throws `index.state-missing` if the state index does not exist. */
   get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined>;
   /**
-   * Writes iff the stored version is `expected` (null: iff nothing is stored). `conflict` when it is not. Durable, and
-   * visible to list(), when it resolves. Ids are at most 512 bytes.
+   * Writes the entry if the stored version is `expected` (null: if nothing is stored), else answers `conflict`. When it
+   * resolves, the entry is durable and visible to list(). Ids have at most 512 bytes.
    */
   put(
     entry: { readonly id: string; readonly kind: StateKind; readonly record: unknown },
     expected: StateVersion | null,
     signal?: AbortSignal,
   ): Promise<StateEntry | 'conflict'>;
-  /** Deletes iff the stored version is `expected`; an absent id counts as done. */
+  /** Deletes the entry if the stored version is `expected`. An id that is not stored counts as removed. */
   remove(id: string, expected: StateVersion, signal?: AbortSignal): Promise<'removed' | 'conflict'>;
-  /** Entries of one kind in id order (UTF-8 bytes), after the given id. At most `limit` (1 to 1,000). */
+  /** Returns at most `limit` (1 to 1,000) entries of one kind after the given id, in id order (UTF-8 bytes). */
   list(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly StateEntry[]>;
-  /** How many entries of the kind there are. */
+  /** Counts the entries of one kind. */
   count(kind: StateKind, signal?: AbortSignal): Promise<number>;
 }

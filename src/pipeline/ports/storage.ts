@@ -1,16 +1,16 @@
-/** S3: looks at objects, listings, lifecycle rules, and what enrichment reads. The conventions of object-index.ts hold. */
+/** S3: observations of objects, listings, lifecycle rules, and the versions and tags that enrichment reads. The conventions of object-index.ts hold. */
 import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
 import type { TracedBucket } from './tracing.ts';
 
-/** A bucket and where it is. */
+/** A bucket and its region. */
 export interface BucketPlace {
   readonly bucket: string;
   readonly region: string;
 }
 
-/** One look at a key. `observedAtMs` is D: the Date header (whole seconds) minus the measured duration of the request. */
+/** What one request saw at a key. `observedAtMs` is D: the Date header (whole seconds) minus the measured duration of the request. */
 export interface Observation {
   readonly state: ObjectState;
   readonly observedAtMs: number;
@@ -18,17 +18,17 @@ export interface Observation {
 
 export interface ObjectStorage extends VersionDetails {
   /**
-   * The present state of a key, by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 with an exact compare. 404 and
-   * 404/405 with `x-amz-delete-marker` are absence **iff** the bucket itself answered HeadBucket 200 within the last
-   * 60 s (asked here when needed). Throws `object.denied`, `object.undated`, `object.failed`, `bucket.missing`,
-   * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 and an exact match of the
+   * key. 404, and 404 or 405 with `x-amz-delete-marker`, mean that the object is absent **only if** HeadBucket answered 200
+   * for the bucket within the last 60 s (this function sends it when needed). Throws `object.denied`, `object.undated`,
+   * `object.failed`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
   observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
-  /** The bucket's region, from HeadBucket. Throws `bucket.missing` when there is none. */
+  /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
-  /** GetBucketVersioning with its D. `unknown` when it is denied. */
+  /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
   versioningOf(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<Versioning>;
-  /** Whether S3 answers at all for this bucket: throws the shared fault that it answers with. */
+  /** Resolves if S3 answers for this bucket; throws the shared fault if it does not. */
   probe(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<void>;
 }
 
@@ -37,22 +37,25 @@ export interface VersionName {
   readonly key: string;
   /** Absent: the present object. */
   readonly versionId?: string;
-  /** It must have this etag. */
+  /** The version must have this etag. */
   readonly etag?: string;
 }
 
 export interface VersionDetails {
   /**
-   * What S3 says of this version, by HEAD: by its version id where there is one, else by If-Match on its etag. `gone` when
-   * S3 has it no longer (404, 405, 412), or what it answered has another etag. Throws `object.denied`, `object.failed`,
-   * `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   * Reads this version by HEAD: by its version id if there is one, else by If-Match on its etag. `gone` if S3 no longer has
+   * it (404, 405, 412) or the answer has another etag. Throws `object.denied`, `object.failed`, `bucket.missing`,
+   * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
   readVersion(
     place: { readonly bucket: string; readonly region: string },
     version: VersionName,
     signal?: AbortSignal,
   ): Promise<PresentState | 'gone'>;
-  /** The tags of this version, else of the object that is there now, by GetObjectTagging. Its etag cannot be asked for. `gone` and faults as above. */
+  /**
+   * Reads the tags of this version, or of the present object if there is no version id, by GetObjectTagging. The request
+   * cannot require an etag. `gone` and faults are those of readVersion.
+   */
   readTags(
     place: { readonly bucket: string; readonly region: string },
     version: Pick<VersionName, 'key' | 'versionId'>,
@@ -62,24 +65,25 @@ export interface VersionDetails {
 
 export interface ListedObject {
   readonly key: string;
-  /** etag, sizeBytes, lastModifiedMs and storageClass, where the listing says them. */
+  /** etag, sizeBytes, lastModifiedMs and storageClass, as far as the listing contains them. */
   readonly state: PresentState;
 }
 
 export interface ListingPage {
-  /** In UTF-8 byte order of their keys, all after `after`, all with the prefix. */
+  /** The objects in UTF-8 byte order of their keys; all keys are after `after` and have the prefix. */
   readonly objects: readonly ListedObject[];
   /** D: the Date header minus the measured duration of the request. */
   readonly observedAtMs: number;
-  /** Whether more follows. */
+  /** Whether more objects follow. */
   readonly isTruncated: boolean;
 }
 
 export interface BucketListing {
   /**
-   * One page of ListObjectsV2 from StartAfter on; `limit` is 1 to 1,000. Throws `listing.disorder` for a page that is out
-   * of UTF-8 order, repeats a key, or leaves the prefix; `listing.incomplete` for one that cannot be read whole;
-   * `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
+   * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
+   * be read as a whole; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
+   * `s3.credentials`.
    */
   page(
     place: BucketPlace,
@@ -90,8 +94,8 @@ export interface BucketListing {
 
 export interface BucketLifecycle {
   /**
-   * The rules of GetBucketLifecycleConfiguration, whatever they do; empty when there is none. Throws `lifecycle.denied`, and
-   * else as BucketListing.page does.
+   * Reads all rules of GetBucketLifecycleConfiguration; empty if there are none. Throws `lifecycle.denied`, and the other
+   * faults that BucketListing.page throws.
    */
   rulesOf(place: BucketPlace, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
 }

@@ -1,4 +1,4 @@
-/** Facts about what happens, for log lines and metrics. */
+/** The facts that become log lines and metrics. One adapter decides line, counter and labels; labels never contain keys or ids. */
 import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
@@ -6,26 +6,26 @@ import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
 import type { OutcomeKind } from '../../domain/messages/outcome.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode, JobRecord } from '../../domain/reindex/job.ts';
-import type { Taking } from '../../domain/reindex/range-transitions.ts';
+import type { IndexWriteAnswer } from './object-index.ts';
 
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
-/** Facts about what happened; one adapter decides log line, counter and labels. Labels never hold keys or ids. */
+/** Facts about a process and its data path. */
 export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   recordEnded(fact: {
-    /** `unknown`: the record could not even be told apart. */
+    /** `unknown`: the record was so broken that its dialect could not be recognised. */
     readonly dialect: Dialect | 'unknown';
     readonly outcome: OutcomeKind;
     readonly eventName: string;
     readonly fault?: FaultCode;
   }): void;
-  /** Event time → its first write acknowledged, final or provisional. */
+  /** The time from the event to its first acknowledged write, final or provisional. */
   eventLag(lagMs: number): void;
   unknownEvent(eventName: string): void;
   messageSettled(kind: SettlementKind): void;
-  /** A message about the wiring was handled. */
+  /** A message about the wiring of the queue was received. */
   serviceMessage(kind: 'test-event' | 'subscription-confirmation' | 'unsubscribe-confirmation'): void;
-  /** A dead letter was sent. The body is never logged. */
+  /** A dead letter was sent. Its body is never logged. */
   deadLettered(fact: { readonly code: FaultCode; readonly reason: string; readonly messageId: string }): void;
   bulkSent(fact: {
     readonly actions: number;
@@ -33,11 +33,11 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
     readonly durationMs: number;
     readonly result: 'ok' | FaultCode;
   }): void;
-  bulkAnswered(kind: 'written' | 'stale' | 'equal' | 'expired' | 'fault', count: number): void;
+  bulkAnswered(kind: BulkAnswerKind, count: number): void;
   bulkQueue(fact: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
   headSent(fact: { readonly durationMs: number; readonly result: 'present' | 'absent' | FaultCode }): void;
   heads(fact: { readonly queued: number; readonly inFlight: number }): void;
-  /** A live document was, or was not, enriched. */
+  /** One step of enriching a live document ended, well or not. */
   enriched(fact: EnrichFact): void;
   held(messages: number): void;
   queueDepth(
@@ -47,15 +47,15 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   oldestMessageAge(ageMs: number): void;
   gapsOpen(open: readonly { readonly bucket: string; readonly kind: string; readonly count: number }[]): void;
   jobs(states: Readonly<Record<string, number>>): void;
-  /** A shared fault began or ended; said once each. */
+  /** A shared fault began (`paused`) or ended (`resumed`). Each is reported once. */
   paused(code: FaultCode, reason: string): void;
   resumed(code: FaultCode, pausedMs: number): void;
-  /** A bucket's records are parked, or go on. */
+  /** The records of a bucket are parked, or are tried again. */
   bucketParked(bucket: string, code: FaultCode, reason: string): void;
   bucketResumed(bucket: string): void;
-  /** Receiving is held back, by reason, or not; told first when receiving begins. */
+  /** Whether messages are received, or why not. Reported at the first receive and at each change. */
   receiving(state: 'on' | 'held-full' | 'in-flight-cap' | 'paused' | 'no-bucket'): void;
-  /** How many workers would drain the backlog in time. */
+  /** How many workers would drain the backlog within the target. */
   workersWanted(workers: number): void;
   /** Whether this process can do the role now. */
   ready(role: 'ingest' | 'reindex' | 'http', isReady: boolean): void;
@@ -67,47 +67,52 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** How one step of enriching one live document went. */
+/** The answer to a bulk write, or `expired`: it was too old to be sent. */
+export type BulkAnswerKind = IndexWriteAnswer['kind'] | 'expired';
+
+/** How one step of enriching one live document ended. */
 export interface EnrichFact {
   readonly bucket: string;
   readonly enrich: EnrichStep;
   readonly result: EnrichResult;
-  /** Of a fault: what happened. May hold the key. */
+  /** The reason of a fault. It may contain the key. */
   readonly reason?: string;
 }
 
-/** What a task of a range led to: the range was taken, or why not; `invalid`: the message was not a task. */
-export type TaskResult = Taking['kind'] | 'invalid';
+/** Whether the task of a range was taken, or why not. `invalid`: the message is not a task. */
+export const taskResults = ['taken', 'leased', 'done', 'late', 'poisonous', 'invalid'] as const;
 
-/** Facts about re-index; labels never hold keys or ids. */
+export type TaskResult = (typeof taskResults)[number];
+
+/** Facts about re-index. */
 export interface ReindexTelemetry {
   reindexTask(result: TaskResult): void;
-  /** A turn ended: `on`, more is to do; `lost`, somebody else has the range. */
+  /** A turn ended. `on`: there is more to do; `lost`: another worker has the range. */
   reindexTurn(fact: {
     readonly mode: JobMode;
     readonly counts: ReconcileCounts;
     readonly result: 'on' | 'done' | 'braked' | 'lost' | FaultCode;
     readonly durationMs: number;
   }): void;
-  /** A range was split, or no place was found to split it at. */
+  /** A range was split, or no key was found at which it could be split. */
   reindexSplit(isSplit: boolean): void;
-  /** Ranges in this worker's hands now. */
+  /** How many ranges this worker runs now. */
   reindexRanges(running: number): void;
   jobEnded(job: JobRecord): void;
 }
 
-/** Work of the calendar that looks through buckets. */
+/** The jobs of the calendar that read through whole buckets. */
 export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'full'] as const;
 
 export type Sweep = (typeof sweeps)[number];
 
-/** Facts about what the index does for itself; labels never hold keys or ids. */
+/** Facts about the calendar: gaps that are closed and sweeps that run. */
 export interface CalendarTelemetry {
-  /** Gaps as they are stored now, by kind and state; what is not named is none. */
+  /** How many gaps are stored now, by kind and state. A pair that is not named has none. */
   gapStates(counts: readonly { readonly kind: GapKind; readonly state: GapRecord['state']; readonly count: number }[]): void;
   gapClosed(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'jobId'>): void;
-  /** A job did not close the gap, or could not begin. */
+  /** The gap stays open: its job did not close it, or could not begin. */
   gapStays(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'waits'>): void;
-  /** A sweep ended for one bucket: so many objects looked at, or tombstones purged. */
+  /** A sweep of one bucket ended. `objects`: how many objects it read, or how many tombstones it purged. */
   sweepEnded(fact: { readonly sweep: Sweep; readonly bucket: string; readonly result: 'ok' | FaultCode; readonly objects: number }): void;
 }

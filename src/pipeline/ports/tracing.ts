@@ -1,13 +1,13 @@
 /**
- * The port of tracing: what the data path tells of a message on its way. Off, {@link noTracing} answers constants and
- * {@link NO_TRACES} is all that is carried along: nothing is made for a message, and no vendor's module is loaded.
+ * Tracing: what the data path reports about a message on its way. When tracing is off, {@link noTracing} returns constants
+ * and only {@link NO_TRACES} is passed along: nothing is allocated for a message, and no vendor's module is loaded.
  */
 import type { RecordResult } from '../../domain/events/record.ts';
 import type { TraceContext } from '../../domain/events/trace-context.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 
-/** What a trace tells of a message; a {@link QueueMessage} is one. */
+/** The part of a {@link QueueMessage} that a trace uses. */
 export interface TracedMessage {
   readonly queueUrl: string;
   readonly messageId: string;
@@ -17,30 +17,30 @@ export interface TracedMessage {
   readonly attributes: Readonly<Record<string, { readonly stringValue?: string }>>;
 }
 
-/** The trace of one message in hand that is recorded. */
+/** The trace of one received message that is recorded. */
 export interface MessageTrace {
-  /** Its span, to be the parent or the link of requests that serve the message. */
+  /** Its span, which is the parent or a link of the requests that serve the message. */
   readonly context: TraceContext;
-  /** What its records are, and what they came to; told again when they are decided again. */
+  /** Reports the message's records and their outcomes; called again when they are decided again. */
   decided(records: readonly RecordResult[], outcomes: readonly Outcome[]): void;
-  /** A request that serves others too served it. */
+  /** Reports a request that served this message and others. */
   servedBy(request: TraceContext): void;
-  /** Ends it: what happened to the message, and the fault that was the reason. */
+  /** Ends the trace with what happened to the message, and with the fault that was the reason. */
   settled(settlement: string, fault?: FaultCode): void;
 }
 
-/** The traces that some work is for: none where tracing is off or none of its messages is sampled. */
+/** The traces of the messages that some work serves: none if tracing is off or no message is sampled. */
 export type Traces = readonly MessageTrace[];
 
 export const NO_TRACES: Traces = [];
 
-/** Something that is done for messages. */
+/** Work that is done for messages. */
 export interface Traced {
-  /** Theirs; absent: none. */
+  /** The traces of those messages; absent: none. */
   readonly traces?: Traces;
 }
 
-/** A bucket that something is asked about. */
+/** A bucket that a request is about. */
 export interface TracedBucket extends Traced {
   readonly bucket: string;
   readonly region: string;
@@ -54,20 +54,23 @@ export interface TracedRequest extends TracedBucket {
 
 /** The trace of a request under way. */
 export interface RequestTrace {
-  /** Ends it. `errorType`: what it failed with, a code or a name of few; undefined where it did not. Headers by lower-case name. */
+  /**
+   * Ends the trace. `errorType`: the code or the class of the failure, one of few values; undefined if the request
+   * succeeded. Header names are in lower case.
+   */
   ended(errorType: string | undefined, answer?: { readonly status: number; readonly headers: Readonly<Record<string, string>> }): void;
 }
 
 export interface Tracing {
-  /** Begins the trace of a received message. None: it is not recorded, and nothing more is told of it. */
+  /** Begins the trace of a received message. Returns none if the message is not recorded. */
   message(message: TracedMessage): Traces;
-  /** A request to S3 is sent: a child of its first message's span, linked to those of the others. */
+  /** Begins the trace of a request to S3: a child of its first message's span, linked to the spans of the others. */
   s3Request(request: TracedRequest): RequestTrace;
-  /** A bulk request is sent: one span for all that it serves, linked with each of their messages. */
+  /** Begins the trace of a bulk request: one span, linked to the span of each message that it serves. */
   bulk(writes: readonly Traced[]): RequestTrace;
 }
 
-/** Of a request that no recorded message is served by. */
+/** The trace of a request that serves no recorded message. */
 export const untraced: RequestTrace = { ended() {} };
 
 /** Tracing that is off. */
@@ -77,10 +80,10 @@ export const noTracing: Tracing = {
   bulk: () => untraced,
 };
 
-/** Facts about tracing itself, for whoever tells them. */
+/** Facts about tracing itself, for log lines and metrics. */
 export interface TracingTelemetry {
-  /** Spans that no collector will have: the queue was full, or an export failed for good. */
+  /** Spans were dropped, because the queue was full or an export failed for good. */
   spansDropped(reason: 'queue-full' | 'export-failed', count: number, error?: string): void;
-  /** What the SDK complains of. */
+  /** The OpenTelemetry SDK reported a problem. */
   tracingTroubled(text: string): void;
 }

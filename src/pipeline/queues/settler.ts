@@ -1,9 +1,9 @@
 /**
- * Settling messages: the one place that keeps visibility, deletes, defers and gives back. Requests are batched across
- * pollers; every message in hand is extended until it is settled, and never after: an extension that has not left yet is
- * dropped, one that is on its way is waited for.
+ * Settles messages: the only place that extends their visibility, deletes, hides or gives them back. Requests are batched
+ * across pollers. The visibility of every held message is extended until it is settled, and never afterwards: an extension
+ * that was not sent yet is dropped, and one that was sent is awaited.
  *
- *   hold ──► in hand (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► out of hand
+ *   hold ──► held (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► settled
  */
 import PQueue from 'p-queue';
 import { faultOf } from '../../domain/fault.ts';
@@ -11,31 +11,32 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
 
-/** SQS takes ten entries a request. */
+/** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
-/** Unnoticed by anybody, yet it fills batches under load. */
+/** Too short to matter, yet under load it fills the batches. */
 const LINGER_MS = 10;
-/** Settlement requests at once: as many as pollers may deliver batches at a time. */
+/** How many requests run at the same time: as many as pollers may deliver batches. */
 const CONCURRENCY = 16;
-/** After these the message comes back by itself and is settled again, which is harmless: 0.2 + 0.4 + 0.8 + 1.6 s of trying. */
+/** After so many attempts (0.2 + 0.4 + 0.8 + 1.6 s of waits) the message becomes visible again and is settled again, which is harmless. */
 const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
-/** How often it is looked for what must be extended; also when an extension that failed is tried again. */
+/** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
 const EXTEND_EVERY_MS = 1_000;
 
 export interface Settler {
-  /** Takes a message in hand: its visibility is extended until it is settled. */
+  /** Holds a message: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
-  /** Deletes it: only after its effect is durable. Resolves when SQS has done so, or when it was tried often enough. */
+  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it, or after the last attempt. Never rejects. */
   remove(message: QueueMessage): Promise<void>;
-  /** Hides it for so long (0: visible at once). Resolves as remove() does. */
+  /** Hides the message for `delayS` (0: it is visible at once). Resolves as remove() does. */
   hide(message: QueueMessage, delayS: number): Promise<void>;
+  /** How many messages are held now. */
   readonly inHand: number;
-  /** Messages deleted since the start. */
+  /** How many messages were deleted since the start. */
   readonly removedTotal: number;
-  /** Gives everything in hand back at once; for the end of a stop. */
+  /** Gives all held messages back to their queues, at the end of a stop. */
   giveBackAll(): Promise<void>;
-  /** No more extensions. */
+  /** Ends the extensions. */
   close(): void;
 }
 
@@ -49,25 +50,25 @@ interface SettlerDependencies {
 interface Entry {
   readonly queueUrl: string;
   readonly receiptHandle: string;
-  /** Undefined: delete. */
+  /** The visibility timeout to set; undefined: the message is deleted. */
   readonly timeoutS?: number;
   readonly attemptsMax: number;
-  /** Whether it is still worth sending. */
+  /** Whether the entry still has to be sent. */
   readonly isWanted: () => boolean;
-  /** Called once, with whether there is nothing left to try. */
+  /** Called once, with false if the last permitted attempt failed. */
   readonly done: (isDone: boolean) => void;
 }
 
-type Wish = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
+type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
 
 interface Held {
   readonly message: QueueMessage;
   extendAtMs: number;
-  /** The extension on its way, if there was one. */
+  /** The last extension, if there was one. */
   extending: Promise<void> | undefined;
 }
 
-/** Creates the settler. What it holds is bounded by its callers (the held set and the pollers' batches). */
+/** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
 export function createSettler({ queues, clock, telemetry, visibilityS }: SettlerDependencies): Settler {
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
@@ -80,17 +81,17 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   async function settle(message: QueueMessage, timeoutS?: number): Promise<void> {
     const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
-    // SQS may otherwise take the extension for the later word
+    // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
     await enqueue(message, { attemptsMax: ATTEMPTS_MAX, isWanted: () => true, ...(timeoutS !== undefined && { timeoutS }) });
   }
 
-  /** Resolves with whether there is nothing left to try. */
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, wish: Wish): Promise<boolean> {
+  /** Resolves with false if the last permitted attempt failed. */
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, change: Change): Promise<boolean> {
     return new Promise((resolve) => {
-      const lane = `${wish.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
+      const lane = `${change.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
       const entries = waiting.get(lane) ?? [];
-      entries.push({ queueUrl, receiptHandle, ...wish, done: resolve });
+      entries.push({ queueUrl, receiptHandle, ...change, done: resolve });
       waiting.set(lane, entries);
       if (entries.length >= BATCH_MAX) flush(lane);
       else if (entries.length === 1) void clock.sleep(LINGER_MS).then(() => flush(lane));
@@ -103,7 +104,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     if (entries.length > 0) void requests.add(() => sendAll(entries));
   }
 
-  /** Tries until every entry is done or cannot be helped; then the message returns by itself. */
+  /** Tries until every entry is done or has used its attempts; a message that was not settled becomes visible again. */
   async function sendAll(batch: readonly Entry[]): Promise<void> {
     let left = batch;
     for (let attempt = 1; left.length > 0; attempt += 1) {
@@ -112,7 +113,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     }
   }
 
-  /** Answers what is done or given up; resolves with what is to be tried again. */
+  /** Sends the entries once and reports those that are done or have used their attempts. Returns those to be tried again. */
   async function attemptOnce(batch: readonly Entry[], attempt: number): Promise<readonly Entry[]> {
     const failed = await send(batch.filter((entry) => entry.isWanted()));
     const again = failed.filter((entry) => attempt < entry.attemptsMax);
@@ -120,7 +121,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     return again;
   }
 
-  /** Resolves with the entries that failed and may be tried again. */
+  /** Sends one request. Returns the entries that failed and may be tried again. */
   async function send(batch: readonly Entry[]): Promise<readonly Entry[]> {
     const queueUrl = batch[0]?.queueUrl;
     if (queueUrl === undefined) return [];
@@ -144,13 +145,13 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   }
 
   function canRetry(failure: BatchFailure): boolean {
-    // an expired or foreign handle: the message is visible again already
+    // the receipt handle has expired or is foreign, so the message is visible again already
     if (!failure.senderFault) return true;
-    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused one entry: ${failure.code}`);
+    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${failure.code}`);
     return false;
   }
 
-  /** Runs while something is in hand. */
+  /** Runs as long as messages are held. */
   async function keepExtending(): Promise<void> {
     if (isExtending) return;
     isExtending = true;
@@ -166,7 +167,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     held.extendAtMs = clock.monotonicMs() + extendAfterMs;
     const isWanted = (): boolean => inHand.get(message.receiptHandle) === held;
     const isDone = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
-    // at the next look, and so again until it is done or settled
+    // due at the next look, until an extension succeeds or the message is settled
     if (!isDone) held.extendAtMs = clock.monotonicMs();
   }
 

@@ -1,4 +1,4 @@
-/** Watches the queues: depths for metrics and back-pressure, the redrive policy for settlement. */
+/** Reads the attributes of the queues: their depths for metrics and back-pressure, and the redrive policy for settlement. */
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueAttributes, QueueClient } from '../ports/queues.ts';
@@ -8,23 +8,24 @@ import type { Fault } from '../../domain/fault.ts';
 
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;
-/** Where the queue has no redrive policy SQS never gives up; then we do, after what is recommended. */
+/** Without a redrive policy SQS never moves a message away; Tally gives up after the recommended maximum instead. */
 const RECEIVES_MAX_DEFAULT = 20;
 
 export interface QueueWatch {
-  /** Reads all queues once, then every 15 s until stopped. Failures are told and shown by fault(); they stop nothing. */
+  /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and are visible in fault(); the reads go on. */
   start(signal: AbortSignal): Promise<void>;
-  /** Messages in flight over all bucket queues, as last read. */
+  /** The messages in flight in all bucket queues, as last read. */
   readonly inFlight: number;
-  /** Messages waiting in all bucket queues, as last read. */
+  /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
+  /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
   maxReceiveCount(queueUrl: string): number;
   readonly deadLetterQueueUrl: string | undefined;
-  /** Why the dead-letter queue could not be read at the last try. */
+  /** Why the last read of the dead-letter queue failed; undefined if it did not. */
   deadLetterFault(): Fault | undefined;
-  /** Letters waiting in the dead-letter queue, as last read; 0 when none is known. */
+  /** The visible messages in the dead-letter queue, as last read; 0 if no queue is known. */
   readonly deadLettersVisible: number;
-  /** Why the bucket queues could not be read at the last try. */
+  /** Why the last read of the bucket queues failed; undefined if it did not. */
   fault(): Fault | undefined;
 }
 
@@ -34,7 +35,7 @@ interface WatchDependencies {
   readonly telemetry: Telemetry;
   readonly bucketQueueUrls: readonly string[];
   readonly workQueueUrl: string | undefined;
-  /** As set; else the bucket queue's redrive target. */
+  /** The setting; if undefined, the redrive target of the bucket queue is used. */
   readonly deadLetterQueueUrl: string | undefined;
 }
 
@@ -56,7 +57,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     let fault: Fault | undefined;
     for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
     lastFault = fault;
-    tell('bucket', bucketQueueUrls);
+    report('bucket', bucketQueueUrls);
     await readOther('work', workQueueUrl, signal);
     lastDeadLetterFault = await readOther('dead-letter', deadLetterQueueUrl(), signal);
   }
@@ -64,7 +65,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   async function readOther(queue: 'work' | 'dead-letter', url: string | undefined, signal: AbortSignal): Promise<Fault | undefined> {
     if (url === undefined) return undefined;
     const fault = await read(url, signal);
-    tell(queue, [url]);
+    report(queue, [url]);
     return fault;
   }
 
@@ -80,7 +81,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     }
   }
 
-  function tell(queue: Parameters<Telemetry['queueDepth']>[0], urls: readonly string[]): void {
+  function report(queue: Parameters<Telemetry['queueDepth']>[0], urls: readonly string[]): void {
     const known = urls.flatMap((url) => attributes.get(url) ?? []);
     const sum = (field: 'visible' | 'inFlight' | 'delayed'): number => known.reduce((total, each) => total + each[field], 0);
     telemetry.queueDepth(queue, { visible: sum('visible'), inFlight: sum('inFlight'), delayed: sum('delayed') });

@@ -1,13 +1,23 @@
-/** Pages of lists: requests parsed, one item more asked for to know whether there is a next page. */
+/** Pages of lists: parses requests and reads one item more than the page has, to know whether there is a next page. */
 import { z } from 'zod';
 import { encodeCursor } from '../../domain/cursor.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Page } from '../control/control.ts';
 
-/** The ports list at most this many at once. */
+/** One page of a list; `next` is absent on the last page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string;
+}
+
+export interface PageRequest {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** The ports list at most this many items at once. */
 const LIMIT_MAX = 1_000;
 
-/** limit 1 to 1,000, default 100. */
+/** The `limit` of a request: 1 to 1,000, by default 100. */
 export const limitSchema = z
   .number({ error: 'must be a whole number from 1 to 1000' })
   .int('must be a whole number')
@@ -18,12 +28,12 @@ export const limitSchema = z
 /** S3's longest key. */
 const KEY_BYTES_MAX = 1_024;
 
-/** What may be a key or the beginning of one. */
+/** A key, or the beginning of one. */
 export const keyTextSchema = z
   .string({ error: 'must be text' })
   .refine((text) => Buffer.byteLength(text) <= KEY_BYTES_MAX, `must have at most ${KEY_BYTES_MAX} bytes`);
 
-/** Parses a request; all its mistakes are told at once by a `request.invalid`. */
+/** Parses a request. Throws `request.invalid` with all mistakes of the request at once. */
 export function parseRequest<Schema extends z.ZodType>(schema: Schema, request: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(request);
   if (parsed.success) return parsed.data;
@@ -33,21 +43,21 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, request: 
 
 interface PageSource<Item, Position> {
   readonly limit: number;
-  /** Where the cursor of the request points. */
+  /** The position that the request's cursor names. */
   readonly after: Position | undefined;
-  /** Up to `limit` (1 to 1,000) items after a position, in order. */
+  /** Returns up to `limit` (1 to 1,000) items after a position, in order. */
   readonly fetch: (limit: number, after: Position | undefined) => Promise<readonly Item[]>;
   readonly positionOf: (item: Item) => Position;
 }
 
-/** Reads one page; `next` is there only if another item is. */
+/** Reads one page. It has a `next` only if another item follows. */
 export async function readPage<Item, Position extends readonly string[]>(source: PageSource<Item, Position>): Promise<Page<Item>> {
   const { limit, fetch, positionOf } = source;
   const fetched = await fetch(Math.min(limit + 1, LIMIT_MAX), source.after);
   const items = fetched.slice(0, limit);
   const last = items.at(-1);
   if (last === undefined || items.length < limit) return { items };
-  // a full page of the largest size leaves no room for one more
+  // a page of the largest size leaves no room to fetch one item more
   const hasMore = fetched.length > limit || (limit === LIMIT_MAX && (await fetch(1, positionOf(last))).length > 0);
   return hasMore ? { items, next: encodeCursor(positionOf(last)) } : { items };
 }

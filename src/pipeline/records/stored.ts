@@ -1,4 +1,4 @@
-/** Typed access to the stored records: each kind's ids and schema, reading, and changing by compare-and-swap. */
+/** Typed access to the stored records: the ids and the schema of each kind, reads, and changes by compare-and-swap. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
@@ -11,24 +11,24 @@ import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 
-/** Each lost round means that somebody else's change was stored, so ten in a row are as good as impossible below hundreds of workers. */
+/** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
 const ATTEMPTS_MAX = 10;
 const BACKOFF_MIN_MS = 10;
 const BACKOFF_MAX_MS = 500;
-/** What one request to the store lists at most. */
+/** The most entries that one request lists. */
 const LIST_MAX = 1_000;
 
-/** Which record is meant, and what it looks like. */
+/** The id, kind and schema of one record. */
 export interface RecordRef<Schema extends z.ZodObject> {
   readonly id: string;
   readonly kind: StateKind;
   readonly schema: Schema;
 }
 
-/** Which apply job has its bucket's one place. It counts only while that job exists and occupies the bucket. */
+/** Which apply job occupies the bucket. The record counts only while that job exists and `occupiesBucket` holds for it. */
 const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
 
-/** The record of each kind. */
+/** The reference to a record of each kind. */
 export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
@@ -37,14 +37,14 @@ export const refs = {
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   jobExamples: (jobId: string) => ({ id: `job-examples:${jobId}`, kind: 'job-examples', schema: jobExamplesSchema }) as const,
   jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,
-  /** Numbers are padded, so that the ids of a job's ranges sort by them. */
+  /** Range numbers are padded, so that the ids of a job's ranges sort by number. */
   range: (jobId: string, number: number) =>
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
 };
 
-/** The record as stored, or undefined. Throws the store's fault; `index.state-missing` for a record that is not as its schema says. */
+/** Reads the record; undefined if it is not stored. Throws the store's fault, and `index.state-missing` for a record that does not match its schema. */
 export async function readRecord<Schema extends z.ZodObject>(
   state: StateStore,
   ref: Pick<RecordRef<Schema>, 'id' | 'schema'>,
@@ -55,9 +55,9 @@ export async function readRecord<Schema extends z.ZodObject>(
 }
 
 /**
- * Stores what `change` makes of the record and resolves with it. Nothing is written when that is undefined or the very
- * record it was given. `change` may be asked again, with a newer record, and may throw. Fields that a newer version of
- * Tally stored are kept. Throws the store's fault, and `index.overloaded` after ten lost rounds (at most 4 s).
+ * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
+ * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
+ * version of Tally stored are kept. Throws the store's fault, and `index.overloaded` after ten lost rounds (at most 4 s).
  */
 export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
   state: StateStore,
@@ -74,7 +74,7 @@ export async function updateRecord<Schema extends z.ZodObject, Next extends z.in
   });
 }
 
-/** Deletes the record if it is there, whatever it says by then. Throws as updateRecord does. */
+/** Deletes the record if it is stored, whatever it contains by then. Throws as updateRecord does. */
 export async function removeRecord(state: StateStore, id: string): Promise<void> {
   await retryConflicts(id, async () => {
     const entry = await state.get(id);
@@ -83,7 +83,7 @@ export async function removeRecord(state: StateStore, id: string): Promise<void>
   });
 }
 
-/** All records of a kind in id order: for kinds whose number is bounded (buckets, gaps, unconnected names). */
+/** Lists all records of a kind in id order. Only for kinds whose number is bounded (buckets, gaps, unconnected names). */
 export async function listAllRecords<Schema extends z.ZodObject>(
   state: StateStore,
   kind: StateKind,
@@ -99,14 +99,14 @@ export async function listAllRecords<Schema extends z.ZodObject>(
   return records;
 }
 
-/** Parses what is stored. Throws `index.state-missing` when it is not as the schema says. */
+/** Parses a stored record. Throws `index.state-missing` if it does not match the schema. */
 export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema: Schema): z.infer<Schema> {
   const parsed = schema.safeParse(entry.record);
   if (parsed.success) return parsed.data;
-  throw new FaultError('index.state-missing', `the stored record ${entry.id} is not one of ours: ${z.prettifyError(parsed.error)}`);
+  throw new FaultError('index.state-missing', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
 }
 
-/** The record with the fields of the stored one that its schema does not know: an older worker must not strip what a newer one stored. */
+/** The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored. */
 export function keepingUnknown<Schema extends z.ZodObject>(
   entry: StateEntry | undefined,
   schema: Schema,
@@ -122,5 +122,5 @@ async function retryConflicts<Result>(id: string, attempt: () => Promise<{ reado
     if (result !== 'conflict') return result.done;
     await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
   }
-  throw new FaultError('index.overloaded', `the record ${id} was changed by others ${ATTEMPTS_MAX} times in a row`);
+  throw new FaultError('index.overloaded', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
 }

@@ -34,8 +34,6 @@ const CUTS_MAX = 32;
 /** Kinds of gaps that consist of deletes. The brake's limit would keep them from ever closing. */
 const DELETE_GAPS: ReadonlySet<GapKind> = new Set(['bulk-delete', 'lifecycle']);
 
-export type AdvanceJob = (jobId: string, signal: AbortSignal) => Promise<TaskEnd>;
-
 interface AdvanceDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly scan: ObjectScan;
@@ -45,7 +43,7 @@ interface AdvanceDependencies extends EndsDependencies {
 }
 
 /** Creates the function that advances a job. It throws the faults of S3, the store and the work queue; the job is unchanged then. */
-export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob {
+export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: string, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, listing, scan, occupancy, ends, sendTask, limits } = dependencies;
 
   async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {

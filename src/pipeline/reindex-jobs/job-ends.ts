@@ -42,12 +42,14 @@ export interface EndsDependencies {
   readonly sendTask: SendTask;
 }
 
-interface JobEndsDependencies extends EndsDependencies {
-  readonly scan: Pick<ObjectScan, 'refresh'>;
-}
-
 /** Creates the functions that end jobs. */
-export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEndsDependencies): JobEnds {
+export function createJobEnds({
+  state,
+  scan,
+  clock,
+  telemetry,
+  sendTask,
+}: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
   async function end(job: JobRecord): Promise<void> {
     telemetry.jobEnded(job);
     await removeRanges(state, job.id);

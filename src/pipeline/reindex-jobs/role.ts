@@ -15,6 +15,8 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage, QueueReceiver } from '../ports/queues.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
+import { endedBy } from '../serving/async.ts';
+import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { createAdvanceJob } from './advance-job.ts';
@@ -80,7 +82,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const aborting = new AbortController();
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
   let receivingSinceMs: number | undefined;
-  let lastFault: Fault | undefined;
+  const receiveFault = createReceiveFault('receive from the work queue', telemetry);
   let hasWarned = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
@@ -177,41 +179,23 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     if (visible + delayed === 0) slots.wantSplits(1);
   }
 
-  async function idleBy(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    await Promise.race([slots.idle(), aborted]);
-  }
-
   return {
     start() {
       const signal = stopping.signal;
       repeat({ clock, telemetry }, { name: 'check the jobs being worked on', intervalMs: JOB_CHECK_MS, signal }, () => slots.watchJobs());
       repeat({ clock, telemetry }, { name: 'choose ranges to split', intervalMs: SPLIT_CHECK_MS, signal }, fillOwnSlots);
       repeat({ clock, telemetry }, { name: 'check whether other workers lack work', intervalMs: QUEUE_CHECK_MS, signal }, feedOthers);
-      receiver.start({
-        admit,
-        handle,
-        polled: () => {
-          lastFault = undefined;
-        },
-        failed: (fault) => {
-          if (lastFault?.reason !== fault.reason) telemetry.requestFailed('receive from the work queue', fault.code, fault.reason);
-          lastFault = { code: fault.code, reason: fault.reason };
-        },
-      });
+      receiver.start({ admit, handle, polled: receiveFault.polled, failed: receiveFault.failed });
     },
     async stop(deadline) {
       stopping.abort(new Error('the process is stopping'));
       await receiver.stop(POLL_GRACE_MS);
-      await idleBy(deadline);
+      await endedBy(slots.idle(), deadline);
       aborting.abort(new Error('the deadline of the stop has passed'));
-      await idleBy(AbortSignal.timeout(ABORTED_GRACE_MS));
+      await endedBy(slots.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
       if (settler.inHand > 0) await settler.giveBackAll();
       settler.close();
     },
-    receiveFault: () => lastFault,
+    receiveFault: receiveFault.current,
   };
 }

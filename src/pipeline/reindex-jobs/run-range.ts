@@ -34,8 +34,6 @@ const RETRY_S = 5;
 /** The range was lost to another worker, or its lease could not be renewed. The task comes back to find out. */
 const LOST: TaskEnd = { kind: 'back', delayS: FAULT_WAIT_S };
 
-export type RunRange = (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd>;
-
 interface RunDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly occupancy: Occupancy;
@@ -52,7 +50,7 @@ interface Held {
 }
 
 /** Creates the function that runs a turn. It throws the faults of the store and the work queue; then the range is free when its lease ends. */
-export function createRunRange(dependencies: RunDependencies): RunRange {
+export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, telemetry, occupancy, ends, turn, sendTask, worker } = dependencies;
   const takeAndHold = createTakeRange({ state, clock, worker });
 

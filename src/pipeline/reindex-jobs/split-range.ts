@@ -18,11 +18,6 @@ import type { WorkerSlot } from './worker-slots.ts';
 /** LIST requests of one search. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
 const REQUESTS_MAX = 100;
 
-interface SearchDependencies {
-  readonly listing: BucketListing;
-  readonly limits: Pick<RangeLimits, 'splitKeysMin'>;
-}
-
 interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
@@ -40,7 +35,7 @@ export interface CutSearch {
 
 /** Creates the search, which begins once a split is wanted. A fault of the listing ends it silently: the turn reports such faults. */
 export function searchCuts(
-  { listing, limits }: SearchDependencies,
+  { listing, limits }: { readonly listing: BucketListing; readonly limits: Pick<RangeLimits, 'splitKeysMin'> },
   { job, bucket, range, slot }: Splittable,
   stopped: AbortSignal,
 ): CutSearch {

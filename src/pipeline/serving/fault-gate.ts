@@ -1,37 +1,37 @@
 /**
- * The gate that shared faults close: while it is closed nothing is received, and what is in hand waits here instead of
- * spending receive counts.
+ * The gate that a shared fault closes. While it is closed nothing is received, and messages in hand wait here, so that they
+ * do not use up their permitted receives.
  *
- *            trip(fault)                       probe answers
- *   open ───────────────────► closed (said once) ───────────────► open (said once)
+ *            trip(fault)                           probe succeeds
+ *   open ───────────────────► closed (reported once) ───────────────► open (reported once)
  *                               │  ▲
- *                               └──┘ probe every 5 s
+ *                               └──┘ a probe every 5 s
  */
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { faultOf, scopeOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
-/** Often enough to go on soon after an outage, seldom enough to be no load on what is recovering. */
+/** Often enough to continue soon after an outage, and seldom enough to put no load on a dependency that recovers. */
 const PROBE_INTERVAL_MS = 5_000;
 
-/** Asks the dependency that failed; throws the fault it answers with. A fault of narrower scope than `shared` is an answer: the dependency is there. */
+/** Sends a request to the dependency that failed; throws its fault. A fault whose scope is not `shared` shows that the dependency works. */
 export type Probe = (signal: AbortSignal) => Promise<void>;
 
 export interface FaultGate {
-  /** Closes the gate for this dependency until its probe answers. Further faults of a dependency that is already closed change nothing. */
+  /** Closes the gate for this dependency until its probe succeeds. Does nothing if it is closed for this dependency already. */
   trip(dependency: string, fault: Fault, probe: Probe): void;
-  /** Resolves at once when open, else when it opens; rejects with the signal's reason. */
+  /** Resolves when the gate is open; rejects with the signal's reason. */
   passed(signal: AbortSignal): Promise<void>;
   readonly isOpen: boolean;
-  /** The faults that keep it closed now, by dependency. */
+  /** The faults that keep the gate closed now, by dependency. */
   closedBy(): ReadonlyMap<string, Fault>;
 }
 
 interface GateDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Aborted when the process stops: probes end. */
+  /** Aborted when the process stops; the probes end then. */
   readonly stopped: AbortSignal;
 }
 
@@ -43,7 +43,7 @@ export function createFaultGate({ clock, telemetry, stopped }: GateDependencies)
   async function probeUntilOpen(dependency: string, probe: Probe): Promise<void> {
     const sinceMs = clock.monotonicMs();
     const first: FaultCode = closed.get(dependency)?.code ?? 'internal.unexpected';
-    while (!(await answers(dependency, probe)));
+    while (!(await hasRecovered(dependency, probe)));
     closed.delete(dependency);
     telemetry.resumed(first, clock.monotonicMs() - sinceMs);
     if (closed.size > 0) return;
@@ -52,7 +52,7 @@ export function createFaultGate({ clock, telemetry, stopped }: GateDependencies)
     for (const release of released) release();
   }
 
-  async function answers(dependency: string, probe: Probe): Promise<boolean> {
+  async function hasRecovered(dependency: string, probe: Probe): Promise<boolean> {
     await clock.sleep(PROBE_INTERVAL_MS, stopped);
     try {
       await probe(stopped);
@@ -70,12 +70,13 @@ export function createFaultGate({ clock, telemetry, stopped }: GateDependencies)
     trip(dependency, fault, probe) {
       if (closed.has(dependency)) return;
       closed.set(dependency, fault);
-      // nobody probes any more: whoever waits here gives back by the stop's own signal
+      // there are no more probes; messages that wait here end by the signal of the stop
       if (stopped.aborted) return;
       telemetry.paused(fault.code, fault.reason);
       probeUntilOpen(dependency, probe).catch((error: unknown) => {
-        // the only way out is the process's stop; anything else must be seen
-        if (!stopped.aborted) telemetry.warn('the probe of a fault ended', { dependency, error: faultOf(error).reason });
+        // only the stop of the process ends the probes; every other end must be reported
+        if (!stopped.aborted)
+          telemetry.warn('the probes of a failed dependency ended unexpectedly', { dependency, error: faultOf(error).reason });
       });
     },
     async passed(signal) {

@@ -1,29 +1,29 @@
 /**
- * Whether the live path of this process is pressed, told by its own facts: re-index gives way to it then. Work that it gets
- * through at once is no reason: a bucket that changes all the time would never be re-indexed.
+ * Decides from the live path's own telemetry whether the live path of this process is under load; re-index yields to it
+ * then. Work that is done at once does not count, or a bucket that changes all the time would never be re-indexed.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 /** Half of the second by which re-index may make an event later. */
 const SLOW_MS = 500;
-/** A slow answer counts for so long: the next one may tell better. */
+/** How long a slow answer counts. */
 const RECENT_MS = 2_000;
 
 export interface LiveLoad {
   readonly isBusy: () => boolean;
-  /** The telemetry for the live path to tell its facts to; everything is passed on. */
+  /** Wraps the telemetry of the live path, to read its facts. Every fact is passed on. */
   watching(telemetry: Telemetry): Telemetry;
 }
 
 interface LoadDependencies {
   readonly clock: Clock;
-  /** The live path's limits. */
+  /** The limits of the live path. */
   readonly heldMax: number;
   readonly bulkConcurrency: number;
 }
 
-/** Creates the load of a live path that has not begun. */
+/** Creates the measure of a live path that has not begun. */
 export function createLiveLoad({ clock, heldMax, bulkConcurrency }: LoadDependencies): LiveLoad {
   /** Writes wait, and no request is free. */
   let isFull = false;

@@ -1,4 +1,4 @@
-/** Readiness: whether this process can do its roles now, check by check. Read live, so it turns off and on by itself. */
+/** Readiness: whether this process can do its roles now, check by check. Each read runs the checks, so it follows their state. */
 import { faults, type Fault } from '../../domain/fault.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
@@ -31,7 +31,7 @@ export interface CheckSource {
 
 export const OK: ReadinessCheck = { status: 'ok' };
 
-/** The check of something that may be at fault now. */
+/** Returns the check of a part with its present fault, if there is one. */
 export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
   return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: faults[fault.code].advice };
 }

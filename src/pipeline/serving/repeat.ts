@@ -3,13 +3,13 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 export interface Repetition {
-  /** What it does, for the log line of a failure. */
+  /** What the work does, for the log line of a failure. */
   readonly name: string;
   readonly intervalMs: number;
   readonly signal: AbortSignal;
 }
 
-/** Runs `work` every interval (counted from its end) until the signal is aborted. A failure is told and changes nothing else. */
+/** Runs `work` again and again until the signal is aborted, with this interval between an end and the next start. A failure is only reported. */
 export function repeat(
   { clock, telemetry }: { readonly clock: Clock; readonly telemetry: Telemetry },
   { name, intervalMs, signal }: Repetition,
@@ -26,7 +26,7 @@ export function repeat(
     }
   };
   loop().catch((error: unknown) => {
-    // the sleep ends by the stop; anything else must be seen
-    if (!signal.aborted) telemetry.warn('a repeated task ended', { name, reason: faultOf(error).reason });
+    // only the abort of the signal ends the loop; every other end must be reported
+    if (!signal.aborted) telemetry.warn('a repeated task ended unexpectedly', { name, reason: faultOf(error).reason });
   });
 }

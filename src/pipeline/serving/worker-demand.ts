@@ -1,24 +1,24 @@
 /**
- * How many workers the backlog wants: one half of the signal to scale by.
+ * How many workers the backlog needs: one half of the signal to scale by.
  *
- * Every worker sees the whole backlog and measures its own rate, so that all of them answer (about) the same number for the
- * fleet: take the maximum over the workers. A sum counts the backlog once per worker; an average is pulled down by workers
- * that have just started and know no rate yet, which is when workers are being added.
+ * Every worker sees the whole backlog and measures its own rate, so all of them report about the same number for the whole
+ * fleet: take the maximum over the workers. A sum would count the backlog once per worker. An average would be too low while
+ * workers are added, since a worker that has just started does not know its rate yet.
  *
- * The backlog says nothing of what keeps arriving: workers that keep up have none, and who followed this number alone would
- * stop them, see the backlog come back, and start them again. The other half, which only an observer of all workers can
- * add up, is how many are busy; the greater of the two is right (config/scaling/keda-prometheus.yaml;
- * test/pipeline/worker-demand-simulation.test.ts shows both).
+ * The backlog does not show how much keeps arriving: workers that keep up have no backlog, so an autoscaler that follows this
+ * number alone would stop them, see the backlog return, and start them again. The other half is how many workers are busy,
+ * which only an observer of all workers can add up; the greater of the two is right (config/scaling/keda-prometheus.yaml;
+ * test/pipeline/serving/worker-demand-simulation.test.ts shows both).
  */
 import type { Clock } from '../ports/clock.ts';
 
-/** Weight of the newest measurement: three or four readings (a minute) forget an old rate. */
+/** The weight of the newest measurement: after three or four readings (a minute) an old rate hardly counts. */
 const NEWEST_WEIGHT = 0.4;
 
 export interface WorkerDemand {
   /**
-   * Told the backlog (visible messages) and how many messages this process has settled in all; answers the workers wanted:
-   * 0 only when there is no backlog and nothing was settled since the last call.
+   * Takes the backlog (visible messages) and how many messages this process has settled since its start; returns how many
+   * workers are wanted. It is 0 only if there is no backlog and nothing was settled since the last call.
    */
   update(backlog: number, settledTotal: number): number;
 }
@@ -29,7 +29,7 @@ interface Reading {
   readonly settledTotal: number;
 }
 
-/** Creates the measure. Until the rate of a busy worker is known, a backlog wants one. */
+/** Creates the measure. A backlog needs one worker as long as the rate of a busy worker is unknown. */
 export function createWorkerDemand({ clock, targetLagS }: { readonly clock: Clock; readonly targetLagS: number }): WorkerDemand {
   let last: Reading | undefined;
   let ratePerS: number | undefined;
@@ -47,8 +47,9 @@ export function createWorkerDemand({ clock, targetLagS }: { readonly clock: Cloc
 }
 
 /**
- * What a worker does that has enough to do. Undefined where the interval does not show it: a trickle (less waited than was
- * settled) is slow because little comes, and in an outage, when nothing is settled, more workers would not help.
+ * Returns the messages per second of a worker that always had work. Undefined if the interval does not show this rate: if
+ * fewer messages waited than were settled, the worker was slow because few arrived; if nothing was settled, there is an
+ * outage and more workers would not help.
  */
 function busyRate(earlier: Reading, later: Reading): number | undefined {
   const settled = later.settledTotal - earlier.settledTotal;

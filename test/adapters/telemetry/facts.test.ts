@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { createTelemetry } from '../../../src/adapters/telemetry/facts.ts';
 import { metricTable } from '../../../src/adapters/telemetry/metrics.ts';
 import { faults } from '../../../src/domain/fault.ts';
+import { labelOf } from '../../../src/adapters/telemetry/labels.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
 import { dialects } from '../../../src/domain/events/record.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
@@ -32,7 +33,8 @@ it('has every series at 0 from the start', async () => {
   expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([]);
   for (const name of Object.keys(metricTable)) expect(text).toContain(`# HELP ${name} `);
   for (const dialect of dialects) {
-    for (const outcome of outcomeKinds) expect(await world.value(`tally_records_total{dialect="${dialect}",outcome="${outcome}"}`)).toBe(0);
+    for (const outcome of outcomeKinds.map(labelOf))
+      expect(await world.value(`tally_records_total{dialect="${dialect}",outcome="${outcome}"}`)).toBe(0);
   }
   for (const code of Object.keys(faults)) expect(await world.value(`tally_dead_letters_total{fault="${code}"}`)).toBe(0);
 });
@@ -55,7 +57,7 @@ it('counts what it is told', async () => {
   telemetry.eventLag(1_500);
   telemetry.messageSettled('delete');
   telemetry.bulkSent({ actions: 10, sizeBytes: 2_000, durationMs: 30, result: 'index.overloaded' });
-  telemetry.bulkAnswered('stale', 4);
+  telemetry.bulkAnswered('superseded', 4);
   telemetry.bulkQueue({ actionsQueued: 7, requestsInFlight: 2 });
   telemetry.headSent({ durationMs: 40, result: 'absent' });
   telemetry.heads({ queued: 5, inFlight: 3 });

@@ -10,7 +10,7 @@ const unreachable = { code: 'index.unreachable', reason: 'gone' } as const;
 const invalid = { code: 'record.invalid', reason: 'no key' } as const;
 
 const written: Outcome = { kind: 'written' };
-const stale: Outcome = { kind: 'stale' };
+const superseded: Outcome = { kind: 'superseded' };
 const gap: Outcome = { kind: 'gap' };
 const ignored: Outcome = { kind: 'ignored', reason: 'no-effect' };
 const unconnected: Outcome = { kind: 'unconnected' };
@@ -21,7 +21,7 @@ const rejected: Outcome = { kind: 'rejected', fault: invalid, bucket: 'b' };
 
 describe('the settlement of a message', () => {
   it.each<[string, readonly Outcome[], typeof first, ReturnType<typeof settlementOf>]>([
-    ['all done: deleted', [written, stale, gap, ignored, unconnected], first, { kind: 'delete' }],
+    ['all done: deleted', [written, superseded, gap, ignored, unconnected], first, { kind: 'delete' }],
     ['one provisional: waits until it is due', [written, provisional(46)], first, { kind: 'wait', delayS: 46 }],
     ['several provisional: until the latest', [provisional(3), provisional(46), provisional(9)], first, { kind: 'wait', delayS: 46 }],
     ['provisional before rejected', [rejected, provisional(3)], first, { kind: 'wait', delayS: 3 }],
@@ -30,7 +30,7 @@ describe('the settlement of a message', () => {
     ['the longest delay of several', [deferred, deferredShared], first, { kind: 'defer', delayS: 30, fault: unreachable }],
     [
       'rejected: one dead letter',
-      [written, rejected, stale, rejected],
+      [written, rejected, superseded, rejected],
       first,
       { kind: 'dead-letter', fault: invalid, records: [1, 3], buckets: ['b'] },
     ],
@@ -58,7 +58,7 @@ describe('the settlement of a message', () => {
   });
 
   const outcome = fc.oneof(
-    fc.constantFrom(written, stale, gap, ignored, unconnected, deferred, deferredShared, rejected),
+    fc.constantFrom(written, superseded, gap, ignored, unconnected, deferred, deferredShared, rejected),
     fc.integer({ min: 3, max: 99 }).map(provisional),
   );
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { createBucketAccess } from '../../../src/pipeline/buckets/access.ts';
-import { createBucketRegistry } from '../../../src/pipeline/buckets/record-cache.ts';
+import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports, createUnconnectedReports } from '../../../src/pipeline/gaps/reports.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
@@ -24,9 +24,9 @@ function setUp(autoConnectMax = 0) {
   };
   const gaps = createGapReports({ state, clock, telemetry });
   const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
-  const registry = createBucketRegistry({ state, clock });
+  const cache = createBucketRecordCache({ state, clock });
   const unconnected = createUnconnectedReports({ state, clock, telemetry, gaps });
-  const access = createBucketAccess({ registry, state, clock, connect, unconnected, autoConnectMax });
+  const access = createBucketAccess({ records: cache, state, clock, connect, unconnected, autoConnectMax });
   return {
     clock,
     telemetry,

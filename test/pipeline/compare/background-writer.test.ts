@@ -90,10 +90,10 @@ describe('the background writer', () => {
   it('tells what was refused, faulted and tied apart', async () => {
     const world = await setUp();
     const fault = { kind: 'fault', code: 'bucket.index-blocked', reason: 'x' } as const;
-    world.answer = async () => [{ kind: 'written' }, { kind: 'stale' }, { kind: 'equal' }, fault];
+    world.answer = async () => [{ kind: 'written' }, { kind: 'superseded' }, { kind: 'equal' }, fault];
     expect(await world.writeAll(world.writesOf(numbered(4)))).toEqual([
       { kind: 'written' },
-      { kind: 'stale' },
+      { kind: 'superseded' },
       { kind: 'tie' },
       { kind: 'fault', fault: { code: fault.code, reason: 'x' } },
     ]);

@@ -3,7 +3,7 @@ import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createControl } from '../../../src/pipeline/control/create.ts';
-import { createDeadLetters } from '../../../src/pipeline/letters/letters.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createAdmission } from '../../../src/pipeline/ingest/admission.ts';
 import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
-import type { HeldSet } from '../../../src/pipeline/ingest/in-hand.ts';
+import type { HeldSet } from '../../../src/pipeline/ingest/held-set.ts';
 import type { QueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';

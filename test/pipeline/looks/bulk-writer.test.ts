@@ -136,11 +136,11 @@ describe('a write', () => {
     await run(world, 20);
     void world.write('a', { clock: 1 });
     await run(world, 20);
-    expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'stale' }]);
+    expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'superseded' }]);
   });
 
   it.each<[string, ObjectState, WriteAnswer['kind']]>([
-    ['the same content is stale', { present: true, etag: 'e' }, 'stale'],
+    ['the same content is stale', { present: true, etag: 'e' }, 'superseded'],
     ['other content is a tie', { present: true, etag: 'f' }, 'tie'],
     ['an absence where there is an object is a tie', { present: false }, 'tie'],
   ])('that meets its very clock with %s', async (_what, state, kind) => {

@@ -354,7 +354,7 @@ describe('an event that is received again', () => {
     await world.send(record);
     await world.run(200);
     await settled();
-    expect(world.outcomes()).toEqual(['written', 'stale']);
+    expect(world.outcomes()).toEqual(['written', 'superseded']);
     expect(world.storage.observed).toEqual([]);
     expect(await world.document('k')).toEqual(document);
     return document;

@@ -214,7 +214,7 @@ describe('what was seen', () => {
     await world.run();
     void world.look('k', observe(world));
     await world.run();
-    expect(world.answers[1]).toEqual({ kind: 'stale', verdict: { final: false, dueInS: 43 }, objectExpires: false });
+    expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 }, objectExpires: false });
   });
 
   it('that meets its very clock with other content is a tie for a resolve', async () => {

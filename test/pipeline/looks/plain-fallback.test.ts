@@ -49,7 +49,7 @@ describe('an enriched document that the index refuses', () => {
   it('for anything else is not written again here', async () => {
     for (const answer of [
       { kind: 'written' },
-      { kind: 'stale' },
+      { kind: 'superseded' },
       { kind: 'tie' },
       { kind: 'expired' },
       refusal('index.blocked'),

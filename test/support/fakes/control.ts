@@ -4,7 +4,8 @@ import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
-import type { Control, DeadLetter, Explanation } from '../../../src/pipeline/control/control.ts';
+import type { Control, Explanation } from '../../../src/pipeline/control/control.ts';
+import type { DeadLetter } from '../../../src/pipeline/letters/dead-letters.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 

@@ -34,7 +34,7 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
     const documents = buckets.get(document.bucket);
     if (documents === undefined) return { kind: 'fault', code: 'bucket.index-missing', reason: `no index of ${document.bucket}` };
     const stored = documents.get(document.key);
-    if (stored !== undefined && stored.clock > document.clock) return { kind: 'stale' };
+    if (stored !== undefined && stored.clock > document.clock) return { kind: 'superseded' };
     if (stored !== undefined && stored.clock === document.clock && equalClock === 'refuse') return { kind: 'equal' };
     documents.set(document.key, copyOf(document));
     return { kind: 'written' };

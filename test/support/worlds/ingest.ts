@@ -6,7 +6,7 @@ import type { FaultError } from '../../../src/domain/fault.ts';
 import { type FaultCode } from '../../../src/domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createDeadLetters } from '../../../src/pipeline/letters/letters.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';

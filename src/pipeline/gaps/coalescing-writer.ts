@@ -1,25 +1,26 @@
 /**
- * Writes of one record that many ask for, at most one a second:
+ * Merges the writes that many callers want for one record into at most one write a second:
  *
- *   idle ──item──► (waits for its second) ──► writing ──► idle
- *                     ▲ items join                │ items gather for the next write
+ *   idle ──item──► waiting for its second ──► writing ──► idle
+ *                     ▲ items join                │ items that came meanwhile
  *                     └───────────────────────────┘
  *
- * Every caller is answered when a write that holds its item is durable, so nothing is ever buffered unacknowledged.
+ * A caller's promise resolves when a write that contains its item is durable, so nothing is acknowledged that is not stored.
  */
 import PQueue from 'p-queue';
 import type { Clock } from '../ports/clock.ts';
+import { inTime } from '../serving/async.ts';
 
-/** One write a second of each record: at a hundred workers still far below what a store takes. */
+/** One write a second for each record. Even a hundred workers stay far below what a store can take. */
 const INTERVAL_MS = 1_000;
-/** When so many records were written by this process, those idle for their second are forgotten; looked for once a second. */
+/** Above this many records the writer forgets those that are idle, at most once a second. */
 const LANES_SWEEP_AT = 1_000;
-/** Records written at once: one message may name thousands of buckets. */
+/** How many records are written at the same time: one message may name thousands of buckets. */
 const WRITES_MAX = 16;
 
 interface CoalescingDependencies<Item> {
   readonly clock: Clock;
-  /** Sums up two items of one record; the second came later. */
+  /** Merges two items of one record; the second came later. */
   readonly merge: (earlier: Item, later: Item) => Item;
   readonly write: (id: string, item: Item) => Promise<void>;
 }
@@ -32,11 +33,11 @@ interface Batch<Item> {
 interface Lane<Item> {
   next: Batch<Item> | undefined;
   isRunning: boolean;
-  /** Monotonic. */
+  /** The next write is not before this moment of the monotonic clock. */
   nextWriteAtMs: number;
 }
 
-/** Creates the writer: resolves when the item is stored, alone or merged with others; rejects with that write's error, or with the signal's reason. */
+/** Creates the writer. Its promise resolves when the item is stored, alone or merged with others; it rejects with that write's error, or with the signal's reason. */
 export function createCoalescingWriter<Item>({ clock, merge, write }: CoalescingDependencies<Item>) {
   const lanes = new Map<string, Lane<Item>>();
   const writes = new PQueue({ concurrency: WRITES_MAX });
@@ -48,7 +49,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
     const batch = joined(lane.next, item);
     lane.next = batch;
     if (!lane.isRunning) void run(id, lane);
-    await untilAborted(batch.written.promise, signal);
+    await (signal === undefined ? batch.written.promise : inTime(batch.written.promise, signal));
   };
 
   function laneOf(id: string): Lane<Item> {
@@ -61,7 +62,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
   }
 
   function forgetIdle(): void {
-    // not at each of thousands of new records, none of which is idle yet
+    // a scan for each of thousands of new records would find none that is idle yet
     sweepAtMs = clock.monotonicMs() + INTERVAL_MS;
     for (const [id, lane] of lanes) {
       if (!lane.isRunning && lane.nextWriteAtMs <= clock.monotonicMs()) lanes.delete(id);
@@ -71,7 +72,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
   function joined(batch: Batch<Item> | undefined, item: Item): Batch<Item> {
     if (batch !== undefined) return { item: merge(batch.item, item), written: batch.written };
     const written = Promise.withResolvers<void>();
-    // every caller may have been aborted by the time it fails
+    // when the write fails, every caller may have been aborted, and nothing else handles the rejection
     written.promise.catch(() => undefined);
     return { item, written };
   }
@@ -92,17 +93,5 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
     lane.next = undefined;
     lane.nextWriteAtMs = clock.monotonicMs() + INTERVAL_MS;
     await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
-  }
-}
-
-async function untilAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise;
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createDeadLetters } from '../../../src/pipeline/letters/letters.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -3,8 +3,9 @@
  *
  *   messages → unwrap → records → (hint → write | look and write | gap) → outcomes → settlement → delete | hide | dead letter
  *
- * Records of one message and messages of one batch never hold each other back. Fast messages (exact events) hold their
- * poller until they are settled, which is the back-pressure; slow ones move to the held set.
+ * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch
+ * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
+ * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { RecordResult } from '../../domain/events/record.ts';
@@ -13,10 +14,10 @@ import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { Settlement } from '../../domain/messages/settlement.ts';
 import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
-import type { SendDeadLetter } from '../letters/letters.ts';
+import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { HeldSet, InHand } from './in-hand.ts';
+import type { HeldSet, InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { SettlementKind, Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
@@ -24,10 +25,10 @@ import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
 import type { WaitOut } from './wait-out.ts';
 
-/** Takes received messages to their settlement. Resolves when the poller may receive again; never rejects. */
-export type Ingest = (messages: readonly QueueMessage[]) => Promise<void>;
+/** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
+export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
-export interface IngestDependencies {
+interface DataPathDependencies {
   readonly held: HeldSet;
   readonly settler: Settler;
   readonly finishRecord: FinishRecord;
@@ -41,14 +42,14 @@ export interface IngestDependencies {
 }
 
 /** Creates the data path. */
-export function createIngest(dependencies: IngestDependencies): Ingest {
+export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
   const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waitOut, clock, telemetry } = dependencies;
 
-  return async function ingest(messages) {
+  return async function handleMessages(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
     const done = Promise.all(messages.map((message) => held.run(message, finishMessage)));
-    // the next batch is received while this one is written: waiting for each would leave queue and store idle by turns
+    // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received
     if (!held.hasRoom) await done;
   };
 
@@ -67,7 +68,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     }
   }
 
-  /** The body as a whole failed: no record of it is to be named. */
+  /** Names no record in the dead letter, because the body as a whole failed. */
   function ofWholeBody(settlement: Settlement): Settlement {
     return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
   }
@@ -87,7 +88,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
 
   async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
     const [first, ...others] = records;
-    // the usual message, without what joining several costs
+    // the usual message has one record and needs no join
     if (first !== undefined && others.length === 0) return [await outcomeOf(first, hand)];
     return Promise.all(records.map((result) => outcomeOf(result, hand)));
   }
@@ -103,7 +104,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     return outcome;
   }
 
-  /** Whether a change can be found from now on. Later receives settle what was found already, or repeat it. */
+  /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
   function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
     return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
   }
@@ -117,7 +118,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     return { receiveCount: message.receiveCount, maxReceiveCount: dependencies.maxReceiveCount(message.queueUrl) };
   }
 
-  /** Does what the settlement says. False: the message stays in hand and is looked at again. */
+  /** Carries out the settlement. Returns false if the message stays in hand and is to be decided again. */
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
@@ -137,18 +138,18 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     return true;
   }
 
-  /** At the last permitted receive a due settle is waited for here: given back, SQS would move the message away. */
+  /** Waits here until a provisional answer is due: at its last permitted receive SQS would move a hidden message to the dead-letter queue. */
   async function waitInHand(hand: InHand, delayS: number): Promise<boolean> {
     hand.turnSlow();
     await clock.sleep(delayS * 1_000, hand.signal);
     return false;
   }
 
-  /** Gaps first, then the letter, then the delete: a crash in between repeats a step and loses nothing. */
+  /** Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. */
   async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
     hand.turnSlow();
     try {
-      // never before the event by SQS's clock, should this machine's be slow: a reconcile begun in between would close the gap
+      // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
       const seenAtMs = Math.max(clock.nowMs(), hand.message.sentAtMs);
       for (const bucket of letter.buckets) {
         await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs });
@@ -170,7 +171,7 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
     return true;
   }
 
-  /** The process stops, or something nobody foresaw: the message is not lost either way. */
+  /** Returns the message to its queue, because the process stops or an unexpected error occurred. */
   async function giveBack(hand: InHand, error: unknown): Promise<void> {
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', 'internal.unexpected', faultOf(error).reason);

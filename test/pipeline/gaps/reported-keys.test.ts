@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createToldKeys } from '../../../src/pipeline/gaps/told-keys.ts';
+import { createReportedKeys } from '../../../src/pipeline/gaps/reported-keys.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 const AT_MS = 1_800_000_000_000;
@@ -7,11 +7,11 @@ const AT_MS = 1_800_000_000_000;
 function setUp({ hasGap = true }: { readonly hasGap?: boolean } = {}) {
   const clock = createFakeClock();
   const stored: (readonly [string, number])[] = [];
-  const keysTold = async (bucket: string, keysToldMs: number): Promise<boolean> => {
+  const keysReported = async (bucket: string, keysToldMs: number): Promise<boolean> => {
     stored.push([bucket, keysToldMs]);
     return hasGap;
   };
-  return { clock, stored, told: createToldKeys({ gaps: { keysTold }, clock }) };
+  return { clock, stored, told: createReportedKeys({ gaps: { keysReported }, clock }) };
 }
 
 describe('keys that are told one by one', () => {

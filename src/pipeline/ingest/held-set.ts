@@ -1,38 +1,38 @@
-/** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
+/** The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded. */
 import { isLastReceive } from '../../domain/messages/settlement.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';
 
-/** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
+/** SQS hides a message for at most 12 hours in all; this is an hour less. */
 const LAST_HOLD_MAX_MS = 11 * 3_600_000;
 
-/** Records in hand weigh some ten times their body; 32 Mi characters keep them in a few hundred MB, and a usual message has 2,000. */
+/** Records in hand take about ten times the memory of their body, so 32 Mi characters need a few hundred MB. A usual message has 2,000. */
 const BODIES_LENGTH_MAX = 33_554_432;
 
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
   readonly traces: Traces;
-  /** Aborted when the process stops: whatever waits gives its message back. */
+  /** Aborted when the process stops; a message that waits is given back to its queue then. */
   readonly signal: AbortSignal;
-  /** Moves the message to the held set: the poller that received it goes on. */
+  /** Moves the message to the held set, so that the poller that received it does not wait for it. */
   turnSlow(): void;
-  /** Given back, SQS would move it away. */
+  /** Whether this is the last permitted receive: if the message were given back, SQS would move it to the dead-letter queue. */
   readonly isLastReceive: boolean;
-  /** How much longer it may be held for a fault before it is given back. At its last permitted receive much longer: given back, SQS would move it away. */
+  /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its last permitted receive. */
   holdLeftMs(): number;
 }
 
 export interface HeldSet {
-  /** Runs the work of one message; resolves when it ended or turned slow, whichever comes first. Never rejects if `work` does not. */
+  /** Runs the work of one message. Resolves when the work has ended or the message turned slow. Does not reject unless `work` does. */
   run(message: QueueMessage, work: (hand: InHand) => Promise<void>): Promise<void>;
-  /** Too many slow messages: nothing is to be received. */
+  /** There are too many slow messages, so nothing may be received. */
   readonly isFull: boolean;
-  /** Whether another batch may be received before the fast ones of this are settled. */
+  /** Whether another batch may be received before the fast messages of this one are settled. */
   readonly hasRoom: boolean;
-  /** Slow messages now. */
+  /** How many messages are slow now. */
   readonly size: number;
   /** Resolves when no work is running, fast or slow. */
   idle(): Promise<void>;
@@ -48,7 +48,10 @@ interface HeldSetDependencies {
   readonly stopping: AbortSignal;
 }
 
-/** Creates an empty held set, full at `heldMax` messages or 32 Mi characters of bodies. It may pass either by what the pollers had received when it became full. */
+/**
+ * Creates an empty held set. It is full at `heldMax` messages or 32 Mi characters of bodies, and may exceed both by the
+ * messages that the pollers had received when it became full.
+ */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   const { clock, telemetry, tracing, heldMax, holdMaxMs, maxReceiveCount, stopping } = dependencies;
   const running = new Set<Promise<void>>();
@@ -100,7 +103,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     get isFull() {
       return slow >= heldMax || slowLength >= BODIES_LENGTH_MAX;
     },
-    // what is fast may turn slow, all at once when the store fails: so both count
+    // fast messages count as well, since all of them turn slow at once when the store fails
     get hasRoom() {
       return running.size < heldMax && length < BODIES_LENGTH_MAX;
     },

@@ -1,20 +1,20 @@
-/** The checks of a serving process, for its readiness. */
-import type { Fault } from '../../domain/fault.ts';
-import type { FaultGate } from '../serving/fault-gate.ts';
-import type { IngestRole } from './role.ts';
-import type { QueueWatch } from '../queues/watch.ts';
-import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../serving/readiness.ts';
+/** The readiness checks of a serving process. */
+import type { Fault } from '../domain/fault.ts';
+import type { FaultGate } from '../pipeline/serving/fault-gate.ts';
+import type { IngestRole } from '../pipeline/ingest/role.ts';
+import type { QueueWatch } from '../pipeline/queues/watch.ts';
+import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
   readonly queueWatch: QueueWatch;
   readonly gate: FaultGate;
   readonly ingest: IngestRole | undefined;
   readonly prepared: () => Fault | 'prepared';
-  /** Of the other roles. */
+  /** The checks of the other roles. */
   readonly others: readonly CheckSource[];
 }
 
-/** What readiness looks at. S3 out of reach stops ingest only: searches and stored records go on. */
+/** Returns the checks. If S3 is unreachable, only ingest is not ready; searches and stored records still work. */
 export function servingChecks({ queueWatch, gate, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
   const indexFault = (): Fault | undefined => {
     const preparing = prepared();
@@ -39,11 +39,11 @@ export function servingChecks({ queueWatch, gate, ingest, prepared, others }: Ch
 const NO_BUCKET: ReadinessCheck = {
   status: 'failed',
   code: 'no-bucket',
-  detail: 'no bucket is connected, so nothing is received',
+  detail: 'no bucket is connected, so no messages are received',
   advice: 'Connect one with `tally bucket add NAME`, or set TALLY_AUTO_CONNECT=true; check TALLY_INDEX_PREFIX if buckets were connected.',
 };
 
-/** Never more than a warning: what cannot be dead-lettered stays in its queue. */
+/** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */
 function deadLetterCheck(queueWatch: QueueWatch): ReadinessCheck {
   if (queueWatch.deadLetterQueueUrl === undefined) return NO_DEAD_LETTER_QUEUE;
   const check = checkOfFault(queueWatch.deadLetterFault());
@@ -53,6 +53,6 @@ function deadLetterCheck(queueWatch: QueueWatch): ReadinessCheck {
 const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
   status: 'warning',
   code: 'queue.no-dead-letter',
-  detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or its target may not be asked',
+  detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or GetQueueUrl of its target is denied',
   advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 20.',
 };

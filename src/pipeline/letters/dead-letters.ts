@@ -1,4 +1,4 @@
-/** Dead letters: sent by ingest with their reason, looked at, sent back or discarded by people. */
+/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
 import { z } from 'zod';
 import {
   deadLetterAttributes,
@@ -10,7 +10,6 @@ import {
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Control, DeadLetter } from '../control/control.ts';
 import { createLetterBrowser, type Visit } from './browser.ts';
 import { limitSchema, parseRequest } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -19,38 +18,56 @@ import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /**
- * Sends the message's body to the dead-letter queue with what went wrong at which of its records (positions). Resolves
- * when SQS has it. Throws `queue.unreachable` when it cannot be sent and `queue.no-dead-letter` when no queue is known.
+ * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
+ * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent and `queue.no-dead-letter` if no dead-letter
+ * queue is known.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
 const listSchema = z.strictObject({ limit: limitSchema });
 
-type Verbs = Control['deadLetters'];
+/** A dead letter as read from the dead-letter queue. `fault` and `reason` are absent for letters that SQS itself moved. */
+export interface DeadLetter {
+  readonly id: string;
+  readonly sentAt: string;
+  readonly fault?: string;
+  readonly reason?: string;
+  /** The queue, the MessageId, when the message was first received, and which records failed. */
+  readonly context?: Readonly<Record<string, unknown>>;
+  readonly sizeBytes: number;
+}
 
-interface DeadLetters extends Verbs {
-  readonly send: SendDeadLetter;
+/** Each function reads at most 1,000 letters a call, and throws `dead-letter.no-queue` if no dead-letter queue is known. */
+export interface DeadLetterVerbs {
+  /** Returns up to `limit` letters (default 100, at most 1,000) and removes none. */
+  list(request: { readonly limit?: number }, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
+  /** Returns one letter with its body. Throws `dead-letter.not-found`. */
+  show(id: string, signal?: AbortSignal): Promise<DeadLetter & { readonly body: string }>;
+  /** Sends the original bodies of the named letters, or of all, back to the bucket queue, then removes the letters. Returns how many. Throws `dead-letter.not-found` if none of the named is there. */
+  replay(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
+  /** Removes the named letters, or all. Returns how many. Throws as replay does. */
+  discard(ids: readonly string[] | 'all', signal?: AbortSignal): Promise<number>;
 }
 
 interface DeadLetterDependencies {
   readonly queues: QueueClient;
   readonly state: StateStore;
   readonly telemetry: Telemetry;
-  /** The setting, or the bucket queue's redrive target once that was read. */
+  /** The queue of the setting, or the redrive target of the bucket queue once it was read. */
   readonly deadLetterQueueUrl: () => string | undefined;
-  /** The queues that letters may be sent back to; the first takes those that do not say where they are from. */
+  /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
   readonly bucketQueueUrls: readonly string[];
 }
 
-/** Creates all that is done with dead letters. list, show, replay and discard reach 1,000 letters a call. */
-export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
+/** Creates the functions on dead letters. */
+export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetterVerbs & { readonly send: SendDeadLetter } {
   const { queues, telemetry, deadLetterQueueUrl } = dependencies;
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
   const send: SendDeadLetter = async (message, fault, records) => {
     const queueUrl = deadLetterQueueUrl();
-    if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue of ${message.queueUrl} is known`);
+    if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
     const { body, attributes: own, messageId } = message;
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
@@ -61,7 +78,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     telemetry.deadLettered({ code: fault.code, reason, messageId });
   };
 
-  const list: Verbs['list'] = async (request, signal) => {
+  const list: DeadLetterVerbs['list'] = async (request, signal) => {
     const { limit } = parseRequest(listSchema, request);
     const letters: DeadLetter[] = [];
     await look(async (batch) => {
@@ -71,7 +88,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return letters.slice(0, limit);
   };
 
-  const show: Verbs['show'] = async (id, signal) => {
+  const show: DeadLetterVerbs['show'] = async (id, signal) => {
     let found: QueueMessage | undefined;
     await look(async (batch) => {
       found = batch.find(({ messageId }) => messageId === id);
@@ -90,7 +107,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     };
   }
 
-  /** Acts on all letters or on those named; `act` answers which of those it was given are done. */
+  /** Acts on the named letters, or on all. `act` returns those of its letters that are done. */
   async function take(
     ids: readonly string[] | 'all',
     act: (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>,
@@ -119,7 +136,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     throw new RequestError('dead-letter.no-queue', 'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL or a redrive policy');
   }
 
-  /** The letter goes only after its body was sent, so that a crash in between repeats an event, which is harmless. */
+  /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */
   async function sendBack(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
     const answers = await Promise.allSettled(letters.map(sendOneBack));
     const sent = letters.filter((_, index) => answers[index]?.status === 'fulfilled');
@@ -134,7 +151,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.['queue']);
     const queueUrl = origin ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
-      throw new RequestError('dead-letter.no-queue', 'no bucket queue to send letters back to: set TALLY_QUEUE_URL');
+      throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
@@ -142,7 +159,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     if (letters.length === 0) return [];
     const handles = letters.map(({ receiptHandle }) => receiptHandle);
     const failures = await queues.deleteBatch(knownQueueUrl(), handles);
-    for (const { code } of failures) telemetry.warn('a dead letter could not be deleted', { code });
+    for (const { code } of failures) telemetry.warn('SQS did not delete a dead letter', { code });
     const removed = letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
     await Promise.all(removed.map(forget));
     return removed;
@@ -157,7 +174,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   };
 }
 
-/** What is known of letters: in their attributes, or kept apart when these had no room. */
+/** The fault, reason and context of letters: they are in the attributes, or in a record if the attributes had no room. */
 function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 'state' | 'telemetry'>) {
   async function notesOf(letter: QueueMessage): Promise<LetterNotes> {
     const notes = letterNotes(letter.attributes);
@@ -170,7 +187,7 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
     try {
       await updateRecord(state, refs.deadLetter(record.messageId), () => record);
     } catch (error) {
-      // the letter is in its queue: to fail now would send it twice
+      // the letter is in its queue already: an error now would make the caller send it twice
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('keep the reason of a dead letter', code, reason);
     }
@@ -185,5 +202,8 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
 
 function notFound(ids: readonly string[]): RequestError {
   const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
-  return new RequestError('dead-letter.not-found', `not in the dead-letter queue (or just in another's hands): ${names.join(', ')}`);
+  return new RequestError(
+    'dead-letter.not-found',
+    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}`,
+  );
 }

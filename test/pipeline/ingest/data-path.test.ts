@@ -57,7 +57,7 @@ describe('an exact event', () => {
     await world.send(record);
     await world.send(record, record);
     await world.run(200);
-    expect(world.outcomes()).toEqual(['written', 'stale', 'stale', 'stale']);
+    expect(world.outcomes()).toEqual(['written', 'superseded', 'superseded', 'superseded']);
     expect(world.storage.observed).toEqual([]);
     expect(await world.document('k')).toEqual(document);
   });
@@ -70,7 +70,7 @@ describe('an exact event', () => {
     await world.run(200);
     await world.send(older);
     await world.run(200);
-    expect(world.outcomes()).toEqual(['written', 'stale']);
+    expect(world.outcomes()).toEqual(['written', 'superseded']);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
   });
 
@@ -103,7 +103,7 @@ describe('an exact event', () => {
     crashed.queues.broken.beforeSettling = undefined;
     await crashed.sendBody(body);
     await crashed.run(200);
-    expect(crashed.outcomes()).toEqual(['written', 'stale']);
+    expect(crashed.outcomes()).toEqual(['written', 'superseded']);
     expect(await crashed.document('k')).toEqual(document);
   });
 
@@ -212,7 +212,7 @@ describe('an inexact event', () => {
     await world.run(38_000);
     await world.send(world.put('k'));
     await world.run(10_000);
-    expect(world.outcomes()).toEqual(['provisional', 'written', 'stale']);
+    expect(world.outcomes()).toEqual(['provisional', 'written', 'superseded']);
     expect(world.messages()).toEqual([]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
   });
