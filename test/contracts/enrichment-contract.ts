@@ -5,7 +5,8 @@ import { systemClock } from '../../src/adapters/system-clock.ts';
 import { plainDocument } from '../../src/domain/enrichment.ts';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
 import { withPlainFallback } from '../../src/pipeline/looks/plain-fallback.ts';
-import { createBulkWriter, type BulkWriter, type WriteAnswer } from '../../src/pipeline/looks/bulk-writer.ts';
+import { createBulkWriter, type BulkWriter } from '../../src/pipeline/looks/bulk-writer.ts';
+import type { WriteAnswer } from '../../src/pipeline/looks/bulk-request.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';
 
