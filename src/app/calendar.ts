@@ -70,7 +70,7 @@ function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>
   const clock = systemClock;
   // these gauges describe live events only
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
-  const writer = createBulkWriter({
+  const write = createBulkWriter({
     objects: core.store.objects,
     clock,
     telemetry: quiet,
@@ -83,7 +83,7 @@ function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>
   });
   const looks = createLooks({
     storage: core.storage,
-    writer: withPlainFallback(writer, quiet),
+    write: withPlainFallback(write, quiet),
     clock,
     telemetry: quiet,
     concurrency: SWEEP_HEADS,

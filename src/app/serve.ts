@@ -160,7 +160,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     settings.TALLY_ROLES,
     servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared, others: reindexing.checks }),
   );
-  const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
+  const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
   const controlPlane = createControlPlane({ ...listening, clock, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
@@ -191,7 +191,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
-    if (ingest !== undefined) telemetry.workersWanted(demand.update(core.queueWatch.visible, ingest.settledTotal));
+    if (ingest !== undefined) telemetry.workersWanted(workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
   return {

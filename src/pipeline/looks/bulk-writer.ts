@@ -22,9 +22,8 @@ import {
   type WriteRequest,
 } from './bulk-request.ts';
 
-export interface BulkWriter {
-  write(request: WriteRequest): Promise<WriteAnswer>;
-}
+/** Writes one document. Never rejects. */
+export type WriteDocument = (request: WriteRequest) => Promise<WriteAnswer>;
 
 interface WriterDependencies {
   readonly objects: ObjectIndex;
@@ -41,7 +40,7 @@ const LINGERS_MAX = 5;
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
-export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): BulkWriter {
+export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): WriteDocument {
   const requests = new PQueue({ concurrency: limits.concurrency });
   const linger = createLinger(clock, limits.lingerMs, () => pump(true));
   const sendBulk = createBulkSender({ objects, clock, telemetry });
@@ -121,7 +120,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     if (half < pushedBack.length) await send(pushedBack.slice(half));
   }
 
-  return { write };
+  return write;
 }
 
 interface Linger {

@@ -12,7 +12,7 @@ import { faultOf } from '../../domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Verdict } from '../../domain/ordering/observation.ts';
 import { planObservedWrite } from '../../domain/ordering/observation.ts';
-import type { BulkWriter } from './bulk-writer.ts';
+import type { WriteDocument } from './bulk-writer.ts';
 import type { Enricher } from './enricher.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -41,7 +41,7 @@ export type Observe = (request: LookRequest) => Promise<LookAnswer>;
 
 interface ObserverDependencies {
   readonly storage: ObjectStorage;
-  readonly writer: BulkWriter;
+  readonly write: WriteDocument;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly heads: HeadQueue;
@@ -57,7 +57,7 @@ interface Member {
 
 /** Creates the observer. */
 export function createObserver(dependencies: ObserverDependencies): Observe {
-  const { storage, writer, clock, telemetry, heads, enricher, stopped } = dependencies;
+  const { storage, write, clock, telemetry, heads, enricher, stopped } = dependencies;
   /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
   const joinable = new Map<string, Member[]>();
 
@@ -120,7 +120,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
     const objectExpires = document.expires_at !== undefined;
-    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
+    const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
     switch (answer.kind) {
       case 'written':
       case 'superseded':

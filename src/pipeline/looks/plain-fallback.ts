@@ -1,7 +1,7 @@
 /** Writes a document without its enrichment if the index refuses the enriched one, so enrichment never prevents a write. */
 import { isEnriched, plainDocument } from '../../domain/enrichment.ts';
 import type { FaultCode } from '../../domain/fault.ts';
-import type { BulkWriter } from './bulk-writer.ts';
+import type { WriteDocument } from './bulk-writer.ts';
 import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
@@ -9,16 +9,16 @@ import type { Telemetry } from '../ports/telemetry.ts';
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-outdated']);
 
 /** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
-export function withPlainFallback(writer: BulkWriter, telemetry: Pick<Telemetry, 'enriched'>): BulkWriter {
+export function withPlainFallback(write: WriteDocument, telemetry: Pick<Telemetry, 'enriched'>): WriteDocument {
   async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
-    const answer = await writer.write(request);
+    const answer = await write(request);
     if (answer.kind !== 'fault' || !REFUSALS.has(answer.fault.code)) return answer;
     const { bucket, tags } = request.document;
     const { code, reason } = answer.fault;
     telemetry.enriched({ bucket, enrich: 'head', result: code, reason });
     if (tags !== undefined) telemetry.enriched({ bucket, enrich: 'tags', result: code, reason });
-    return writer.write({ ...request, document: plainDocument(request.document) });
+    return write({ ...request, document: plainDocument(request.document) });
   }
 
-  return { write: (request) => (isEnriched(request.document) ? writeEnriched(request) : writer.write(request)) };
+  return (request) => (isEnriched(request.document) ? writeEnriched(request) : write(request));
 }
