@@ -16,7 +16,7 @@ export function welcome(
   { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
 ): string {
   return `
-Tally is running, with SQS, SNS and S3 of its own (data in ${settings.TALLY_EMBEDDED_DATA}).
+Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_EMBEDDED_DATA}.
 
   S3, SQS, SNS   ${endpoint}   (path-style, any credentials; bucket ${bucket} is connected)
   Control plane  ${controlUrl}
