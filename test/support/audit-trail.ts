@@ -61,7 +61,8 @@ export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<v
   for (let start = 0; start < calls.length; start += 10) await aws.putEvents(calls.slice(start, start + 10).map(trailEvent));
 }
 
-function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, errorCode, timeMs }: Call) {
+/** The event of one call, as EventBridge gets it. */
+export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, errorCode, timeMs }: Call) {
   const responseElements = {
     ...(versionId !== undefined && { 'x-amz-version-id': versionId }),
     ...(isDeleteMarker === true && { 'x-amz-delete-marker': 'true' }),
