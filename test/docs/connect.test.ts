@@ -50,7 +50,7 @@ interface Place {
 interface WiredBucket {
   readonly name: string;
   readonly foreign: NotificationConfiguration;
-  configuration(): Promise<NotificationConfiguration>;
+  readonly configuration: () => Promise<NotificationConfiguration>;
 }
 
 // one after the other: their blocks share a folder, as they do where a user pastes them

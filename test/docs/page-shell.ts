@@ -62,16 +62,16 @@ cat ${account}
     ...env,
   };
 
-  async function bash(script: string, cwd: string, more: Values = {}): Promise<string> {
-    const { code, stdout, stderr } = await runProgram('/bin/bash', ['-euo', 'pipefail', '-c', script], { env: { ...all, ...more }, cwd });
-    if (code !== 0) throw new Error(`ended with ${String(code)}: ${stderr}\n${stdout}\n${script}`);
+  async function bash(text: string, cwd: string, more: Values = {}): Promise<string> {
+    const { code, stdout, stderr } = await runProgram('/bin/bash', ['-euo', 'pipefail', '-c', text], { env: { ...all, ...more }, cwd });
+    if (code !== 0) throw new Error(`ended with ${String(code)}: ${stderr}\n${stdout}\n${text}`);
     return stdout;
   }
 
   async function runBlock(block: string, variables: Values = {}, more: Values = {}): Promise<string> {
-    const script = withVariables(block, { AWS_REGION: REGION, PREFIX: prefix, ...variables });
+    const pasted = withVariables(block, { AWS_REGION: REGION, PREFIX: prefix, ...variables });
     // npx finds the program where it is installed
-    return bash(script, block.includes('npx tally') ? ROOT : folder, more);
+    return bash(pasted, block.includes('npx tally') ? ROOT : folder, more);
   }
 
   return {

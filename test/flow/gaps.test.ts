@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/domain/bucket.ts';
 import type { GapRecord } from '../../src/domain/gap.ts';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import type { TestAws } from '../support/aws.ts';
 import { createTestAws, until } from '../support/aws.ts';
 import type { World } from '../support/aws-world.ts';
@@ -27,7 +27,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const bucket = await aws.createBucket();
     const topicArn = await aws.createTopic();
     await aws.subscribe(topicArn, queue);
-    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
+    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
     await world.connect({ bucket, source });
     return bucket;
   }
