@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/domain/bucket.ts';
 import type { Gap } from '../../src/api/gaps.ts';
 import type { Job } from '../../src/api/jobs.ts';
-import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
@@ -27,7 +27,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const bucket = await aws.createBucket();
     const topicArn = await aws.createTopic();
     await aws.subscribe(topicArn, queue);
-    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
+    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
     await world.connect({ bucket, source });
     return bucket;
   }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { awkwardKeys } from '../support/event-fixtures.ts';
 import type { Call } from '../support/audit-trail.ts';
-import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import { until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
@@ -90,7 +90,7 @@ const sources: readonly Source[] = [
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
-      await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
+      await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
       return { topic_arn: topicArn };
     },
     // LocalStack's transformer drops events with a line feed in a value

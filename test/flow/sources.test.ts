@@ -3,7 +3,7 @@ import { sequencerOf } from '../../src/adapters/embedded/clock.ts';
 import type { Dialect } from '../../src/domain/events/record.ts';
 import type { BucketSource } from '../../src/domain/bucket.ts';
 import { until } from '../support/servers/aws.ts';
-import { minimalTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { documentedTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
 import { confirmationBody, encodesEventBridgeKeys, pendingSubscription } from '../support/sources.ts';
@@ -43,7 +43,7 @@ function notification(name: string, raw: boolean): Route {
   };
 }
 
-function routed(name: string, transformer?: typeof minimalTransformer): Route {
+function routed(name: string, transformer?: typeof documentedTransformer): Route {
   return {
     name,
     dialect: transformer === undefined ? 'trail' : 'synthetic',
@@ -90,7 +90,7 @@ const routes: readonly Route[] = [
       return targetArn;
     },
   },
-  routed('the audit trail, a rule with the minimal transformer and a topic', minimalTransformer),
+  routed('the audit trail, a rule with its transformer and a topic', documentedTransformer),
   routed('the audit trail, a rule with the transformer of the other spelling and a topic', otherSpellingTransformer),
   routed('the audit trail, a rule without its transformer and a topic'),
 ];
@@ -175,7 +175,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
   });
 
   it.each([
-    ['with its transformer', minimalTransformer],
+    ['with its transformer', documentedTransformer],
     ['without its transformer', undefined],
   ])('opens a gap for a bulk delete that names no key, by a rule %s', async (_name, transformer) => {
     const { aws, queue } = world;
