@@ -1,10 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
-/**
- * The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded.
- *
- * The first line's option keeps V8 from giving 128 MiB to objects that are younger than a message in hand; it can only be
- * given before the start, so the npm scripts and config/systemd/tally.service say the same.
- */
+/** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';

@@ -18,7 +18,8 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
 
 /**
  * Sends the message's body to the dead-letter queue with what went wrong at which of its records (positions). Resolves
- * when SQS has it. Throws `queue.unreachable` when it cannot be sent and `queue.no-dead-letter` when no queue is known.
+ * when SQS has it. Throws `queue.unreachable` when it cannot be sent, `queue.no-dead-letter` when no
+ * queue is known, and `message.empty` for a message without a body, which SQS does not take.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
@@ -52,6 +53,11 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const queueUrl = deadLetterQueueUrl();
     if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue of ${message.queueUrl} is known`);
     const { body, attributes: own, messageId } = message;
+    if (body === '')
+      throw new FaultError(
+        'message.empty',
+        `message ${messageId} of ${message.queueUrl} has no body, so SQS cannot take it as a dead letter`,
+      );
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
     const attributes = deadLetterAttributes({ body, attributes: own, fault, context });
