@@ -32,7 +32,7 @@ COPY package.json LICENSE ./
 COPY config/opensearch config/opensearch
 COPY src src
 # `node` is user 1000 of the base image; a new volume at /data takes its owner from here
-RUN chmod 755 src/main.ts && ln -s /app/src/main.ts /usr/local/bin/tally && install -d -o node -g node -m 700 /data
+RUN chmod 755 src/tally.js && ln -s /app/src/tally.js /usr/local/bin/tally && install -d -o node -g node -m 700 /data
 
 # Health and metrics for probes from outside. The control plane stays on the container's loopback, where `docker exec` is.
 ENV NODE_ENV=production \

@@ -1,11 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
-/**
- * The edge of the process: arguments, environment, standard streams and exit code. Modules that a command does not need
- * are not loaded.
- *
- * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
- * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
- */
+/** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';

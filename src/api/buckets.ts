@@ -36,7 +36,7 @@ export const bucket = z
       .optional()
       .describe('Only of buckets whose source does not report expirations.'),
   })
-  .describe('A connected bucket.');
+  .meta({ id: 'Bucket', description: 'A connected bucket.' });
 export type Bucket = z.infer<typeof bucket>;
 
 export const unconnectedBucket = z
@@ -46,7 +46,7 @@ export const unconnectedBucket = z
     first_seen_at: time,
     last_seen_at: time,
   })
-  .describe('A bucket whose events arrive although it is not connected. They are not indexed.');
+  .meta({ id: 'UnconnectedBucket', description: 'A bucket whose events arrive although it is not connected. They are not indexed.' });
 export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
 
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);

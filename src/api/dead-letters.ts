@@ -25,7 +25,7 @@ export const deadLetter = z
       .describe('What Tally knew of the message when it gave it up.'),
     size_bytes: count.describe('The size of the body.'),
   })
-  .describe('A message that could not be handled.');
+  .meta({ id: 'DeadLetter', description: 'A message that could not be handled.' });
 export type DeadLetter = z.infer<typeof deadLetter>;
 
 const wholeLetter = deadLetter.extend({ body: z.string().describe('The original body, unchanged.') });
@@ -63,7 +63,7 @@ export const deadLetterRows = {
     operation: 'getDeadLetter',
     summary: 'Shows one dead letter with its original body.',
     scope: 'operate',
-    params: z.object({ id }),
+    params: z.object({ id: id.describe('The id of the letter.') }),
     answer: wholeLetter,
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],

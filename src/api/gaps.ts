@@ -29,7 +29,10 @@ export const gap = z
       .describe('Why it is still open, and until when by the present plan.'),
     not_before: time.optional().describe('No job is started for it before this time.'),
   })
-  .describe('Changes of a bucket that its source did not report, so that the index may differ until a re-index closes the gap.');
+  .meta({
+    id: 'Gap',
+    description: 'Changes of a bucket that its source did not report, so that the index may differ until a re-index closes the gap.',
+  });
 export type Gap = z.infer<typeof gap>;
 
 export const gapRows = {

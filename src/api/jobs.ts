@@ -31,7 +31,7 @@ const counts = z
     list_requests: count.describe('LIST requests sent to S3.'),
     head_requests: count.describe('HEAD requests sent to S3.'),
   })
-  .describe('What the job found and did. listed = equal + missing + stale + in_flight.');
+  .meta({ id: 'JobCounts', description: 'What the job found and did. listed = equal + missing + stale + in_flight.' });
 export type JobCounts = z.infer<typeof counts>;
 
 export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
@@ -90,7 +90,7 @@ export const job = z
     cursor: z.string().optional().describe('All keys up to this one are compared.'),
     cost_usd: z.number().optional().describe('What S3 charges for the requests of the job so far: an estimate.'),
   })
-  .describe('A re-index job.');
+  .meta({ id: 'Job', description: 'A re-index job.' });
 export type Job = z.infer<typeof job>;
 
 /** Far beyond any bucket, and far below where a number is no longer exact. */
@@ -129,7 +129,7 @@ const resumeBody = z
   )
   .prefault({});
 
-const params = z.object({ id });
+const params = z.object({ id: id.describe('The id of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
 
 export const jobRows = {

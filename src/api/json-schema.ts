@@ -3,15 +3,21 @@ import { z } from 'zod';
 
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** What is sent (`input`: fields with a default may be left out) or answered (`output`). */
-export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  return rest;
+interface Described {
+  readonly schema: JsonSchema;
+  /** The named schemas that it refers to, as `#/$defs/NAME`. */
+  readonly named: Readonly<Record<string, JsonSchema>>;
+}
+
+/** As senders see it: fields with a default may be left out, and answers may have more fields in a later version. */
+export function jsonSchemaOf(schema: z.ZodType): Described {
+  const { $schema: _dialect, $defs: named = {}, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return { schema: rest, named };
 }
 
 /** The fields that hold whole numbers. */
 export function numericFields(schema: z.ZodObject | undefined): ReadonlySet<string> {
-  const properties = schema === undefined ? {} : (jsonSchemaOf(schema, 'input').properties ?? {});
+  const properties = schema === undefined ? {} : (jsonSchemaOf(schema).schema.properties ?? {});
   return new Set(
     Object.entries(properties).flatMap(([name, field]) => (typeof field === 'object' && field.type === 'integer' ? [name] : [])),
   );

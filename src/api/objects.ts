@@ -33,7 +33,7 @@ export const storedObject = objectDocumentSchema
     event_time: time.exactOptional().describe('The time of that event.'),
     indexed_at: time.describe('When the document was written.'),
   })
-  .describe('What the index holds of one key. What S3 did not say is absent.');
+  .meta({ id: 'StoredObject', description: 'What the index holds of one key. What S3 did not say is absent.' });
 export type StoredObject = ObjectDocument;
 
 const faultView = z.object({
@@ -79,7 +79,7 @@ export const explanation = z
     agrees: z.union([z.boolean(), z.literal('unknown')]).describe('Whether index and S3 agree.'),
     sentence: z.string().describe('Why a search finds the object or does not, in one sentence.'),
   })
-  .describe('One key in the index and in S3.');
+  .meta({ id: 'Explanation', description: 'One key in the index and in S3.' });
 export type Explanation = z.infer<typeof explanation>;
 
 export const objectRows = {

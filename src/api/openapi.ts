@@ -5,11 +5,12 @@ import { bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } fro
 
 const PROBLEM = '#/components/schemas/Problem';
 
-/** The document of these rows. */
-export function openApiOf(rows: readonly PlacedRow[], version: string): Readonly<Record<string, unknown>> {
+/** The document of these rows, as JSON. */
+export function openApiOf(rows: readonly PlacedRow[], version: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const row of rows) paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row) };
-  return {
+  const answers = [problemSchema, ...rows.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))];
+  const document = {
     openapi: '3.1.0',
     info: {
       title: 'Tally',
@@ -18,8 +19,9 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): Readonly
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
-    components: { schemas: { Problem: jsonSchemaOf(problemSchema, 'output') } },
+    components: { schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)) },
   };
+  return JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
 }
 
 function operationOf(row: PlacedRow): unknown {
@@ -40,7 +42,7 @@ function parametersOf({ params, query, example }: PlacedRow, place: 'path' | 'qu
   const schema = place === 'path' ? params : query;
   const examples = (place === 'path' ? example.params : example.query) ?? {};
   if (schema === undefined) return [];
-  const { properties = {}, required = [] } = jsonSchemaOf(schema, 'input');
+  const { properties = {}, required = [] } = jsonSchemaOf(schema).schema;
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = typeof property === 'object' ? property : {};
     return {
@@ -56,12 +58,12 @@ function parametersOf({ params, query, example }: PlacedRow, place: 'path' | 'qu
 
 function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown } {
   if (body === undefined) return {};
-  const content = { 'application/json': { schema: jsonSchemaOf(body, 'input'), example: example.body } };
+  const content = { 'application/json': { schema: jsonSchemaOf(body).schema, example: example.body } };
   return { requestBody: { required: !body.safeParse(undefined).success, content } };
 }
 
 function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
-  const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer, 'output') } };
+  const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
     { description, ...(each !== '204' && content !== undefined && { content }) },
@@ -81,7 +83,7 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
 }
 
 /** All codes that an operation can be answered with, those of every operation included. */
-export function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
+function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
   if (!path.startsWith('/v1/')) return [...errors];
   const nameless = params === undefined ? [] : (['request.not-found'] as const);
   return [...new Set([...errors, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];

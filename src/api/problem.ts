@@ -14,7 +14,7 @@ export const problemSchema = z
     code: z.string().describe('What kind of error it is; it never changes its meaning.'),
     advice: z.string().optional().describe('What to do about it; faults have one.'),
   })
-  .describe('An error. Some codes add fields, such as `job_id` of `job.conflict`.');
+  .meta({ id: 'Problem', description: 'An error. Some codes add fields, such as `job_id` of `job.conflict`.' });
 export type Problem = Readonly<z.infer<typeof problemSchema>>;
 
 /** The status that an error is answered with. */

@@ -19,7 +19,7 @@ export const readinessReport = z
     roles: z.partialRecord(z.enum(['ingest', 'reindex', 'http']), roleReadiness).describe('Each role of the process.'),
     checks: z.record(z.string(), check).describe('What was looked at, by name.'),
   })
-  .describe('Whether the process can do its work now.');
+  .meta({ id: 'Readiness', description: 'Whether the process can do its work now.' });
 
 /** These are on the health listener as well, where everybody who can reach it may call them. */
 export const healthRows = {

@@ -22,7 +22,7 @@ import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { QueueClient } from '../pipeline/ports/queues.ts';
+import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
@@ -44,6 +44,7 @@ export interface Core {
   readonly queueWatch: QueueWatch;
   readonly connectBucket: ConnectBucket;
   readonly gaps: GapReports;
+  readonly topics: TopicClient;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly verbs: Verbs;
   /** Undefined when there is no work queue. */
@@ -120,7 +121,8 @@ export async function createCore(
   });
   const { state, objects } = store;
   const gaps = createGapReports({ state, clock, telemetry });
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  const topics = createSnsTopics({ clientFor: aws.snsFor });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
   const deadLetters = createDeadLetters({
     queues,
     state,
@@ -138,6 +140,7 @@ export async function createCore(
     queueWatch,
     connectBucket,
     gaps,
+    topics,
     deadLetters,
     verbs,
     sendTask,
@@ -155,11 +158,6 @@ export const SWEEP_HEADS = 8;
 function s3Connections(settings: Settings): number {
   const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
   return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
-}
-
-/** The SNS client that confirms subscriptions. */
-export function createTopics(core: Core): ReturnType<typeof createSnsTopics> {
-  return createSnsTopics({ clientFor: core.aws.snsFor });
 }
 
 async function createStore(settings: Settings, region: string): Promise<Store> {

@@ -2,7 +2,7 @@
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
-import { createTopics, type Core, type Queues } from './core.ts';
+import type { Core, Queues } from './core.ts';
 import type { FaultGate, Probe } from '../pipeline/serving/fault-gate.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -39,7 +39,7 @@ export function ingestParts({ settings, core, queues, gate, probeIndex, telemetr
     clock,
     telemetry,
     tracing,
-    topics: createTopics(core),
+    topics: core.topics,
     sendDeadLetter: core.deadLetters.send,
     limits: {
       bulk: {

@@ -61,7 +61,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     ...healthHandlers({ readiness, metrics }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }),
-    getOpenApi: async (_request, reply) => reply.send(openApi),
+    getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send(openApi),
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation]);

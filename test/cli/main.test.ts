@@ -9,9 +9,12 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createFakeControl, job } from '../support/fakes/control.ts';
+import { MAIN } from '../support/servers/program.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+/** Node as if it were of that version. */
+const versioned = (version: string) =>
+  `--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'${version}'}})`;
 
 function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   return spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -36,6 +39,16 @@ async function run(args: readonly string[], env?: Readonly<Record<string, string
 }
 
 describe('the program', () => {
+  it('says which Node it needs, in a line and with 78, where that is older', async () => {
+    const child = spawn(process.execPath, [versioned('20.19.0'), MAIN, 'serve'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    expect({ code: code as unknown, stdout, stderr }).toEqual({
+      code: 78,
+      stdout: '',
+      stderr: 'tally: Tally needs Node 24 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
+    });
+  });
+
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
   });

@@ -563,6 +563,7 @@ describe('the other documents', () => {
     const { paths, components } = await openApi();
     const page = { type: 'object', required: ['items'], properties: { items: { type: 'array' }, next: { type: 'string' } } };
     expect(paths['/v1/jobs']?.get?.responses).toMatchObject({ 200: { content: { 'application/json': { schema: page } } } });
+    expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
     expect(paths['/v1/buckets/{bucket}']?.delete?.responses[204]).toEqual({ description: 'Done.' });
     const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
     for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {

@@ -7,7 +7,7 @@ const read = (path: string): string => readFileSync(new URL(`../../${path}`, imp
 it('is given the same options however it is started', () => {
   const started = ['node', ...nodeOptions()].join(' ');
   const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
-  expect(scripts['start']).toBe(`${started} src/main.ts serve --embedded`);
-  expect(scripts['tally']).toBe(`${started} src/main.ts`);
-  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/src/main.ts serve\n`);
+  expect(scripts['start']).toBe(`${started} src/tally.js serve --embedded`);
+  expect(scripts['tally']).toBe(`${started} src/tally.js`);
+  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/src/tally.js serve\n`);
 });

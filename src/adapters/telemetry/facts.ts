@@ -1,7 +1,8 @@
 /** Telemetry: decides for each fact which log line and which metrics tell it. Nothing else logs or counts. */
 import { pino, type DestinationStream, type Logger } from 'pino';
-import { faults, type FaultCode } from '../../domain/fault.ts';
+import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import { withoutPasswords } from '../../domain/passwords.ts';
+import { printable } from '../../domain/printable.ts';
 import type { CalendarTelemetry, ReindexTelemetry } from '../../pipeline/ports/telemetry.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
@@ -93,12 +94,12 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', { dialect, outcome: labelOf(outcome) });
-      if (fault !== undefined) log.debug({ dialect, outcome, eventName, fault }, 'record not indexed');
+      if (fault !== undefined) log.debug({ dialect, outcome, eventName: printable(eventName), fault }, 'record not indexed');
     },
     eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
     unknownEvent(eventName) {
       metrics.count('tally_unknown_events_total');
-      if (isNewEvent(eventName)) log.warn({ eventName }, 'unknown event ignored');
+      if (isNewEvent(eventName)) log.warn({ eventName: printable(eventName) }, 'unknown event ignored');
     },
     messageSettled: (settlement) => metrics.count('tally_messages_total', { settlement }),
     serviceMessage(kind) {
@@ -142,7 +143,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       if (isNewBucket(bucket)) log.warn({ bucket }, 'events of a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
-      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason }, 'gap open');
+      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason: printable(reason) }, 'gap open');
     },
   };
 }
@@ -152,7 +153,7 @@ type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry |
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
   const parked = createParkedCount(metrics);
-  const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: faults[code].advice });
+  const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: adviceWhileServing(code) });
   return {
     queueDepth(queue, { visible, inFlight, delayed }) {
       metrics.set('tally_queue_messages', visible, { queue, state: 'visible' });
@@ -195,10 +196,6 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
   };
-}
-
-function isFaultCode(result: string): result is FaultCode {
-  return result in faults;
 }
 
 /** Tracing never matters more than what is traced: one line a minute of each kind. */

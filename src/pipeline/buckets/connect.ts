@@ -8,6 +8,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
+import type { TopicClient } from '../ports/queues.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -34,17 +35,22 @@ interface ConnectDependencies {
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly gaps: GapReports;
+  /** Absent: whether a topic exists is not asked. */
+  readonly topics?: Pick<TopicClient, 'isMissing'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
 /** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
-  const { state, objects, storage, clock, telemetry } = dependencies;
+  const { state, objects, storage, topics, clock, telemetry } = dependencies;
 
   async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const current = await readRecord(state, refs.bucket(bucket), signal);
+    if (wishes.topic_arn !== undefined && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
+      throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
+    }
     const fresh = current ?? { ...(await readBucket(bucket, signal)), createdBy: by };
     requireTopic(changed(fresh, wishes));
     await objects.createBucket(bucket, signal);

@@ -31,5 +31,8 @@ export async function requireBucket(state: StateStore, bucket: string, signal?: 
 
 /** The error for a request about a bucket that is not connected. */
 export function notConnected(bucket: string): RequestError {
-  return new RequestError('bucket.not-connected', `${bucket.slice(0, 255)} is not connected: connect it with \`tally bucket add\``);
+  return new RequestError(
+    'bucket.not-connected',
+    `${bucket.slice(0, 255)} is not connected; \`tally bucket list\` shows the buckets that are`,
+  );
 }

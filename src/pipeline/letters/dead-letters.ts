@@ -18,8 +18,8 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
 
 /**
  * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
- * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent and `queue.no-dead-letter` if no dead-letter
- * queue is known.
+ * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
+ * queue is known, and `message.empty` for a message without a body, which SQS does not accept.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
@@ -56,6 +56,11 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const queueUrl = deadLetterQueueUrl();
     if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
     const { body, attributes: own, messageId } = message;
+    if (body === '')
+      throw new FaultError(
+        'message.empty',
+        `message ${messageId} of ${message.queueUrl} has no body, so SQS cannot take it as a dead letter`,
+      );
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
     const attributes = deadLetterAttributes({ body, attributes: own, fault, context });

@@ -1,5 +1,5 @@
 /** Readiness: whether this process can do its roles now, check by check. Each read runs the checks, so it follows their state. */
-import { faults, type Fault } from '../../domain/fault.ts';
+import { adviceWhileServing, type Fault } from '../../domain/fault.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
 
@@ -33,7 +33,7 @@ export const OK: ReadinessCheck = { status: 'ok' };
 
 /** Returns the check of a part with its present fault, if there is one. */
 export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
-  return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: faults[fault.code].advice };
+  return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: adviceWhileServing(fault.code) };
 }
 
 /** Creates the readiness of a process with these roles. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../../src/adapters/telemetry/facts.ts';
 import { metricTable } from '../../../src/adapters/telemetry/metrics.ts';
-import { faults } from '../../../src/domain/fault.ts';
+import { adviceWhileServing, faults } from '../../../src/domain/fault.ts';
 import { labelOf } from '../../../src/adapters/telemetry/labels.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
 import { dialects } from '../../../src/domain/events/record.ts';
@@ -141,7 +141,7 @@ it('says with a pause what it is and what to do, and that it ended', async () =>
   expect(await value('tally_paused{fault="index.unreachable"}')).toBe(1);
   telemetry.resumed('index.unreachable', 12_000);
   expect(await value('tally_paused{fault="index.unreachable"}')).toBe(0);
-  const { advice } = faults['index.unreachable'];
+  const advice = adviceWhileServing('index.unreachable');
   expect(lines()).toMatchObject([
     { level: 'error', code: 'index.unreachable', reason: 'connect ECONNREFUSED', advice, msg: 'receiving paused' },
     { level: 'info', code: 'index.unreachable', pausedMs: 12_000, msg: 'receiving resumed' },
@@ -166,6 +166,16 @@ it('says an unknown event once an hour for each name, and counts each', async ()
   telemetry.unknownEvent('ObjectSung');
   expect(lines()).toHaveLength(3);
   expect(await value('tally_unknown_events_total')).toBe(4);
+});
+
+it('writes the names of events so that no terminal acts on them', () => {
+  const { telemetry, lines } = createWorld('debug');
+  const eventName = 'Sung\u0085\u009b2J\u202e';
+  telemetry.unknownEvent(eventName);
+  telemetry.recordEnded({ dialect: 'native', outcome: 'rejected', eventName, fault: 'record.invalid' });
+  telemetry.gapSeen('photos', 'bulk-delete', eventName);
+  expect(JSON.stringify(lines())).not.toMatch(/[\u0080-\u009f\u202e]/);
+  expect(lines()[0]).toMatchObject({ eventName: 'Sung\\u{85}\\u{9b}2J\\u{202e}' });
 });
 
 it('says a bounded number of names, once that there are more, and those again when their time is over', async () => {

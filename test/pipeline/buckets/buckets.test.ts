@@ -83,6 +83,17 @@ describe('connecting a bucket', () => {
     expect(await world.list()).toEqual({ connected: [], unconnected: [] });
   });
 
+  it('refuses a topic that SNS does not know', async () => {
+    const world = setUp();
+    const buckets = createConnectBucket({ ...world, topics: { isMissing: async (topicArn) => topicArn === TOPIC } });
+    const answer = buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
+    await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: `topic_arn: there is no topic ${TOPIC}` });
+    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: `${TOPIC}-2` }, 'someone')).toMatchObject({
+      source: 'topic',
+    });
+  });
+
   it('refuses the source topic without a topic', async () => {
     const world = setUp();
     const answer = world.buckets.connect({ bucket: 'photos', source: 'topic' }, 'someone');

@@ -95,6 +95,13 @@ describe('a dead letter', () => {
     expect(world.telemetry.told('deadLettered')).toEqual([]);
   });
 
+  it('cannot be made of a message without a body: SQS takes none, and the fault says so', async () => {
+    const world = setUp();
+    const message = await received(world, 'a');
+    await expect(world.letters.send({ ...message, body: '' }, fault, [])).rejects.toMatchObject({ code: 'message.empty' });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+  });
+
   it('without a known queue is queue.no-dead-letter, and all else is refused', async () => {
     const world = setUp('');
     const letters = createDeadLetters({ ...world, deadLetterQueueUrl: () => undefined });

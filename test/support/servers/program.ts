@@ -1,7 +1,7 @@
 /** The program under test, started as its users start it. */
 import { readFileSync } from 'node:fs';
 
-export const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
+export const MAIN = new URL('../../../src/tally.js', import.meta.url).pathname;
 
 /** What its first line gives to Node. */
 export function nodeOptions(): readonly string[] {

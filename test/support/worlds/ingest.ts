@@ -114,6 +114,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       telemetry,
       tracing: options.tracing ?? noTracing,
       topics: {
+        isMissing: async () => false,
         confirm: async (topicArn) => {
           if (refusal !== undefined) throw refusal;
           confirmed.push(topicArn);
