@@ -26,10 +26,15 @@ interface SdkResponse {
   readonly body?: unknown;
 }
 
+interface ResponseContext {
+  /** Reads a body to its end. */
+  readonly streamCollector: (body: unknown) => Promise<Uint8Array>;
+}
+
 /** The part of the SDK's protocol that is replaced. */
 interface SdkProtocol {
   serializeRequest(operation: Operation, input: object, context: { readonly endpoint: () => Promise<Endpoint> }): Promise<object>;
-  deserializeResponse(operation: Operation, context: object, response: SdkResponse): Promise<object>;
+  deserializeResponse(operation: Operation, context: ResponseContext, response: SdkResponse): Promise<object>;
 }
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
@@ -67,9 +72,10 @@ export function speakPlainJson({ config }: SQSClient): void {
 
   protocol.deserializeResponse = async function deserializeResponse(operation, context, response) {
     const { statusCode, headers, body } = response;
-    const isPlain = PLAIN_OPERATIONS.has(operation.name) && statusCode === 200 && Buffer.isBuffer(body);
+    const isPlain = PLAIN_OPERATIONS.has(operation.name) && statusCode === 200;
     if (!isPlain) return deserializeBySchema(operation, context, response);
-    const output = body.length === 0 ? {} : JSON.parse(body.toString());
+    const bytes = await context.streamCollector(body);
+    const output = bytes.length === 0 ? {} : JSON.parse(Buffer.from(bytes).toString());
     if (operation.name === 'ReceiveMessage') decodeBinaryAttributes(output);
     output.$metadata = { httpStatusCode: statusCode, requestId: headers['x-amzn-requestid'] };
     return output;
