@@ -1,7 +1,13 @@
 /**
  * How the requests that every message needs are written and read. SQS speaks plain JSON in which a request is its input
- * and an answer its output; the SDK walks a schema over both, which is a sixth of what a receive costs, and what is read
- * passes a check of ours afterwards anyway. All other requests, and all answers that are errors, stay with the SDK.
+ * and an answer its output; the SDK walks a schema over both, and what is read passes a check of ours afterwards anyway.
+ * All other requests, and all answers that are errors, stay with the SDK.
+ *
+ * It saves some 13 % of Tally's CPU per message: 218 µs instead of 250 (ingest bench, SQLite, 2026-11-22).
+ *
+ * The SDK does not promise to keep the two methods that are replaced. So package.json pins the AWS clients and, in its
+ * overrides, @aws-sdk/core and @smithy/core, which these methods come from; they move together, and
+ * sqs-protocol.test.ts fails when what is installed differs from the pins or has another shape.
  */
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
