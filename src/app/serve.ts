@@ -12,7 +12,8 @@ import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/fa
 import { startCalendar } from './calendar.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
-import type { AwsEnvironment, Settings } from '../settings/settings.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';

@@ -1,5 +1,7 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
-import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../settings/settings.ts';
+import { awsEnvironment, type AwsEnvironment } from '../settings/aws.ts';
+import type { ReadFile } from '../settings/files.ts';
+import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';

@@ -1,4 +1,4 @@
-/** The settings that are URLs: what may stand in them. */
+/** The values of settings that are URLs. */
 import { z } from 'zod';
 
 /** The URL of an SQS queue. */
@@ -6,16 +6,16 @@ export const queueUrl = z
   .string()
   .trim()
   .refine(isHttpUrl, 'must be the URL of an SQS queue')
-  .refine((text) => !hasCredentials(text), 'must name no user or password: AWS credentials come from the AWS SDK’s own variables');
+  .refine((text) => !hasCredentials(text), 'must not contain a user or password: AWS credentials come from the AWS SDK’s own variables');
 
 /** The address of a control plane: http://127.0.0.1:8080. */
 export const registryUrl = z
   .string()
   .trim()
-  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT and nothing more')
+  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT without a path')
   .transform((text) => new URL(text).origin);
 
-/** https://user:pass@host:9200, several nodes comma-separated, or sqlite:PATH. What it says of a mistake repeats nothing of the value. */
+/** https://user:pass@host:9200 (several nodes separated by commas) or sqlite:PATH. Mistakes never repeat any part of the value. */
 export const indexUrl = z
   .string()
   .trim()
@@ -29,12 +29,12 @@ export const indexUrl = z
 
 function nodeMistake(text: string): string | undefined {
   if (!isHttpUrl(text)) {
-    return 'must be an OpenSearch URL (https://user:pass@host:9200; several comma-separated) or sqlite:PATH; in user and password , / ? # % must be percent-encoded';
+    return 'must be an OpenSearch URL (https://user:pass@host:9200; several separated by commas) or sqlite:PATH; in user and password , / ? # % must be percent-encoded';
   }
   const { username, password, pathname } = new URL(text);
-  if (!isPercentEncoded(username) || !isPercentEncoded(password)) return 'must have % percent-encoded (%25) in user and password';
+  if (!isPercentEncoded(username) || !isPercentEncoded(password)) return 'must have % percent-encoded as %25 in user and password';
   if (pathname === '/' && !/[?#]/.test(text)) return undefined;
-  return 'must end with the host or its port: no path, and / ? # percent-encoded in user and password';
+  return 'must end after the host or port, without a path; in user and password / ? # must be percent-encoded';
 }
 
 function isHttpUrl(text: string): boolean {
@@ -61,18 +61,18 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** OpenSearch's nodes in TALLY_INDEX_URL; none for a SQLite index. */
+/** The OpenSearch nodes in TALLY_INDEX_URL; empty for a SQLite index. */
 export function indexNodes(url: string | undefined): readonly string[] {
   if (url === undefined || url.startsWith('sqlite:')) return [];
   return url.split(',').map((node) => node.trim());
 }
 
-/** Whether a node is asked through TLS. */
+/** Whether requests to the node use TLS. */
 export function isHttps(node: string): boolean {
   return new URL(node).protocol === 'https:';
 }
 
-/** Whether a node is a collection of Amazon OpenSearch Serverless: ID.REGION.aoss.amazonaws.com, ID.aoss.REGION.on.aws. */
+/** Whether a node is a collection of Amazon OpenSearch Serverless: ID.REGION.aoss.amazonaws.com or ID.aoss.REGION.on.aws. */
 export function isServerless(node: string): boolean {
   return /\.aoss\.(?:amazonaws\.com|[a-z0-9-]+\.on\.aws)$/.test(new URL(node).hostname);
 }

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startEmbedded, type Embedded } from '../../src/adapters/embedded/server.ts';
 import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { awsEnvironment, parseSettings } from '../../src/settings/settings.ts';
+import { awsEnvironment } from '../../src/settings/aws.ts';
+import { parseSettings } from '../../src/settings/settings.ts';
 import { openControl, type OpenedControl } from '../../src/app/core.ts';
 
 describe('a command’s control plane', () => {

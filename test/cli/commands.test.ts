@@ -255,7 +255,9 @@ describe('tally config', () => {
     expect(stdout).toContain('\nTALLY_HTTP_ADDRESS=[::1]:9090\n');
     expect(stdout).toContain('\nTALLY_ROLES=ingest,http\n');
     expect(stdout).toContain('\nTALLY_WORK_QUEUE_URL=\n');
-    expect(stdout).toContain('# Least severe log line that is written.\nTALLY_LOG_LEVEL=info\n');
+    expect(stdout).toContain(
+      '# The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.\nTALLY_LOG_LEVEL=info\n',
+    );
   });
 
   it('says the same as JSON', async () => {

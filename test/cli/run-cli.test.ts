@@ -137,7 +137,7 @@ describe('settings', () => {
       expect(exitCode).toBe(78);
       expect(stdout).toBe('');
       expect(stderr.trimEnd().split('\n')).toEqual([
-        'tally: TALLY_QEUE_URL: no such setting',
+        'tally: TALLY_QEUE_URL: is not a setting of Tally',
         expect.stringContaining('tally: TALLY_LOG_LEVEL: '),
         expect.stringContaining('tally: TALLY_BULK_BYTES: must be a whole number'),
       ]);

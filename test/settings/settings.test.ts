@@ -1,6 +1,8 @@
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { awsEnvironment, parseSettings, serveMistakes, settingsSchema, type ReadFile, type Settings } from '../../src/settings/settings.ts';
+import { awsEnvironment } from '../../src/settings/aws.ts';
+import type { ReadFile } from '../../src/settings/files.ts';
+import { parseSettings, serveMistakes, settingsSchema, type Settings } from '../../src/settings/settings.ts';
 
 const noFiles: ReadFile = () => {
   throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
@@ -121,7 +123,7 @@ describe('settings', () => {
         'q',
       ]) {
         const mistakes = mistakesOf({ [name]: value });
-        expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (name no user|be the URL)`))]);
+        expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (not contain a user|be the URL)`))]);
         expect(mistakes.join()).not.toContain('secret');
       }
       expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
@@ -261,7 +263,7 @@ describe('a CA file', () => {
       text: rootCertificates.join('\n'),
       mode: 0o644,
     }));
-    expect(mistakes).toEqual(['TALLY_INDEX_URL: must have https URLs only where TALLY_INDEX_CA_FILE is set']);
+    expect(mistakes).toEqual(['TALLY_INDEX_URL: must have only https URLs when TALLY_INDEX_CA_FILE is set']);
   });
 });
 
@@ -269,7 +271,7 @@ describe('the work queue', () => {
   const queues = { TALLY_QUEUE_URL: 'https://sqs/1/a,https://sqs/1/b', TALLY_DEAD_LETTER_QUEUE_URL: 'https://sqs/1/dead' };
 
   it.each(['https://sqs/1/b', 'https://sqs/1/dead'])('is a queue of its own: what is no task is deleted from it (%s)', (url) => {
-    const mistake = expect.stringMatching(/^TALLY_WORK_QUEUE_URL: must be a queue of its own/);
+    const mistake = expect.stringMatching(/^TALLY_WORK_QUEUE_URL: must be a separate queue/);
     expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: url })).toEqual([mistake]);
     expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: 'https://sqs/1/work' })).toEqual([]);
   });

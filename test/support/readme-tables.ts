@@ -1,24 +1,7 @@
 /** The README's tables, as the code says them. */
 import { metricTable } from '../../src/adapters/telemetry/metrics.ts';
-import { settingsSchema, type Settings } from '../../src/settings/settings.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
-
-/** Each setting with its default and its description, as Markdown. */
-export function settingsMarkdown(): string {
-  const defaults = new Map<string, Settings[keyof Settings]>(Object.entries(settingsSchema.parse({})));
-  const rows = Object.entries(settingsSchema.shape).map(
-    ([name, schema]) => `| \`${name}\` | ${defaultText(defaults.get(name))} | ${schema.description ?? ''} |`,
-  );
-  return ['| setting | default | meaning |', '|---|---|---|', ...rows].join('\n');
-}
-
-function defaultText(value: Settings[keyof Settings]): string {
-  if (value === undefined) return '–';
-  if (typeof value !== 'object') return `\`${value}\``;
-  if ('host' in value) return `\`${value.host}:${value.port}\``;
-  return value.length === 0 ? '–' : `\`${value.join(',')}\``;
-}
 
 /** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */
 export function tracesMarkdown(): string {

@@ -3,6 +3,6 @@
  * dashboards and alerts depend on them.
  */
 export function labelOf(name: string): string {
-  // a write that the store refused, because it holds something newer
-  return name === 'superseded' ? 'stale' : name;
+  // a write that the store refused, because it holds something newer, and a task of an earlier turn
+  return name === 'superseded' || name === 'late' ? 'stale' : name;
 }

@@ -2,6 +2,7 @@
 import { faults } from '../../domain/fault.ts';
 import { jobModes, jobStates } from '../../domain/reindex/job.ts';
 import { taskResults } from '../../pipeline/ports/telemetry.ts';
+import { labelOf } from './labels.ts';
 
 /** As the counts of a job are named, and as they are labelled. */
 export const objectKinds = [
@@ -48,7 +49,7 @@ export const reindexMetrics = {
   tally_reindex_tasks_total: {
     type: 'counter',
     unit: 'messages',
-    labels: { result: taskResults },
+    labels: { result: taskResults.map(labelOf) },
     help: 'Tasks of ranges received from the work queue: taken, or why not; invalid ones are no tasks and were deleted.',
     alert: 'result="invalid" increases',
   },

@@ -2,13 +2,14 @@
 import type { Logger } from 'pino';
 import { faults } from '../../domain/fault.ts';
 import type { ReindexTelemetry } from '../../pipeline/ports/telemetry.ts';
+import { labelOf } from './labels.ts';
 import { objectKinds } from './metrics-reindex.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Creates the facts of re-index. */
 export function reindexFacts({ log, metrics }: { readonly log: Logger; readonly metrics: Metrics }): ReindexTelemetry {
   return {
-    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', { result }),
+    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', { result: labelOf(result) }),
     reindexTurn({ mode, counts, result, durationMs }) {
       metrics.count('tally_reindex_turns_total', { result });
       for (const [name, kind] of objectKinds) metrics.count('tally_reindex_objects_total', { mode, kind }, counts[name]);

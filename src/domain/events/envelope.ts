@@ -86,7 +86,8 @@ function withDialect(result: RecordResult, dialect: Dialect): RecordResult {
 function unwrapEvent(event: JsonObject, detailType: string): Unwrapped {
   if (/^AWS .* via CloudTrail$/.test(detailType)) {
     const eventSource = valueAt(event, 'detail', 'eventSource');
-    if (eventSource === 's3.amazonaws.com') return { kind: 'records', records: parseTrail(event).map((result) => withDialect(result, 'trail')) };
+    if (eventSource === 's3.amazonaws.com')
+      return { kind: 'records', records: parseTrail(event).map((result) => withDialect(result, 'trail')) };
     return rejected('message.unknown-wrapper', `the audit-trail event's eventSource is ${quoted(eventSource)}, not s3.amazonaws.com`);
   }
   if (event.source === 'aws.s3') return { kind: 'records', records: [withDialect(parseEventBridge(event, detailType), 'eventbridge')] };

@@ -133,7 +133,11 @@ export function recordOf(facts: RecordFacts): RecordResult {
     return rejectedRecord('record.key-missing', `${quoted(facts.eventName)} names no key`, bucket);
   }
   if (key.key !== '' && !isKey(key.key)) {
-    return rejectedRecord('record.key-invalid', `the key ${quoted(key.key)} is not well-formed Unicode or is longer than 1,024 bytes`, bucket);
+    return rejectedRecord(
+      'record.key-invalid',
+      `the key ${quoted(key.key)} is not well-formed Unicode or is longer than 1,024 bytes`,
+      bucket,
+    );
   }
   const eventName = shortName(facts.eventName);
   return { ok: true, record: { dialect, bucket, key: key.key, keyUncertain: key.uncertain, eventName, change, ...optionalFields(facts) } };

@@ -45,13 +45,23 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
   switch (job.state) {
     case 'queued':
     case 'running':
-      return covers(job, gap) ? closing(gap, job) : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
+      return covers(job, gap)
+        ? closing(gap, job)
+        : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
     case 'paused':
-      return openWithJob(gap, job, `${job.id} is paused (${job.pausedBecause ?? 'requested'}): resume it, or cancel it so that another job can start`);
+      return openWithJob(
+        gap,
+        job,
+        `${job.id} is paused (${job.pausedBecause ?? 'requested'}): resume it, or cancel it so that another job can start`,
+      );
     case 'done':
       return afterDone(gap, job, nowMs);
     case 'failed':
-      return failedOf(gap, `${job.id} failed: ${job.error === undefined ? 'the reason is unknown' : `${job.error.code}: ${job.error.reason}`}`, nowMs);
+      return failedOf(
+        gap,
+        `${job.id} failed: ${job.error === undefined ? 'the reason is unknown' : `${job.error.code}: ${job.error.reason}`}`,
+        nowMs,
+      );
     case 'cancelled':
       return failedOf(gap, `${job.id} was cancelled`, nowMs);
   }

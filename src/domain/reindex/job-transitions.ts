@@ -1,21 +1,21 @@
 /**
- * The steps of a job. Each is one compare-and-swap of its record; what a step may follow is the table below, and a step
- * that comes too late (the job was cancelled meanwhile) is `refused` and changes nothing.
+ * The transitions of a job. Each is one compare-and-swap of its record. The table below shows which transition each phase
+ * allows; one that comes too late, because the job was cancelled meanwhile for example, is `refused` and changes nothing.
  *
  *   queued ──wait──► waiting ──compare──► comparing ──finish──► done
  *      └────────────────compare───────────────┘ │ ▲
  *                                    pause, brake▼ │resume            fail: failed, cancel: cancelled
  *                                              paused
  *
- * A report, and a job that was asked for `now`, have nothing to wait for.
+ * Reports, and jobs that were requested with `now`, do not wait.
  */
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
 import type { JobFault, JobRecord } from './job.ts';
 
-/** Where a job is: its state, with a running one's phase. */
-export type JobPlace = 'queued' | 'waiting' | 'comparing' | 'paused' | 'done' | 'failed' | 'cancelled';
+/** The phase of a job: what a running job is doing, otherwise its state. */
+export type JobPhase = 'queued' | 'waiting' | 'comparing' | 'paused' | 'done' | 'failed' | 'cancelled';
 
-/** What its ranges add up to when it ends: their records are removed then. */
+/** The sums of a job's ranges, kept when it ends, because the records of the ranges are removed then. */
 export interface JobSums {
   readonly counts?: ReconcileCounts;
   readonly examples?: DifferenceExamples;
@@ -23,35 +23,34 @@ export interface JobSums {
 }
 
 export interface StartedJob {
-  /** Live documents under its prefix. */
+  /** Number of live documents under its prefix. */
   readonly documentsAtStart: number;
-  /** Where its first ranges end, the last one excepted. */
+  /** Where its first ranges end, except the last one. */
   readonly cuts: readonly string[];
-  /** Tombstones that it may write; absent: as many as it finds. Of a report: absent. */
+  /** Tombstones that it may write; absent: no limit, or a report. */
   readonly tombstonesMax?: number;
-  /** LIST requests made so far. */
+  /** Number of LIST requests so far. */
   readonly listRequests: number;
 }
 
-export type JobStep = { readonly atMs: number } & (
+export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
-  /** So many phantoms of one turn were held back. */
-  /** `met`: the limit that held the turn back. */
+  /** `waiting`: how many phantoms of one turn the brake held back. `met`: the limit that it met. */
   | { readonly kind: 'brake'; readonly waiting: number; readonly met?: number }
   | { readonly kind: 'resume'; readonly allowDeletes?: number }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }
   | { readonly kind: 'fail'; readonly error: JobFault; readonly sums: JobSums }
 );
-type StepKind = JobStep['kind'];
+type TransitionKind = JobTransition['kind'];
 
-/** `back`: to where it was paused. */
-type Cell = JobPlace | 'back' | 'refused';
-type Row = Readonly<Record<StepKind, Cell>>;
+/** `back`: to the phase in which the job was paused. */
+type Cell = JobPhase | 'back' | 'refused';
+type Row = Readonly<Record<TransitionKind, Cell>>;
 
-const table: Readonly<Record<JobPlace, Row>> = {
+const table: Readonly<Record<JobPhase, Row>> = {
   queued: {
     wait: 'waiting',
     compare: 'comparing',
@@ -86,11 +85,11 @@ const table: Readonly<Record<JobPlace, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    // several ranges meet the brake in one moment
+    // several ranges may meet the brake at the same moment
     brake: 'paused',
     resume: 'back',
     cancel: 'cancelled',
-    // whatever else ended a turn meanwhile happens again after the pause
+    // what ended a turn during the pause happens again after it
     finish: 'refused',
     fail: 'refused',
   },
@@ -126,67 +125,67 @@ const table: Readonly<Record<JobPlace, Row>> = {
   },
 };
 
-/** Where the job is. A running one without a phase has just begun. */
-export function placeOf({ state, phase }: Pick<JobRecord, 'state' | 'phase'>): JobPlace {
+/** The phase of the job. A running job whose record has no phase counts as waiting. */
+export function phaseOf({ state, phase }: Pick<JobRecord, 'state' | 'phase'>): JobPhase {
   if (state !== 'running') return state;
   return phase === 'comparing' ? 'comparing' : 'waiting';
 }
 
-/** Whether the step may follow now. */
-export function mayStep(job: JobRecord, kind: StepKind): boolean {
-  return table[placeOf(job)][kind] !== 'refused';
+/** Whether the job's phase allows the transition. */
+export function mayTransition(job: JobRecord, kind: TransitionKind): boolean {
+  return table[phaseOf(job)][kind] !== 'refused';
 }
 
-/** The record after the step, or `refused`. */
-export function afterStep(job: JobRecord, step: JobStep): JobRecord | 'refused' {
-  const cell = table[placeOf(job)][step.kind];
-  if (cell === 'refused' || (step.kind === 'brake' && isReleasedSince(job, step.met))) return 'refused';
-  return inPlace(withFacts(job, step), cell === 'back' ? placeBefore(job) : cell);
+/** The record after the transition, or `refused`. */
+export function afterTransition(job: JobRecord, transition: JobTransition): JobRecord | 'refused' {
+  const cell = table[phaseOf(job)][transition.kind];
+  if (cell === 'refused' || (transition.kind === 'brake' && isReleasedSince(job, transition.met))) return 'refused';
+  return inPhase(withFacts(job, transition), cell === 'back' ? phaseBefore(job) : cell);
 }
 
-/** A turn may meet the brake and end only after somebody has released it: that is no second pause. */
+/** Whether the brake was released between the moment a turn met it and the turn's end. Then the job is not paused again. */
 function isReleasedSince({ brake }: JobRecord, met: number | undefined): boolean {
   return met !== undefined && (brake?.limit === undefined || brake.limit > met);
 }
 
-/** A paused job keeps its phase: whether it had begun, and how far it was. */
-function placeBefore(job: JobRecord): JobPlace {
-  return job.startedAtMs === undefined ? 'queued' : placeOf({ ...job, state: 'running' });
+/** The phase in which a paused job was paused, which its record still contains. */
+function phaseBefore(job: JobRecord): JobPhase {
+  return job.startedAtMs === undefined ? 'queued' : phaseOf({ ...job, state: 'running' });
 }
 
-function inPlace(job: JobRecord, place: JobPlace): JobRecord {
-  switch (place) {
+function inPhase(job: JobRecord, phase: JobPhase): JobRecord {
+  switch (phase) {
     case 'waiting':
     case 'comparing':
-      return { ...job, state: 'running', phase: place };
+      return { ...job, state: 'running', phase };
     case 'queued':
     case 'paused':
     case 'done':
     case 'failed':
     case 'cancelled':
-      return { ...job, state: place };
+      return { ...job, state: phase };
   }
 }
 
-function withFacts(job: JobRecord, step: JobStep): JobRecord {
-  switch (step.kind) {
+function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
+  switch (transition.kind) {
     case 'wait':
-      return { ...job, startedAtMs: step.atMs, coversBeforeMs: step.coversBeforeMs, waitUntilMs: step.waitUntilMs };
+      return { ...job, startedAtMs: transition.atMs, coversBeforeMs: transition.coversBeforeMs, waitUntilMs: transition.waitUntilMs };
     case 'compare':
-      return withStart(job, step);
+      return withStart(job, transition);
     case 'pause':
-      return { ...job, pausedBecause: 'requested', pausedAtMs: step.atMs };
+      return { ...job, pausedBecause: 'requested', pausedAtMs: transition.atMs };
     case 'brake':
-      return withBrake(job, step);
+      return withBrake(job, transition);
     case 'resume':
-      return withoutPause(job, step);
+      return withoutPause(job, transition);
     case 'cancel':
-      return endedWith(job, step);
+      return endedWith(job, transition);
     case 'finish':
-      // numbers that were taken for splits which never came about are no ranges
-      return { ...endedWith(job, step), ...(step.sums.rangesDone !== undefined && { rangesCut: step.sums.rangesDone }) };
+      // numbers that were reserved for splits which were never stored do not count as ranges
+      return { ...endedWith(job, transition), ...(transition.sums.rangesDone !== undefined && { rangesCut: transition.sums.rangesDone }) };
     case 'fail':
-      return { ...endedWith(job, step), error: step.error };
+      return { ...endedWith(job, transition), error: transition.error };
   }
 }
 
@@ -220,61 +219,61 @@ function withoutPause(job: JobRecord, { atMs, allowDeletes }: { readonly atMs: n
     ...rest,
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
     ...(job.brake !== undefined && { brake: released(job.brake, allowDeletes) }),
-    // before it compares there is no brake yet
+    // the brake is set when the job begins to compare
     ...(job.brake === undefined && allowDeletes !== undefined && { allowDeletes: Math.max(job.allowDeletes ?? 0, allowDeletes) }),
   };
 }
 
 type Brake = NonNullable<JobRecord['brake']>;
 
-/** So many more than are reserved already, if that is more than are left. Without a limit nothing changes. */
+/** The brake after a release: `allowDeletes` more than are reserved, unless more are left already. Without a limit it stays without one. */
 function released(brake: Brake, allowDeletes = 0): Brake {
   if (brake.limit === undefined) return { ...brake, waiting: 0 };
   return { ...brake, limit: Math.max(brake.limit, brake.reserved + allowDeletes), waiting: 0 };
 }
 
-/** What is kept of a job that has ended. Its examples are not: they have a record of their own. */
+/** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
   const { cuts: _, ...kept } = job;
   const { counts, rangesDone } = sums;
   return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
 }
 
-/** Of one swap: large enough to be rare, small enough to leave some to the other ranges. */
+/** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */
 const RESERVE_MAX = 500;
-/** A range may hold this part of what is left, unused, while another one finds nothing left. */
+/** The share of the remaining tombstones that one range may reserve ahead, since other ranges cannot use them then. */
 const AHEAD_SHARE = 1 / 64;
 
 /**
- * The job with `count` tombstones more reserved, if so many are left, and how many were: some ahead of their need while
- * plenty are left, since hundreds of ranges must not swap one record for each page; fewer than `count` while the brake
- * holds, and none for a job that does not compare now. The very job where there is nothing to store.
+ * The job with `count` more tombstones reserved, and the number granted. More than `count` are granted while plenty are left,
+ * so that hundreds of ranges need not swap the record for each page; fewer when the brake holds; none if the job does not
+ * compare now. Returns the same job object if there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
   const { brake } = job;
-  if (placeOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
-  // nothing to count: as many as it finds
+  if (phaseOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
+  // without a limit nothing is counted
   if (brake.limit === undefined) return { job, granted: count };
   const left = Math.max(0, brake.limit - brake.reserved);
   const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
   return granted === 0 ? { job, granted } : { job: { ...job, brake: { ...brake, reserved: brake.reserved + granted } }, granted };
 }
 
-/** The job with `count` of its reserved tombstones given back, unused. */
+/** The job after `count` of its reserved tombstones were given back unused. */
 export function givenBackTo(job: JobRecord, count: number): JobRecord {
   const { brake } = job;
   if (brake?.limit === undefined) return job;
   return { ...job, brake: { ...brake, reserved: Math.max(0, brake.reserved - count) } };
 }
 
-/** A tenth of the documents, yet no fewer than people delete in one go without a thought. */
+/** A tenth of the documents, but at least as many as people delete at once without much thought. */
 const BRAKE_SHARE = 0.1;
 const BRAKE_MIN = 1_000;
 
 /**
- * How many tombstones a job may write: max(1,000, a tenth of the documents under its prefix); no limit (undefined) where it
- * closes a gap of deletes that were not told; none where the bucket is empty and the index is not. What the
- * caller allowed raises any of them.
+ * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
+ * if it closes a gap of deletes; 0 if the bucket is empty and the index is not, whatever the job closes. What the caller
+ * allows raises the limit.
  */
 export function tombstoneLimit(facts: {
   readonly documentsAtStart: number;

@@ -22,7 +22,7 @@ export type Taking =
   | { readonly kind: 'leased'; readonly leftMs: number }
   | { readonly kind: 'done' }
   /** The task is of an earlier turn. The current turn has a different task. */
-  | { readonly kind: 'stale' }
+  | { readonly kind: 'late' }
   /** Too many leases in a row were fruitless; the job must fail with this error. */
   | { readonly kind: 'poisonous'; readonly error: JobFault };
 
@@ -37,7 +37,7 @@ export interface Taker {
 /** Takes the range for one turn, if it is free. */
 export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, turn }: Taker): Taking {
   if (range.done) return { kind: 'done' };
-  if (turn !== undefined && turn < range.turn) return { kind: 'stale' };
+  if (turn !== undefined && turn < range.turn) return { kind: 'late' };
   const { lease } = range;
   if (lease !== undefined && lease.untilMs > nowMs) return { kind: 'leased', leftMs: lease.untilMs - nowMs };
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);

@@ -66,13 +66,6 @@ export interface Tombstones {
 
 export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
 
-interface SettleDependencies {
-  readonly objects: ObjectIndex;
-  readonly writeAll: WriteAll;
-  readonly head: Head;
-  readonly clock: Clock;
-}
-
 /**
  * A key whose write was refused in each of these rounds is being written by the live path right now, each time with something
  * newer than the last read here. It is counted as in flight and left to the live path.
@@ -105,7 +98,17 @@ interface Brake {
 }
 
 /** Creates the function that settles slices. It throws the first fault that keeps a finding from its end. */
-export function createSettleSlice({ objects, writeAll, head, clock }: SettleDependencies): SettleSlice {
+export function createSettleSlice({
+  objects,
+  writeAll,
+  head,
+  clock,
+}: {
+  readonly objects: ObjectIndex;
+  readonly writeAll: WriteAll;
+  readonly head: Head;
+  readonly clock: Clock;
+}): SettleSlice {
   return async function settleSlice(work, signal) {
     const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map((finding) => endingOf(finding, finding.kind));
     let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));

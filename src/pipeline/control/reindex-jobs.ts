@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { mayStep, type JobStep } from '../../domain/reindex/job-transitions.ts';
+import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobModes, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { stepJob, sumsNow } from '../reindex-jobs/job-records.ts';
+import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -126,8 +126,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   /** Throws `job.not-found`, and the refusal. */
-  async function step(id: string, toStep: JobStep, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
-    const job = await stepJob(state, id, toStep);
+  async function step(id: string, toStep: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, toStep);
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
@@ -187,7 +187,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async resume(id, wanted, signal) {
       const { allowDeletes } = parseRequest(resumeSchema, wanted);
       const before = await find(id, signal);
-      if (!mayStep(before, 'resume')) throw notPaused(before);
+      if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
@@ -199,7 +199,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async cancelOf(bucket) {
       const jobs = await listAllRecords(state, 'job', jobSchema);
       for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
-        await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
       }
     },
   };

@@ -80,7 +80,7 @@ export interface EnrichFact {
 }
 
 /** Whether the task of a range was taken, or why not. `invalid`: the message is not a task. */
-export const taskResults = ['taken', 'leased', 'done', 'stale', 'poisonous', 'invalid'] as const;
+export const taskResults = ['taken', 'leased', 'done', 'late', 'poisonous', 'invalid'] as const;
 
 export type TaskResult = (typeof taskResults)[number];
 

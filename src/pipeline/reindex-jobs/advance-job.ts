@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapSchema, type GapKind } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { placeOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Occupancy } from './occupancy.ts';
@@ -20,7 +20,7 @@ import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ListingPage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { stepJob } from './job-records.ts';
+import { transitionJob } from './job-records.ts';
 import { cutKeys, probeIndex } from './key-probes.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
 import { REMOVE, type TaskEnd } from './tasks.ts';
@@ -34,8 +34,6 @@ const CUTS_MAX = 32;
 /** Kinds of gaps that consist of deletes. The brake's limit would keep them from ever closing. */
 const DELETE_GAPS: ReadonlySet<GapKind> = new Set(['bulk-delete', 'lifecycle']);
 
-export type AdvanceJob = (jobId: string, signal: AbortSignal) => Promise<TaskEnd>;
-
 interface AdvanceDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly scan: ObjectScan;
@@ -45,7 +43,7 @@ interface AdvanceDependencies extends EndsDependencies {
 }
 
 /** Creates the function that advances a job. It throws the faults of S3, the store and the work queue; the job is unchanged then. */
-export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob {
+export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: string, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, listing, scan, occupancy, ends, sendTask, limits } = dependencies;
 
   async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {
@@ -60,7 +58,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
   }
 
   async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<TaskEnd> {
-    const phase = placeOf(job);
+    const phase = phaseOf(job);
     if (phase === 'comparing') return sendRanges(job);
     const startedMs = clock.monotonicMs();
     const first = await listing.page(bucket, { prefix: job.prefix, after: '', limit: 1 }, signal);
@@ -77,7 +75,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
       return true;
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      await stepJob(state, job.id, { kind: 'pause', atMs: clock.nowMs() });
+      await transitionJob(state, job.id, { kind: 'pause', atMs: clock.nowMs() });
       return false;
     }
   }
@@ -95,7 +93,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
     // the latest moment, by S3's clock, at which the floor was stored
     const storedMs = observedAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
-    await stepJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
     return again(RECONCILE_WAIT_MS);
   }
 
@@ -116,7 +114,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): AdvanceJob 
     const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
     const closesDeletes = await closesDeletesOf(job);
     const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes: job.allowDeletes });
-    const begun = await stepJob(state, job.id, {
+    const begun = await transitionJob(state, job.id, {
       kind: 'compare',
       atMs: clock.nowMs(),
       documentsAtStart,

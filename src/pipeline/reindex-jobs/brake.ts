@@ -4,7 +4,7 @@
  * are lost.
  */
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { givenBackTo, placeOf, reserved } from '../../domain/reindex/job-transitions.ts';
+import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { TurnResult } from '../compare/reconcile-turn.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -37,7 +37,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       if (job === undefined) return undefined;
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
-      isHeld = granted < wanted && (placeOf(job) === 'comparing' || job.pausedBecause === 'brake');
+      isHeld = granted < wanted && (phaseOf(job) === 'comparing' || job.pausedBecause === 'brake');
       if (granted < wanted) met = job.brake?.limit;
       return reservation.job;
     });

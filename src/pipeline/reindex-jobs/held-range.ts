@@ -59,7 +59,7 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
     const { id, kind } = refs.range(job.id, number);
     const entry = (await state.get(id)) ?? (await makeIfCut(job, number));
     // the number was reserved for a split that was never stored
-    if (entry === undefined) return { kind: 'stale' };
+    if (entry === undefined) return { kind: 'late' };
     // unique for this lease: a worker that stood still for a minute may take its own range again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
     const taking = takeRange(parseEntry(entry, rangeSchema), { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn });

@@ -3,7 +3,7 @@
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
  * The calendar removes those that a crash leaves behind.
  */
-import { afterStep, placeOf } from '../../domain/reindex/job-transitions.ts';
+import { afterTransition, phaseOf } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -11,7 +11,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import { keepExamples, stepJob, sumsNow } from './job-records.ts';
+import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
@@ -42,12 +42,14 @@ export interface EndsDependencies {
   readonly sendTask: SendTask;
 }
 
-interface JobEndsDependencies extends EndsDependencies {
-  readonly scan: Pick<ObjectScan, 'refresh'>;
-}
-
 /** Creates the functions that end jobs. */
-export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEndsDependencies): JobEnds {
+export function createJobEnds({
+  state,
+  scan,
+  clock,
+  telemetry,
+  sendTask,
+}: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
   async function end(job: JobRecord): Promise<void> {
     telemetry.jobEnded(job);
     await removeRanges(state, job.id);
@@ -104,12 +106,12 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
     const entry = await state.get(id);
     if (entry === undefined) return 'over';
     const job = parseEntry(entry, jobSchema);
-    if (placeOf(job) !== 'comparing') return 'over';
+    if (phaseOf(job) !== 'comparing') return 'over';
     const ranges = await allDone(job);
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
     const sums = sumOf(job, ranges);
-    const finished = afterStep(job, { kind: 'finish', atMs, sums });
+    const finished = afterTransition(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
     await keepExamples(state, job.id, sums);
     // callers that waited for the job search next
@@ -130,11 +132,11 @@ export function createJobEnds({ state, scan, clock, telemetry, sendTask }: JobEn
       }
     },
     async fail(job, error) {
-      const failed = await stepJob(state, job.id, { kind: 'fail', atMs: clock.nowMs(), error, sums: await sumsNow(state, job) });
+      const failed = await transitionJob(state, job.id, { kind: 'fail', atMs: clock.nowMs(), error, sums: await sumsNow(state, job) });
       if (failed !== undefined && failed !== 'refused') await end(failed);
     },
     async cancel(job) {
-      const cancelled = await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+      const cancelled = await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
       if (cancelled !== undefined && cancelled !== 'refused') await end(cancelled);
     },
   };

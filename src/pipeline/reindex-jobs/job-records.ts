@@ -1,20 +1,20 @@
 /** Changes of a job's record, and of the records that end and go with it. */
-import { afterStep, type JobSums, type JobStep } from '../../domain/reindex/job-transitions.ts';
+import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { listRanges } from './range-records.ts';
 
-/** The record after the step; `refused` if the job's phase does not allow it; undefined if there is no such job. */
-export type StepResult = JobRecord | 'refused' | undefined;
-
-/** Carries out one step by compare-and-swap. A step that ends the job stores its examples first. Throws the store's fault. */
-export async function stepJob(state: StateStore, id: string, step: JobStep): Promise<StepResult> {
-  if ('sums' in step) await keepExamples(state, id, step.sums);
+/**
+ * Carries out one transition by compare-and-swap. Resolves with the record after it, `refused` if the job's phase does not allow
+ * it, or undefined if there is no such job. A transition that ends the job stores its examples first. Throws the store's fault.
+ */
+export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
+  if ('sums' in transition) await keepExamples(state, id, transition.sums);
   let isRefused = false;
   const job = await updateRecord(state, refs.job(id), (current) => {
-    const next = current === undefined ? undefined : afterStep(current, step);
+    const next = current === undefined ? undefined : afterTransition(current, transition);
     isRefused = next === 'refused';
     return next === 'refused' ? undefined : next;
   });

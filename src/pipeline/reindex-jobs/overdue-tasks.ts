@@ -4,7 +4,7 @@
  */
 import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import { isOverdue } from '../../domain/reindex/range-transitions.ts';
-import { placeOf } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -56,7 +56,7 @@ export function createOverdueTasks({
       return;
     }
     if (job.state === 'paused') return;
-    if (placeOf(job) !== 'comparing' || !isInOrder(job, ranges) || !(await occupancy.mayRun(job, signal))) await resendJob(job);
+    if (phaseOf(job) !== 'comparing' || !isInOrder(job, ranges) || !(await occupancy.mayRun(job, signal))) await resendJob(job);
     for (const range of ranges.filter((each) => isLost(each, clock.nowMs()))) {
       signal.throwIfAborted();
       await resendRange(range);

@@ -6,7 +6,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { placeOf, type JobStep } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
@@ -15,7 +15,7 @@ import { readRecord, refs } from '../records/stored.ts';
 import { createBrake, type Brake } from './brake.ts';
 import { createTakeRange, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { stepJob } from './job-records.ts';
+import { transitionJob } from './job-records.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnResult } from '../compare/reconcile-turn.ts';
@@ -34,8 +34,6 @@ const RETRY_S = 5;
 /** The range was lost to another worker, or its lease could not be renewed. The task comes back to find out. */
 const LOST: TaskEnd = { kind: 'back', delayS: FAULT_WAIT_S };
 
-export type RunRange = (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd>;
-
 interface RunDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly occupancy: Occupancy;
@@ -52,7 +50,7 @@ interface Held {
 }
 
 /** Creates the function that runs a turn. It throws the faults of the store and the work queue; then the range is free when its lease ends. */
-export function createRunRange(dependencies: RunDependencies): RunRange {
+export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, telemetry, occupancy, ends, turn, sendTask, worker } = dependencies;
   const takeAndHold = createTakeRange({ state, clock, worker });
 
@@ -60,7 +58,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     const { task } = slot;
     const job = await readRecord(state, refs.job(task.job), signal);
     // if another job occupies its bucket, the calendar sends the job's own task, which pauses it
-    if (job === undefined || placeOf(job) !== 'comparing' || !(await occupancy.mayRun(job))) return REMOVE;
+    if (job === undefined || phaseOf(job) !== 'comparing' || !(await occupancy.mayRun(job))) return REMOVE;
     const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
     if (bucket === undefined) {
       await ends.cancel(job);
@@ -90,7 +88,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
         // its worker may have died before it checked whether this was the last range
         await ends.finishIfDone(job.id);
         return REMOVE;
-      case 'stale':
+      case 'late':
         return REMOVE;
       case 'leased':
         return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000) };
@@ -175,7 +173,7 @@ export function createRunRange(dependencies: RunDependencies): RunRange {
     const task = { job: job.id, range: number, turn: next };
     if (result.braked !== undefined) {
       // the brake was released meanwhile: the range continues
-      if ((await stepJob(state, job.id, brakeStep(clock.nowMs(), result.braked, met))) === 'refused') await sendTask(task);
+      if ((await transitionJob(state, job.id, brakeTransition(clock.nowMs(), result.braked, met))) === 'refused') await sendTask(task);
       return REMOVE;
     }
     if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
@@ -205,7 +203,7 @@ function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
   }
 }
 
-function brakeStep(atMs: number, waiting: number, met: number | undefined): JobStep {
+function brakeTransition(atMs: number, waiting: number, met: number | undefined): JobTransition {
   return { kind: 'brake', atMs, waiting, ...(met !== undefined && { met }) };
 }
 

@@ -4,7 +4,7 @@
  * in two ranges.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { placeOf } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import type { Cut } from '../../domain/reindex/range-transitions.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -17,11 +17,6 @@ import type { WorkerSlot } from './worker-slots.ts';
 
 /** LIST requests of one search. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
 const REQUESTS_MAX = 100;
-
-interface SearchDependencies {
-  readonly listing: BucketListing;
-  readonly limits: Pick<RangeLimits, 'splitKeysMin'>;
-}
 
 interface Splittable {
   readonly job: JobRecord;
@@ -40,7 +35,7 @@ export interface CutSearch {
 
 /** Creates the search, which begins once a split is wanted. A fault of the listing ends it silently: the turn reports such faults. */
 export function searchCuts(
-  { listing, limits }: SearchDependencies,
+  { listing, limits }: { readonly listing: BucketListing; readonly limits: Pick<RangeLimits, 'splitKeysMin'> },
   { job, bucket, range, slot }: Splittable,
   stopped: AbortSignal,
 ): CutSearch {
@@ -89,7 +84,7 @@ export async function numberCuts(state: StateStore, jobId: string, boundaries: r
   let first = 0;
   let count = 0;
   const job = await updateRecord(state, refs.job(jobId), (current) => {
-    if (current?.rangesCut === undefined || placeOf(current) !== 'comparing') return undefined;
+    if (current?.rangesCut === undefined || phaseOf(current) !== 'comparing') return undefined;
     first = current.rangesCut;
     count = Math.min(boundaries.length, RANGES_MAX - first);
     return count <= 0 ? undefined : { ...current, rangesCut: first + count };

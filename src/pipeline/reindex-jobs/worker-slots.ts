@@ -1,5 +1,5 @@
 /** The slots of this worker. Each works on one task; meanwhile the jobs of the tasks are watched and ranges chosen to be split. */
-import { placeOf } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -111,7 +111,7 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
       const ofRanges = [...used].filter(({ task }) => task.range !== undefined);
       for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
         const job = await readRecord(state, refs.job(id));
-        const isOver = job === undefined || placeOf(job) !== 'comparing';
+        const isOver = job === undefined || phaseOf(job) !== 'comparing';
         for (const slot of ofJob) slot.isOver = isOver;
       }
     },

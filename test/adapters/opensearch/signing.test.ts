@@ -1,7 +1,8 @@
 /** Amazon OpenSearch Service, as far as its door: a proxy that checks every signature before the real OpenSearch. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { signingRegion } from '../../../src/adapters/opensearch/signing.ts';
-import { awsEnvironment, parseSettings } from '../../../src/settings/settings.ts';
+import { awsEnvironment } from '../../../src/settings/aws.ts';
+import { parseSettings } from '../../../src/settings/settings.ts';
 import { openControl } from '../../../src/app/core.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { openTestStore, raw, startProxy, type Proxy, type ProxiedRequest } from '../../support/servers/opensearch.ts';

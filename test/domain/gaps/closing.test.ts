@@ -97,7 +97,11 @@ describe('a gap after a look at its job', () => {
 
   it('is open, with the job, when it was seen again after the job’s floor', () => {
     const after = gapAfterLook(closing, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS);
-    expect(after).toMatchObject({ state: 'open', jobId: 'job-1', waits: { reason: 'changes were reported after job-1 began, so another job will follow' } });
+    expect(after).toMatchObject({
+      state: 'open',
+      jobId: 'job-1',
+      waits: { reason: 'changes were reported after job-1 began, so another job will follow' },
+    });
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 

@@ -2,13 +2,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import {
-  afterStep,
+  afterTransition,
   givenBackTo,
-  mayStep,
-  placeOf,
+  mayTransition,
+  phaseOf,
   reserved,
   tombstoneLimit,
-  type JobStep,
+  type JobTransition,
 } from '../../../src/domain/reindex/job-transitions.ts';
 import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../../src/domain/reindex/job.ts';
@@ -18,7 +18,7 @@ const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, waitUntilMs: 60_001 } a
 const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, cuts: ['m'], tombstonesMax: 5, listRequests: 1 } as const;
 const error = { code: 'bucket.missing', reason: 'gone' } as const;
 
-const steps: Record<JobStep['kind'], JobStep> = {
+const steps: Record<JobTransition['kind'], JobTransition> = {
   wait,
   compare,
   pause: { kind: 'pause', atMs: 4 },
@@ -29,10 +29,10 @@ const steps: Record<JobStep['kind'], JobStep> = {
   fail: { kind: 'fail', atMs: 6, error, sums: {} },
 };
 
-function after(job: JobRecord, ...kinds: readonly JobStep['kind'][]): JobRecord {
+function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobRecord {
   return kinds.reduce((current, kind) => {
-    const next = afterStep(current, steps[kind]);
-    if (next === 'refused') throw new Error(`${kind} is refused of ${placeOf(current)}`);
+    const next = afterTransition(current, steps[kind]);
+    if (next === 'refused') throw new Error(`${kind} is refused of ${phaseOf(current)}`);
     return next;
   }, job);
 }
@@ -51,33 +51,35 @@ describe('a job', () => {
 
   it('that is done had as many ranges as were done; one that was cancelled had more', () => {
     const comparing = after(queued, 'compare');
-    expect(afterStep(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
-    expect(afterStep(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
+    expect(afterTransition(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
+    expect(afterTransition(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
   });
 
   it('is not paused again by a turn that met the brake before it was released', () => {
     const braked = after(queued, 'compare', 'brake');
-    const resumed = afterStep(braked, { kind: 'resume', atMs: 5, allowDeletes: 100 }) as JobRecord;
+    const resumed = afterTransition(braked, { kind: 'resume', atMs: 5, allowDeletes: 100 }) as JobRecord;
     const { limit = 0 } = braked.brake ?? {};
-    expect(afterStep(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: limit })).toBe('refused');
-    expect(afterStep(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: resumed.brake?.limit ?? 0 })).toMatchObject({ state: 'paused' });
+    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: limit })).toBe('refused');
+    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: resumed.brake?.limit ?? 0 })).toMatchObject({
+      state: 'paused',
+    });
   });
 
   it('is resumed where it was paused', () => {
-    expect(placeOf(after(queued, 'pause', 'resume'))).toBe('queued');
-    expect(placeOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
-    expect(placeOf(after(queued, 'wait', 'compare', 'pause', 'resume'))).toBe('comparing');
+    expect(phaseOf(after(queued, 'pause', 'resume'))).toBe('queued');
+    expect(phaseOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
+    expect(phaseOf(after(queued, 'wait', 'compare', 'pause', 'resume'))).toBe('comparing');
   });
 
   it('is not ended by a turn that comes to its end while it is paused', () => {
     const paused = after(queued, 'compare', 'pause');
-    expect(afterStep(paused, steps.finish)).toBe('refused');
-    expect(afterStep(paused, steps.fail)).toBe('refused');
+    expect(afterTransition(paused, steps.finish)).toBe('refused');
+    expect(afterTransition(paused, steps.fail)).toBe('refused');
   });
 
   it('never changes after its end', () => {
     for (const ended of [after(queued, 'cancel'), after(queued, 'fail'), after(queued, 'compare', 'finish')]) {
-      for (const step of Object.values(steps)) expect(afterStep(ended, step)).toBe('refused');
+      for (const step of Object.values(steps)) expect(afterTransition(ended, step)).toBe('refused');
     }
   });
 
@@ -87,8 +89,8 @@ describe('a job', () => {
       fc.property(sequence, (all) => {
         let job = queued;
         for (const step of all) {
-          const next = afterStep(job, step);
-          expect(mayStep(job, step.kind)).toBe(next !== 'refused');
+          const next = afterTransition(job, step);
+          expect(mayTransition(job, step.kind)).toBe(next !== 'refused');
           if (next === 'refused') continue;
           job = next;
           expect(jobSchema.parse(job)).toEqual(job);
@@ -140,7 +142,7 @@ describe('the brake', () => {
 
   it('is released by so many more than were reserved', () => {
     const { job } = reserved(comparing, 5);
-    const resumed = afterStep(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 10 });
+    const resumed = afterTransition(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 10 });
     if (resumed === 'refused') throw new Error('refused');
     expect(resumed.brake).toEqual({ limit: 15, reserved: 5, waiting: 0 });
     expect(reserved(resumed, 100).granted).toBe(10);
@@ -190,7 +192,7 @@ describe('the view of a job', () => {
     const comparing = { ...after(queued, 'compare'), comparingAtMs: 0 };
     const paused: JobRecord = { ...comparing, state: 'paused', pausedAtMs: 2_000 };
     expect(viewOf(paused, [range], 1_000_000).objectsPerSecond).toBeCloseTo(20);
-    const resumed = afterStep(paused, { kind: 'resume', atMs: 1_000_000 });
+    const resumed = afterTransition(paused, { kind: 'resume', atMs: 1_000_000 });
     if (resumed === 'refused') throw new Error('refused');
     expect(viewOf(resumed, [range], 1_002_000).objectsPerSecond).toBeCloseTo(10);
   });
@@ -200,7 +202,7 @@ describe('the view of a job', () => {
   });
 
   it('of a job that has ended shows what was stored', () => {
-    const job = afterStep(after(queued, 'compare'), {
+    const job = afterTransition(after(queued, 'compare'), {
       kind: 'finish',
       atMs: 9,
       sums: { counts: range.counts, examples: {}, rangesDone: 2 },

@@ -36,7 +36,7 @@ describe('taking a range', () => {
   });
 
   it('tells a task whose turn is over, and a range that is done', () => {
-    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'stale' });
+    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'late' });
     expect(takeRange({ ...fresh, done: true }, taker)).toEqual({ kind: 'done' });
     expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 2 }).kind).toBe('taken');
     expect(takeRange({ ...fresh, turn: 2 }, taker).kind).toBe('taken');
