@@ -49,7 +49,7 @@ describe('the SDK that is patched', () => {
 
   it('is refused where it is not built as expected', () => {
     for (const protocol of [undefined, {}, { serializeRequest: () => {} }])
-      expect(() => speakPlainJson({ config: { protocol } } as unknown as SQSClient)).toThrow('not built as expected');
+      expect(() => speakPlainJson({ config: { protocol } } as unknown as SQSClient)).toThrow('does not have the expected methods');
   });
 });
 
