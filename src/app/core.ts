@@ -10,7 +10,7 @@ import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
-import { indexNodes } from '../settings/urls.ts';
+import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
@@ -59,15 +59,9 @@ export interface Queues {
   readonly deadLetter: string | undefined;
 }
 
-/** The URL of the index: the setting, or else the file of the embedded mode. */
-export function indexUrl(settings: Settings): string {
-  return settings.TALLY_INDEX_URL ?? `sqlite:${join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite')}`;
-}
-
-/** The path of a SQLite index, or undefined for OpenSearch. */
-export function sqlitePath(settings: Settings): string | undefined {
-  const url = indexUrl(settings);
-  return url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
+/** Where the index is: the setting, or else the file of the embedded mode. */
+export function indexLocation(settings: Settings): IndexLocation {
+  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
 }
 
 /** The AWS addresses from the SDK's own variables, or those of the embedded server. */
@@ -161,19 +155,24 @@ function s3Connections(settings: Settings): number {
 }
 
 async function createStore(settings: Settings, region: string): Promise<Store> {
-  const path = sqlitePath(settings);
-  if (path !== undefined) return createSqliteStore({ path });
-  // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
-  const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
-  return createOpenSearchStore({
-    urls: indexNodes(indexUrl(settings)),
-    caFile: settings.TALLY_INDEX_CA_FILE,
-    signing: settings.TALLY_INDEX_AUTH === 'sigv4' ? { region } : undefined,
-    prefix: settings.TALLY_INDEX_PREFIX,
-    shards: settings.TALLY_INDEX_SHARDS,
-    replicas: settings.TALLY_INDEX_REPLICAS,
-    clock: systemClock,
-  });
+  const index = indexLocation(settings);
+  switch (index.product) {
+    case 'sqlite':
+      return createSqliteStore({ path: index.path });
+    case 'opensearch': {
+      // imported only here: the client has 550 modules, which take a fifth of the time to start
+      const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
+      return createOpenSearchStore({
+        urls: index.nodes,
+        caFile: settings.TALLY_INDEX_CA_FILE,
+        signing: settings.TALLY_INDEX_AUTH === 'sigv4' ? { region } : undefined,
+        prefix: settings.TALLY_INDEX_PREFIX,
+        shards: settings.TALLY_INDEX_SHARDS,
+        replicas: settings.TALLY_INDEX_REPLICAS,
+        clock: systemClock,
+      });
+    }
+  }
 }
 
 /** The control plane for one command; close() ends its connections. */

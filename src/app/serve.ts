@@ -15,7 +15,7 @@ import { createReindexing } from './reindex.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
-import { awsAddresses, createCore, queuesOf, sqlitePath, type Core } from './core.ts';
+import { awsAddresses, createCore, indexLocation, queuesOf, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
@@ -100,12 +100,12 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
 
 /** Takes the lock of a SQLite index. Two serving processes on one file would index twice and delete each other's provisional work. */
 function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void {
-  const path = sqlitePath(settings);
-  if (path === undefined) return;
-  const lock = acquireServeLock(path);
+  const index = indexLocation(settings);
+  if (index.product !== 'sqlite') return;
+  const lock = acquireServeLock(index.path);
   if (lock === 'held') {
     throw new StartError(
-      `TALLY_INDEX_URL: ${path} is served by another tally process. Stop that process or use another file; commands like tally search can use the same file.`,
+      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like tally search can use the same file.`,
     );
   }
   stops.push(async () => lock.release());

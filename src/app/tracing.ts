@@ -1,8 +1,8 @@
 /** Tracing of `tally serve`: OpenTelemetry if an endpoint is set, else none. */
-import { indexNodes } from '../settings/urls.ts';
+import type { IndexLocation } from '../settings/urls.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import type { Settings } from '../settings/settings.ts';
-import { indexUrl } from './core.ts';
+import { indexLocation } from './core.ts';
 import { noTracing, type Tracing, type TracingTelemetry } from '../pipeline/ports/tracing.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 
@@ -34,7 +34,7 @@ export async function startTracing({ settings, environment, version, telemetry, 
     ...traces,
     limits: traces,
     bulkActionsMax: settings.TALLY_BULK_ACTIONS,
-    index: indexAttributes(indexUrl(settings)),
+    index: indexAttributes(indexLocation(settings)),
     version,
     telemetry: tracingTelemetry,
   });
@@ -49,10 +49,10 @@ export async function startTracing({ settings, environment, version, telemetry, 
 }
 
 /** The attributes of the index according to OpenTelemetry's semantic conventions for databases, with its address if there is only one. */
-function indexAttributes(url: string): Readonly<Record<string, string | number>> {
-  const [node, ...more] = indexNodes(url);
-  if (node === undefined) return { 'db.system.name': 'sqlite' };
-  if (more.length > 0) return { 'db.system.name': 'opensearch' };
+function indexAttributes(index: IndexLocation): Readonly<Record<string, string | number>> {
+  const product = { 'db.system.name': index.product };
+  const [node, ...more] = index.product === 'opensearch' ? index.nodes : [];
+  if (node === undefined || more.length > 0) return product;
   const { hostname, port } = new URL(node);
-  return { 'db.system.name': 'opensearch', 'server.address': hostname, ...(port !== '' && { 'server.port': Number(port) }) };
+  return { ...product, 'server.address': hostname, ...(port !== '' && { 'server.port': Number(port) }) };
 }

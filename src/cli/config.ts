@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { settingsSchema, type Settings } from '../settings/settings.ts';
+import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';
@@ -29,6 +30,7 @@ function shownValue(value: Settings[keyof Settings]): Shown {
   if (typeof value === 'string') return withoutPasswords(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if ('host' in value) return `${value.host.includes(':') ? `[${value.host}]` : value.host}:${value.port}`;
+  if ('product' in value) return withoutPasswords(indexUrlText(value));
   return value.map(withoutPasswords);
 }
 

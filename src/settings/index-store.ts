@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { integer, optionalPath } from './fields.ts';
 import { textOfFile, type ReadFile } from './files.ts';
-import { hasCredentials, indexNodes, indexUrl, isHttps, isServerless } from './urls.ts';
+import { hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 
 export const indexStoreSettings = {
   TALLY_INDEX_URL: indexUrl
@@ -48,8 +48,9 @@ export function indexStoreMistakes(
   return [...urlMistakes(settings, sourceOf('TALLY_INDEX_URL')), ...caMistakes(settings, readFile)];
 }
 
-function urlMistakes({ TALLY_INDEX_URL: url, ...settings }: IndexStoreSettings, source: string): readonly string[] {
-  const nodes = indexNodes(url);
+function urlMistakes({ TALLY_INDEX_URL: index, ...settings }: IndexStoreSettings, source: string): readonly string[] {
+  if (index?.product !== 'opensearch') return [];
+  const { nodes } = index;
   const isBasic = (settings.TALLY_INDEX_AUTH ?? 'basic') === 'basic';
   const isPartly = nodes.some(hasCredentials) && !nodes.every(hasCredentials);
   const rules: readonly (readonly [isBroken: boolean, rule: string])[] = [
@@ -59,7 +60,7 @@ function urlMistakes({ TALLY_INDEX_URL: url, ...settings }: IndexStoreSettings, 
     [settings.TALLY_INDEX_CA_FILE !== undefined && !nodes.every(isHttps), 'must have only https URLs when TALLY_INDEX_CA_FILE is set'],
     [nodes.some(isServerless), 'must not be OpenSearch Serverless, which does not support refresh=wait_for'],
   ];
-  return rules.flatMap(([isBroken, rule]) => (isBroken && nodes.length > 0 ? [`${source}: ${rule}`] : []));
+  return rules.flatMap(([isBroken, rule]) => (isBroken ? [`${source}: ${rule}`] : []));
 }
 
 function caMistakes({ TALLY_INDEX_CA_FILE: filePath }: IndexStoreSettings, readFile: ReadFile): readonly string[] {

@@ -15,17 +15,29 @@ export const registryUrl = z
   .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT without a path')
   .transform((text) => new URL(text).origin);
 
+/** Where the index is: in one SQLite file, or on the nodes of one OpenSearch cluster. */
+export type IndexLocation =
+  | { readonly product: 'sqlite'; readonly path: string }
+  | { readonly product: 'opensearch'; readonly nodes: readonly string[] };
+
 /** https://user:pass@host:9200 (several nodes separated by commas) or sqlite:PATH. Mistakes never repeat any part of the value. */
 export const indexUrl = z
   .string()
   .trim()
-  .superRefine((text, context) => {
-    if (/^sqlite:./.test(text)) return;
-    for (const part of text.split(',')) {
-      const mistake = nodeMistake(part.trim());
+  .transform((text, context): IndexLocation => {
+    if (/^sqlite:./.test(text)) return { product: 'sqlite', path: text.slice('sqlite:'.length) };
+    const nodes = text.split(',').map((node) => node.trim());
+    for (const node of nodes) {
+      const mistake = nodeMistake(node);
       if (mistake !== undefined) context.addIssue(mistake);
     }
+    return { product: 'opensearch', nodes };
   });
+
+/** The location as a URL, as users write it; it can contain passwords. */
+export function indexUrlText(index: IndexLocation): string {
+  return index.product === 'sqlite' ? `sqlite:${index.path}` : index.nodes.join(',');
+}
 
 function nodeMistake(text: string): string | undefined {
   if (!isHttpUrl(text)) {
@@ -59,12 +71,6 @@ function isPercentEncoded(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The OpenSearch nodes in TALLY_INDEX_URL; empty for a SQLite index. */
-export function indexNodes(url: string | undefined): readonly string[] {
-  if (url === undefined || url.startsWith('sqlite:')) return [];
-  return url.split(',').map((node) => node.trim());
 }
 
 /** Whether requests to the node use TLS. */

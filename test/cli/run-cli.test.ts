@@ -212,16 +212,16 @@ describe('--registry', () => {
 describe('serve', () => {
   it('serves with the settings of the environment and ends as the serving ended', async () => {
     const env = { TALLY_QUEUE_URL: 'https://sqs.eu-west-1.amazonaws.com/123456789012/events', TALLY_INDEX_URL: 'https://index:9200' };
-    const regions: string[] = [];
+    const served: unknown[] = [];
     const world = createCliWorld({
       env: { ...env, AWS_REGION: 'eu-west-1' },
       async serve(settings, aws) {
-        regions.push(aws.region, settings.TALLY_INDEX_URL ?? '');
+        served.push(aws.region, settings.TALLY_INDEX_URL);
         return 143;
       },
     });
     expect(await world.run('serve')).toEqual({ exitCode: 143, stdout: '', stderr: '' });
-    expect(regions).toEqual(['eu-west-1', 'https://index:9200']);
+    expect(served).toEqual(['eu-west-1', { product: 'opensearch', nodes: ['https://index:9200'] }]);
   });
 
   it('--embedded is the same as TALLY_EMBEDDED=true', async () => {

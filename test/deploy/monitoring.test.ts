@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { createMetrics, metricTable } from '../../src/adapters/telemetry/metrics.ts';
+import { createMetrics } from '../../src/adapters/telemetry/metrics.ts';
+import { seriesTable } from '../../src/adapters/telemetry/series.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
@@ -182,7 +183,7 @@ describe('config/monitoring/alerts.yaml', () => {
     const watched = new Set(alerts.flatMap(({ expr }) => selectorsIn(expr).map(({ metric }) => metric.replace(/_bucket$/, ''))));
     // the age of what was received comes with the lag of what was written
     const without = ['tally_queue_oldest_message_age_seconds'];
-    const worthOne = Object.entries(metricTable).flatMap(([name, { alert }]) => (alert === '' ? [] : [name]));
+    const worthOne = Object.entries(seriesTable).flatMap(([name, { alert }]) => (alert === '' ? [] : [name]));
     expect(worthOne.filter((name) => !watched.has(name))).toEqual(without);
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { awsEnvironment } from '../../src/settings/aws.ts';
 import type { ReadFile } from '../../src/settings/files.ts';
 import { parseSettings, serveMistakes, settingsSchema, type Settings } from '../../src/settings/settings.ts';
+import type { IndexLocation } from '../../src/settings/urls.ts';
 
 const noFiles: ReadFile = () => {
   throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
@@ -101,15 +102,18 @@ describe('settings', () => {
     expect(mistakes.join()).not.toContain('secret');
   });
 
-  it.each([
-    'http://127.0.0.1:9200',
-    'https://tally:p%23%25%40s@index:9200/',
-    'https://tally:secret@a:9200, https://tally:secret@b:9200',
-    'https://[::1]:9200',
-    'https://token@index',
-    'sqlite:data/a,b#c%.sqlite',
-  ])('take %s for an index', (value) => {
-    expect(settingsOf({ TALLY_INDEX_URL: ` ${value} ` }).TALLY_INDEX_URL).toBe(value);
+  it.each<[url: string, index: IndexLocation]>([
+    ['http://127.0.0.1:9200', { product: 'opensearch', nodes: ['http://127.0.0.1:9200'] }],
+    ['https://tally:p%23%25%40s@index:9200/', { product: 'opensearch', nodes: ['https://tally:p%23%25%40s@index:9200/'] }],
+    [
+      'https://tally:secret@a:9200, https://tally:secret@b:9200',
+      { product: 'opensearch', nodes: ['https://tally:secret@a:9200', 'https://tally:secret@b:9200'] },
+    ],
+    ['https://[::1]:9200', { product: 'opensearch', nodes: ['https://[::1]:9200'] }],
+    ['https://token@index', { product: 'opensearch', nodes: ['https://token@index'] }],
+    ['sqlite:data/a,b#c%.sqlite', { product: 'sqlite', path: 'data/a,b#c%.sqlite' }],
+  ])('take %s for an index', (url, index) => {
+    expect(settingsOf({ TALLY_INDEX_URL: ` ${url} ` }).TALLY_INDEX_URL).toEqual(index);
   });
 
   it.each(['TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
@@ -163,6 +167,7 @@ describe('settings', () => {
 
 describe('a secret in a file', () => {
   const secret = 'https://tally:secret@index:9200';
+  const secretIndex = { product: 'opensearch', nodes: [secret] };
   const holding =
     (text: string, mode = 0o100600): ReadFile =>
     () => ({ text, mode });
@@ -173,12 +178,12 @@ describe('a secret in a file', () => {
       paths.push(path);
       return { text, mode: 0o100400 };
     });
-    expect(settings).toMatchObject({ TALLY_INDEX_URL: secret, TALLY_INDEX_URL_FILE: '/run/credentials/index-url' });
+    expect(settings).toMatchObject({ TALLY_INDEX_URL: secretIndex, TALLY_INDEX_URL_FILE: '/run/credentials/index-url' });
     expect(paths).toEqual(['/run/credentials/index-url']);
   });
 
   it('may be readable by everyone, as Kubernetes and Docker mount it', () => {
-    expect(settingsOf({ TALLY_INDEX_URL_FILE: 'f' }, holding(secret, 0o100444)).TALLY_INDEX_URL).toBe(secret);
+    expect(settingsOf({ TALLY_INDEX_URL_FILE: 'f' }, holding(secret, 0o100444)).TALLY_INDEX_URL).toEqual(secretIndex);
   });
 
   it.each<[what: string, readFile: ReadFile, mistake: RegExp]>([

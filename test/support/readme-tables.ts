@@ -1,5 +1,5 @@
 /** The README's tables, as the code says them. */
-import { metricTable } from '../../src/adapters/telemetry/metrics.ts';
+import { seriesTable } from '../../src/adapters/telemetry/series.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 
@@ -15,7 +15,7 @@ export function tracesMarkdown(): string {
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
 export function metricsMarkdown(): string {
-  const rows = Object.entries(metricTable).map(([name, { type, labels, unit, help, alert }]) => {
+  const rows = Object.entries(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');

@@ -1,4 +1,4 @@
-/** Confirming a topic's subscription of the bucket queue, and asking whether a topic exists. No URL of a message is ever fetched. */
+/** Confirms the subscription of the bucket queue to a topic, and checks whether a topic exists. A URL in a message is never fetched. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import { ConfirmSubscriptionCommand, GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { FaultError } from '../../domain/fault.ts';
@@ -17,7 +17,7 @@ export function createSnsTopics({ clientFor }: { readonly clientFor: (region: st
   return {
     async confirm(topicArn, token, signal) {
       const region = TOPIC_ARN.exec(topicArn)?.[1];
-      if (region === undefined) throw new FaultError('message.confirmation-failed', `not the ARN of an SNS topic: ${topicArn}`);
+      if (region === undefined) throw new FaultError('message.confirmation-failed', `${topicArn} is not the ARN of an SNS topic`);
       try {
         const command = new ConfirmSubscriptionCommand({ TopicArn: topicArn, Token: token });
         await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });

@@ -1,22 +1,22 @@
-/** Telemetry: decides for each fact which log line and which metrics tell it. Nothing else logs or counts. */
+/** Decides which log line and which metrics each fact becomes. Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
+import { gapKinds } from '../../domain/gaps/gap.ts';
 import { withoutPasswords } from '../../domain/passwords.ts';
 import { printable } from '../../domain/printable.ts';
-import type { CalendarTelemetry, ReindexTelemetry } from '../../pipeline/ports/telemetry.ts';
+import { jobStates } from '../../domain/reindex/job.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
+import type { CalendarTelemetry, ReindexTelemetry, Telemetry } from '../../pipeline/ports/telemetry.ts';
 import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
-import { calendarFacts } from './calendar.ts';
 import { labelOf } from './labels.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './memory.ts';
-import { createMetrics, receivingStates, type Metrics } from './metrics.ts';
-import { reindexFacts } from './reindex.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import { gapStates, objectKinds, receivingStates } from './series.ts';
 
 export interface TelemetryOptions {
   readonly level: string;
   readonly clock: Clock;
-  /** Where log lines go. Default: standard output. */
+  /** The stream that receives the log lines. Default: standard output. */
   readonly destination?: DestinationStream;
 }
 
@@ -28,12 +28,12 @@ export interface TelemetryAdapter {
   readonly contentType: string;
 }
 
-/** The same failure is logged at most this often; it is counted each time. */
+/** The same failure is logged at most once in this time. It is counted each time. */
 const SAME_FAILURE_MS = 600_000;
 const UNKNOWN_EVENT_MS = 3_600_000;
-/** A collector that is away is noticed by its own monitoring first. */
+/** Short, because the trace collector's own monitoring is the first to report that it is away. */
 const TRACING_TROUBLE_MS = 60_000;
-/** How long the oldest message of a batch stands for the age of the queue. */
+/** How long the oldest message of a batch counts for the age of the queue. */
 const OLDEST_AGE_MS = 15_000;
 
 /** Creates the adapter. Log lines are JSON with constant messages; keys and ids are fields, never labels. */
@@ -45,7 +45,11 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
   const metrics = createMetrics();
   const oldestAgeMs = createRecentMaximum(clock, OLDEST_AGE_MS);
   const newsOf = (kind: string, intervalMs: number) =>
-    createOnce({ clock, intervalMs, full: () => log.warn({ kind, intervalMs }, 'too many to say them all') });
+    createOnce({
+      clock,
+      intervalMs,
+      full: () => log.warn({ kind, intervalMs }, 'too many different facts of one kind: some are not logged'),
+    });
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
     telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
@@ -62,7 +66,7 @@ interface Tools {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly oldestAgeMs: RecentMaximum;
-  /** A memory of its own for each kind of fact: a flood of one kind silences no other. */
+  /** Creates a separate memory for one kind of fact, so that a flood of one kind does not silence another. */
   readonly newsOf: (kind: string, intervalMs: number) => (name: string) => boolean;
 }
 
@@ -93,36 +97,36 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   const isNewRefusal = newsOf('enrichment', SAME_FAILURE_MS);
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
-      metrics.count('tally_records_total', { dialect, outcome: labelOf(outcome) });
+      metrics.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome) });
       if (fault !== undefined) log.debug({ dialect, outcome, eventName: printable(eventName), fault }, 'record not indexed');
     },
     eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
     unknownEvent(eventName) {
-      metrics.count('tally_unknown_events_total');
+      metrics.count('tally_unknown_events_total', 1);
       if (isNewEvent(eventName)) log.warn({ eventName: printable(eventName) }, 'unknown event ignored');
     },
-    messageSettled: (settlement) => metrics.count('tally_messages_total', { settlement }),
+    messageSettled: (settlement) => metrics.count('tally_messages_total', 1, { settlement }),
     serviceMessage(kind) {
-      metrics.count('tally_service_messages_total', { kind });
+      metrics.count('tally_service_messages_total', 1, { kind });
       log.info({ kind }, 'service message received');
     },
     deadLettered({ code, reason, messageId }) {
-      metrics.count('tally_dead_letters_total', { fault: code });
+      metrics.count('tally_dead_letters_total', 1, { fault: code });
       log.error({ code, reason, messageId, advice: faults[code].advice }, 'message dead-lettered');
     },
     bulkSent({ actions, sizeBytes, durationMs, result }) {
-      metrics.count('tally_bulk_requests_total', { result });
+      metrics.count('tally_bulk_requests_total', 1, { result });
       metrics.observe('tally_bulk_duration_seconds', durationMs / 1_000);
       metrics.observe('tally_bulk_size_bytes', sizeBytes);
       log.debug({ actions, sizeBytes, durationMs, result }, 'bulk request answered');
     },
-    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', { answer: labelOf(answer) }, count),
+    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', count, { answer: labelOf(answer) }),
     bulkQueue({ actionsQueued, requestsInFlight }) {
       metrics.set('tally_bulk_queued_actions', actionsQueued);
       metrics.set('tally_bulk_in_flight_requests', requestsInFlight);
     },
     headSent({ durationMs, result }) {
-      metrics.count('tally_head_requests_total', { result });
+      metrics.count('tally_head_requests_total', 1, { result });
       metrics.observe('tally_head_duration_seconds', durationMs / 1_000);
     },
     heads({ queued, inFlight }) {
@@ -130,17 +134,17 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       metrics.set('tally_head_in_flight_requests', inFlight);
     },
     enriched({ bucket, enrich, result, reason }) {
-      metrics.count('tally_enrich_total', { enrich, result });
-      // what was overwritten or deleted since is told by its own event
+      metrics.count('tally_enrich_total', 1, { enrich, result });
+      // an object that was overwritten or deleted since has an event that reports it
       if (result === 'ok' || result === 'gone' || !isNewRefusal(`${bucket} ${enrich} ${result}`)) return;
       const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
       log.warn({ bucket, enrich, result, reason, ...advice }, 'documents are written without enrichment');
     },
     held: (messages) => metrics.set('tally_held_messages', messages),
-    oldestMessageAge: (ageMs) => oldestAgeMs.told(ageMs),
+    oldestMessageAge: (ageMs) => oldestAgeMs.record(ageMs),
     unconnected(bucket, count) {
-      metrics.count('tally_unconnected_records_total', {}, count);
-      if (isNewBucket(bucket)) log.warn({ bucket }, 'events of a bucket that is not connected');
+      metrics.count('tally_unconnected_records_total', count);
+      if (isNewBucket(bucket)) log.warn({ bucket }, 'events received for a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
       if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason: printable(reason) }, 'gap open');
@@ -152,7 +156,7 @@ type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry |
 
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
-  const parked = createParkedCount(metrics);
+  const countParked = createParkedCount(metrics);
   const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: adviceWhileServing(code) });
   return {
     queueDepth(queue, { visible, inFlight, delayed }) {
@@ -165,7 +169,7 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
       for (const { bucket, kind, count } of open) metrics.set('tally_gaps_open', count, { bucket, kind });
     },
     jobs(states) {
-      for (const [state, count] of Object.entries(states)) metrics.set('tally_jobs', count, { state });
+      for (const state of jobStates) metrics.set('tally_jobs', states.filter((each) => each === state).length, { state });
     },
     paused(code, reason) {
       metrics.set('tally_paused', 1, { fault: code });
@@ -176,11 +180,11 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
       log.info({ code, pausedMs: Math.round(pausedMs) }, 'receiving resumed');
     },
     bucketParked(bucket, code, reason) {
-      parked(bucket, 1);
+      countParked(bucket, 1);
       log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait');
     },
     bucketResumed(bucket) {
-      parked(bucket, -1);
+      countParked(bucket, -1);
       log.info({ bucket }, 'bucket resumed');
     },
     receiving(state) {
@@ -198,28 +202,7 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   };
 }
 
-/** Tracing never matters more than what is traced: one line a minute of each kind. */
-function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
-  const isNews = newsOf('tracing trouble', TRACING_TROUBLE_MS);
-  return {
-    spansDropped(reason, count, error) {
-      metrics.count('tally_spans_dropped_total', { reason }, count);
-      if (isNews(reason)) log.warn({ reason, error }, 'spans dropped: the collector of traces does not keep up, or does not take them');
-    },
-    tracingTroubled(text) {
-      if (isNews('sdk')) log.warn({ text }, 'the OpenTelemetry SDK complains');
-    },
-  };
-}
-
-/** The log is read by more people than the settings are. */
-function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? withoutPasswords(value) : value]),
-  );
-}
-
-/** A bucket may be parked for its index and for itself, each told on its own: it is one bucket. */
+/** A bucket can be parked because of its index and because of the bucket itself. Each is reported separately; the bucket counts once. */
 function createParkedCount(metrics: Metrics): (bucket: string, change: 1 | -1) => void {
   const reasons = new Map<string, number>();
   return (bucket, change) => {
@@ -228,4 +211,75 @@ function createParkedCount(metrics: Metrics): (bucket: string, change: 1 | -1) =
     else reasons.delete(bucket);
     metrics.set('tally_parked_buckets', reasons.size);
   };
+}
+
+function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {
+  return {
+    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', 1, { result: labelOf(result) }),
+    reindexTurn({ mode, counts, result, durationMs }) {
+      metrics.count('tally_reindex_turns_total', 1, { result });
+      for (const [name, kind] of objectKinds) metrics.count('tally_reindex_objects_total', counts[name], { mode, kind });
+      metrics.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
+      metrics.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
+      metrics.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });
+      metrics.count('tally_reindex_requests_total', counts.headRequests, { request: 'head' });
+      log.debug({ mode, result, durationMs: Math.round(durationMs), listed: counts.listed }, 'range turn ended');
+    },
+    reindexSplit: (isSplit) => metrics.count('tally_reindex_splits_total', 1, { result: isSplit ? 'split' : 'none' }),
+    reindexRanges: (running) => metrics.set('tally_reindex_ranges', running),
+    jobEnded({ id, bucket, mode, requestedBy, state, counts, error }) {
+      metrics.count('tally_jobs_ended_total', 1, { state });
+      const facts = { id, bucket, mode, requestedBy, state, counts };
+      if (error === undefined) log.info(facts, 'job ended');
+      else log.error({ ...facts, ...error, advice: faults[error.code].advice }, 'job ended');
+    },
+  };
+}
+
+function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
+  return {
+    gapStates(counts) {
+      for (const kind of gapKinds) {
+        for (const state of gapStates) {
+          const found = counts.find((each) => each.kind === kind && each.state === state);
+          metrics.set('tally_gaps', found?.count ?? 0, { kind, state });
+        }
+      }
+    },
+    gapClosed({ bucket, kind, prefix, jobId }) {
+      metrics.count('tally_gaps_closed_total', 1, { kind });
+      log.info({ bucket, kind, prefix, jobId }, 'gap closed');
+    },
+    gapStays({ bucket, kind, prefix, waits }) {
+      metrics.count('tally_gap_failures_total', 1, { kind });
+      log.warn({ bucket, kind, prefix, ...waits }, 'gap stays open');
+    },
+    sweepEnded({ sweep, bucket, result, objects }) {
+      metrics.count('tally_sweeps_total', 1, { sweep, result });
+      if (sweep === 'tombstones') metrics.count('tally_purged_tombstones_total', objects);
+      else if (sweep !== 'full') metrics.count('tally_swept_objects_total', objects, { sweep });
+      if (result !== 'ok' || objects > 0) log.info({ sweep, bucket, result, objects }, 'sweep ended');
+    },
+  };
+}
+
+/** Trouble with tracing is logged at most once a minute for each kind, because tracing never matters more than what it traces. */
+function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
+  const isNews = newsOf('tracing trouble', TRACING_TROUBLE_MS);
+  return {
+    spansDropped(reason, count, error) {
+      metrics.count('tally_spans_dropped_total', count, { reason });
+      if (isNews(reason)) log.warn({ reason, error }, 'spans dropped: the trace collector is too slow, unreachable or refused them');
+    },
+    tracingTroubled(text) {
+      if (isNews('sdk')) log.warn({ text }, 'the OpenTelemetry SDK reported a problem');
+    },
+  };
+}
+
+/** More people can read the log than the settings, so passwords in URLs are masked. */
+function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? withoutPasswords(value) : value]),
+  );
 }

@@ -1,8 +1,17 @@
 /**
- * The label values that metrics and traces have had from the first version, for names that the code has since changed:
- * dashboards and alerts depend on them.
+ * Label values of metrics and attributes of traces whose names in the code have changed since the first version. They
+ * keep their old values, because dashboards and alerts depend on them.
  */
-export function labelOf(name: string): string {
-  // a write that the store refused, because it holds something newer, and a task of an earlier turn
-  return name === 'superseded' || name === 'late' ? 'stale' : name;
+
+/** A superseded write is one that the store refused because it holds something newer; a late task belongs to an earlier turn. */
+const renamed = ['superseded', 'late'] as const;
+type Renamed = (typeof renamed)[number];
+
+/** The label value of a name. */
+export function labelOf<Name extends string>(name: Name): Exclude<Name, Renamed> | 'stale' {
+  return isUnchanged(name) ? name : 'stale';
+}
+
+function isUnchanged<Name extends string>(name: Name): name is Exclude<Name, Renamed> {
+  return !renamed.some((each) => each === name);
 }

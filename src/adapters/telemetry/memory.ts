@@ -1,37 +1,37 @@
 /** What telemetry remembers from one fact to the next, all of it bounded. */
 import type { Clock } from '../../pipeline/ports/clock.ts';
 
-/** Names of one kind that are remembered: far more than go wrong at once, and anybody can make up event names. */
+/** Names of one kind that are remembered: far more than fail at once. A bound is needed because anybody can invent event names. */
 const NAMES_MAX = 1_000;
 const SECOND_MS = 1_000;
 
 interface OnceOptions {
   readonly clock: Clock;
-  /** How long a name that was said is not said again. */
+  /** How long a logged name is not logged again. */
   readonly intervalMs: number;
-  /** Told, at most once an interval, when so many names were said that others are not. */
+  /** Called, at most once per interval, when so many names were logged that others are not. */
   readonly full: () => void;
 }
 
-/** Whether a name is to be said now: it was not within the interval, and there is room to remember it. */
+/** Creates a function that returns whether a name should be logged now: it was not logged within the interval, and there is room to remember it. */
 export function createOnce({ clock, intervalMs, full }: OnceOptions): (name: string) => boolean {
-  /** In the order they were said. */
-  const saidAtMs = new Map<string, number>();
+  /** In the order in which the names were logged. */
+  const loggedAtMs = new Map<string, number>();
   let fullAtMs = -Infinity;
 
   function forget(nowMs: number): void {
-    for (const [name, atMs] of saidAtMs) {
+    for (const [name, atMs] of loggedAtMs) {
       if (nowMs - atMs < intervalMs) return;
-      saidAtMs.delete(name);
+      loggedAtMs.delete(name);
     }
   }
 
   return function isNews(name) {
     const nowMs = clock.monotonicMs();
     forget(nowMs);
-    if (saidAtMs.has(name)) return false;
-    if (saidAtMs.size < NAMES_MAX) {
-      saidAtMs.set(name, nowMs);
+    if (loggedAtMs.has(name)) return false;
+    if (loggedAtMs.size < NAMES_MAX) {
+      loggedAtMs.set(name, nowMs);
       return true;
     }
     if (nowMs - fullAtMs >= intervalMs) {
@@ -43,12 +43,12 @@ export function createOnce({ clock, intervalMs, full }: OnceOptions): (name: str
 }
 
 export interface RecentMaximum {
-  told(value: number): void;
-  /** The greatest value told within the window, to the second; 0 when none was. */
+  record(value: number): void;
+  /** The greatest value recorded within the window, to the second; 0 if none was. */
   read(): number;
 }
 
-/** The maximum of a sliding window, kept as one maximum a second. */
+/** Creates the maximum of a sliding window, kept as one maximum per second. */
 export function createRecentMaximum(clock: Clock, windowMs: number): RecentMaximum {
   const maxima = new Map<number, number>();
 
@@ -59,7 +59,7 @@ export function createRecentMaximum(clock: Clock, windowMs: number): RecentMaxim
   }
 
   return {
-    told(value) {
+    record(value) {
       const second = currentSecond();
       maxima.set(second, Math.max(value, maxima.get(second) ?? 0));
     },

@@ -3,7 +3,7 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
-import { jobSchema, jobStates } from '../../domain/reindex/job.ts';
+import { jobSchema } from '../../domain/reindex/job.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -40,7 +40,7 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
       ),
     );
     const jobs = await listAllRecords(state, 'job', jobSchema);
-    telemetry.jobs(Object.fromEntries(jobStates.map((each) => [each, jobs.filter((job) => job.state === each).length])));
+    telemetry.jobs(jobs.map((job) => job.state));
   }
 
   async function checkBuckets(): Promise<void> {

@@ -5,7 +5,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
 import type { OutcomeKind } from '../../domain/messages/outcome.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
-import type { JobMode, JobRecord } from '../../domain/reindex/job.ts';
+import type { JobMode, JobRecord, JobState } from '../../domain/reindex/job.ts';
 import type { IndexWriteAnswer } from './object-index.ts';
 
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
@@ -45,8 +45,9 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
     depth: { readonly visible: number; readonly inFlight: number; readonly delayed: number },
   ): void;
   oldestMessageAge(ageMs: number): void;
-  gapsOpen(open: readonly { readonly bucket: string; readonly kind: string; readonly count: number }[]): void;
-  jobs(states: Readonly<Record<string, number>>): void;
+  gapsOpen(open: readonly { readonly bucket: string; readonly kind: GapKind; readonly count: number }[]): void;
+  /** The state of each stored job. */
+  jobs(states: readonly JobState[]): void;
   /** A shared fault began (`paused`) or ended (`resumed`). Each is reported once. */
   paused(code: FaultCode, reason: string): void;
   resumed(code: FaultCode, pausedMs: number): void;

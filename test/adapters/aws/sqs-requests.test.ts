@@ -142,6 +142,24 @@ describe('requests to SQS', () => {
     expect(telling(ours!)).toEqual(telling(theirs!));
   });
 
+  it('end when no answer comes, or one that stalls: a receive after its wait', async () => {
+    answer = () => ({ body: {} });
+    const limits = (timeoutMs: number) => ({
+      connectionTimeout: 3_000,
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: timeoutMs,
+    });
+    for (const [client, timeoutMs] of [
+      [clients.sqsFor(url()), 10_000],
+      [clients.sqsReceivingFor(url()), 11_000],
+    ] as const) {
+      await sendBy(client)(requests[0]!.command());
+      const handler = client.config.requestHandler as unknown as { httpHandlerConfigs(): object };
+      expect(handler.httpHandlerConfigs()).toMatchObject(limits(timeoutMs));
+    }
+  });
+
   it('are signed by the service’s clock once it is known that this machine’s is off', async () => {
     answer = () => ({ headers: { date: new Date(Date.now() + 3_600_000).toUTCString() }, body: {} });
     const send = sendBy(clients.sqsFor(url()));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../../src/adapters/telemetry/facts.ts';
-import { metricTable } from '../../../src/adapters/telemetry/metrics.ts';
+import { seriesTable } from '../../../src/adapters/telemetry/series.ts';
 import { adviceWhileServing, faults } from '../../../src/domain/fault.ts';
 import { labelOf } from '../../../src/adapters/telemetry/labels.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
@@ -31,9 +31,9 @@ it('has every series at 0 from the start', async () => {
   const text = await world.metricsText();
   const values = text.split('\n').filter((line) => line.startsWith('tally_'));
   expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([]);
-  for (const name of Object.keys(metricTable)) expect(text).toContain(`# HELP ${name} `);
+  for (const name of Object.keys(seriesTable)) expect(text).toContain(`# HELP ${name} `);
   for (const dialect of dialects) {
-    for (const outcome of outcomeKinds.map(labelOf))
+    for (const outcome of outcomeKinds.map((kind) => labelOf(kind)))
       expect(await world.value(`tally_records_total{dialect="${dialect}",outcome="${outcome}"}`)).toBe(0);
   }
   for (const code of Object.keys(faults)) expect(await world.value(`tally_dead_letters_total{fault="${code}"}`)).toBe(0);
@@ -63,7 +63,7 @@ it('counts what it is told', async () => {
   telemetry.heads({ queued: 5, inFlight: 3 });
   telemetry.held(12);
   telemetry.queueDepth('bucket', { visible: 100, inFlight: 20, delayed: 1 });
-  telemetry.jobs({ queued: 2 });
+  telemetry.jobs(['queued', 'queued']);
   telemetry.unconnected('stray', 3);
   telemetry.workersWanted(4);
   telemetry.ready('ingest', true);
@@ -186,7 +186,11 @@ it('says a bounded number of names, once that there are more, and those again wh
   flood();
   flood();
   expect(lines()).toHaveLength(1_001);
-  expect(lines().at(-1)).toMatchObject({ level: 'warn', kind: 'unknown event', msg: 'too many to say them all' });
+  expect(lines().at(-1)).toMatchObject({
+    level: 'warn',
+    kind: 'unknown event',
+    msg: 'too many different facts of one kind: some are not logged',
+  });
   await clock.advance(3_600_000);
   flood();
   expect(lines()).toHaveLength(2_002);

@@ -1,5 +1,6 @@
 /** The page docs/settings.md, written from the schema of the settings. */
 import { settingGroups, settingsSchema, type Settings } from '../../../src/settings/settings.ts';
+import { indexUrlText } from '../../../src/settings/urls.ts';
 
 const INTRODUCTION = `# Settings
 
@@ -28,5 +29,6 @@ function defaultText(value: Settings[keyof Settings]): string {
   if (value === undefined) return '–';
   if (typeof value !== 'object') return `\`${value}\``;
   if ('host' in value) return `\`${value.host}:${value.port}\``;
+  if ('product' in value) return `\`${indexUrlText(value)}\``;
   return value.length === 0 ? '–' : `\`${value.join(',')}\``;
 }
