@@ -64,7 +64,7 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
         return;
       }
       isStopping = true;
-      say(`received ${signal} and is stopping; a second signal ends the process at once`);
+      say(`the process received ${signal} and is stopping; a second signal ends it at once`);
       resolve();
     });
   };
