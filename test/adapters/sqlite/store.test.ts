@@ -87,8 +87,8 @@ async function keysFound(store: Store, prefix = ''): Promise<string[]> {
 function run(script: string): Child {
   const adapters = new URL('../../../src/adapters/sqlite/', import.meta.url).href;
   const source = `
-    import { createSqliteStore } from '${adapters}sqlite-store.ts';
-    import { acquireServeLock } from '${adapters}sqlite-serve-lock.ts';
+    import { createSqliteStore } from '${adapters}store.ts';
+    import { acquireServeLock } from '${adapters}serve-lock.ts';
     const path = ${JSON.stringify(path)};
     const store = createSqliteStore({ path });
     ${script}`;
