@@ -1,7 +1,7 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
 import { enrichResults, enrichSteps } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
-import { faults, isFaultCode, type FaultCode, scopeOf } from '../../domain/fault.ts';
+import { faults, isFaultCode, scopeOf } from '../../domain/fault.ts';
 import { gapKinds, gapSchema } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { jobModes, type JobState, jobStates } from '../../domain/reindex/job.ts';
