@@ -100,7 +100,7 @@ export function enrichmentContract(
       expect(await stored(what)).toStrictEqual(written);
       await opened.refresh?.();
       await vi.waitFor(async () => expect(await opened.store.objects.search({ bucket, key: what, limit: 2 })).toStrictEqual([written]), {
-        timeout: 10_000,
+        timeout: 100_000,
         interval: 100,
       });
     });

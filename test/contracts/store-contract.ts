@@ -131,7 +131,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     /** Polls, since a search may be one refresh behind. */
     async function eventually(check: () => Promise<void>): Promise<void> {
       await opened.refresh?.();
-      await vi.waitFor(check, { timeout: 10_000, interval: 100 });
+      await vi.waitFor(check, { timeout: 100_000, interval: 100 });
     }
 
     async function expectFound(query: Omit<ObjectQuery, 'limit'>, keys: readonly string[]): Promise<void> {

@@ -67,7 +67,8 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
       const [kept = '', ...deleted] = KEYS;
       for (const key of deleted) await world.aws.remove(bucket, key);
       await tellTrail(world.aws, [{ eventName: 'DeleteObjects', bucket, timeMs: Date.now() }]);
-      await until('the gap is open', async () => (await gapOf(world, bucket, 'bulk-delete'))?.state === 'open', 60_000);
+      // open, and closed a minute later at the earliest
+      await until('the gap is known', async () => (await gapOf(world, bucket, 'bulk-delete')) !== undefined);
       const isClosed = async (): Promise<boolean> => (await gapOf(world, bucket, 'bulk-delete'))?.state === 'closed';
       await until('the gap is closed', isClosed, CLOSE_TIMEOUT_MS).catch(async (error: unknown) => {
         const log = world.daemon.log.slice(-10).map((line) => JSON.stringify(line));
@@ -99,7 +100,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
       await world.aws.remove(bucket, 'dir/expired');
       await world.connect({ bucket, source: 'routed' });
       await until('it is gone', async () => (await keysIn(world, bucket)).length < 3, CLOSE_TIMEOUT_MS);
-      await until('the check has ended', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined, 60_000);
+      await until('the check has ended', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined);
       expect(await keysIn(world, bucket)).toEqual(['dir/late', 'other']);
       expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
       expect(await world.daemon.metric('tally_swept_objects_total', { sweep: 'lifecycle' })).toBe(2);

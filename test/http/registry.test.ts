@@ -141,7 +141,9 @@ describe('a registry by its address', () => {
 
   it('rejects with the signal’s reason, and the verb ends as well', async () => {
     const asked = Promise.withResolvers<AbortSignal | undefined>();
+    const ended = Promise.withResolvers<void>();
     fake.nextDoes((signal) => {
+      signal?.addEventListener('abort', () => ended.resolve());
       asked.resolve(signal);
       return new Promise(() => undefined);
     });
@@ -150,7 +152,8 @@ describe('a registry by its address', () => {
     const signal = await asked.promise;
     leaving.abort(new Error('enough'));
     await expect(answer).rejects.toThrow('enough');
-    await expect.poll(() => signal?.aborted).toBe(true);
+    await ended.promise;
+    expect(signal?.aborted).toBe(true);
   });
 });
 

@@ -12,7 +12,7 @@ import { awsEndpoint } from '../../support/servers/found.ts';
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
 const place = { bucket: 'some-bucket', region: 'us-east-1' };
 
-function storageOn(aws: TestAws, s3TimeoutMs = 5_000): ObjectStorage {
+function storageOn(aws: TestAws, s3TimeoutMs = 60_000): ObjectStorage {
   const { s3For } = aws.clients({ s3TimeoutMs });
   return createS3Storage({ clientFor: s3For, region: aws.region, clock: { monotonicMs: () => performance.now() } });
 }
@@ -131,7 +131,7 @@ describe('a version', () => {
     });
     const aws = createTestAws(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     open.push({ server, aws });
-    return { storage: storageOn(aws, 200), requests };
+    return { storage: storageOn(aws, answer === undefined ? 200 : 60_000), requests };
   }
 
   it('is asked for by its id and its etag, in one HEAD', async () => {

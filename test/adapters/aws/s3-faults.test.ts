@@ -33,7 +33,7 @@ const listBody = (contents: string): string =>
 const open: { readonly server: Server; readonly aws: TestAws }[] = [];
 
 /** An S3 that answers as scripted, and the storage that asks it. The storage's clock moves only when the test moves it. */
-async function storageOn(script: Script, timeoutMs = 5_000) {
+async function storageOn(script: Script, timeoutMs = 60_000) {
   const requests: string[] = [];
   let nowMs = 1_000;
   let stepMs = 0;

@@ -105,7 +105,7 @@ describe('lifecycle rules as S3 answers them', () => {
       region: 'us-east-1',
       endpoints: { s3: `http://127.0.0.1:${port}` },
       credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-      s3: { forcePathStyle: true, timeoutMs: 5_000, connectionsMax: 1 },
+      s3: { forcePathStyle: true, timeoutMs: 60_000, connectionsMax: 1 },
       sqs: { receivesMax: 1, waitS: 1 },
     });
     return createS3Lifecycle({ clientFor: s3For, clock });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -151,7 +152,7 @@ describe('the SQS receiver', () => {
     const admit = async () => void admitted.push(1);
     const { receiver, messages } = startReceiver(aws, { queueUrls: [url], pollers: 1, waitS: 20 }, { admit });
     await until('a poll runs', () => admitted.length === 1);
-    const stopped = receiver.stop(15_000);
+    const stopped = receiver.stop(60_000);
     await aws.sendBodies(url, ['late']);
     await stopped;
     await until('it was handed over', () => messages.length === 1);
@@ -161,13 +162,19 @@ describe('the SQS receiver', () => {
   });
 
   it('aborts the polls that outlast the grace of a stop', async () => {
-    const { url } = await aws.createQueue();
-    let admitted = 0;
-    const admit = async () => void (admitted += 1);
-    const { receiver, faults } = startReceiver(aws, { queueUrls: [url], waitS: 20 }, { admit });
-    await until('the polls run', () => admitted === 2);
-    await Promise.race([receiver.stop(50), delay(10_000).then(() => Promise.reject(new Error('it did not stop')))]);
+    let polls = 0;
+    // nothing but the abort can end these
+    const silent = createServer(() => void (polls += 1));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const own = createTestAws(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    const { receiver, faults } = startReceiver(own, { queueUrls: [`${own.endpoint}/000000000000/q`], waitS: 20 });
+    await until('the polls run', () => polls === 2);
+    await receiver.stop(50);
     expect(faults).toEqual([]);
+    await own.dispose();
+    silent.closeAllConnections();
+    silent.close();
   });
 
   it('tells the fault that admission itself ended with', async () => {

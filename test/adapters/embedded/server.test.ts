@@ -414,7 +414,7 @@ test('curl puts, gets and deletes without a signature', async () => {
 describe('queues', () => {
   test('a message that is given back is there again at once', async () => {
     await put('a');
-    const [message] = await receive(5);
+    const [message] = await receive(20);
     const { queueUrl: QueueUrl } = embedded;
     await sqs.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle: message!.ReceiptHandle, VisibilityTimeout: 0 }));
     const [again] = await receive(0);
@@ -424,10 +424,10 @@ describe('queues', () => {
 
   test('a message that was held at the stop is there again after the restart, with its receive count', async () => {
     await put('a');
-    const [message] = await receive(5);
+    const [message] = await receive(20);
     await stop();
     await start();
-    const [again] = await receive(5);
+    const [again] = await receive(20);
     expect(again?.MessageId).toBe(message!.MessageId);
     expect(again?.Attributes?.ApproximateReceiveCount).toBe('2');
   });

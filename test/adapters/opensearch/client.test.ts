@@ -41,7 +41,7 @@ describe('a client of several nodes', () => {
       outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{"up":true}');
     });
 
-  function connect(urls: readonly string[], requestTimeoutMs = 30_000): OpenSearchClient {
+  function connect(urls: readonly string[], requestTimeoutMs = 60_000): OpenSearchClient {
     const client = createOpenSearchClient({ urls, requestTimeoutMs });
     closers.push(() => client.close());
     return client;
@@ -58,11 +58,9 @@ describe('a client of several nodes', () => {
   });
 
   it('goes on without one that takes no connection, from the first request', async () => {
-    const [down, other, alsoDown] = [await startHealthy(), await startHealthy(), await startHealthy()];
-    // a name that may have several addresses
-    const client = connect([down.url.replace('127.0.0.1', 'localhost'), other.url, alsoDown.url]);
-    await down.stop();
-    await alsoDown.stop();
+    const other = await startHealthy();
+    // ports that nothing is ever given; a name may have several addresses
+    const client = connect(['http://localhost:1', other.url, 'http://127.0.0.1:1']);
     for (let count = 0; count < 6; count += 1) expect(await client.send(request)).toEqual(answer);
     expect(other.asked()).toBe(6);
   });
@@ -76,7 +74,7 @@ describe('a client of several nodes', () => {
   it('leaves one alone that did not answer in time', async () => {
     const silent = await startNode(() => {});
     const other = await startHealthy();
-    const client = connect([silent.url, other.url], 300);
+    const client = connect([silent.url, other.url], 2_000);
     const outcomes = [];
     for (let count = 0; count < 6; count += 1) {
       outcomes.push(
@@ -99,9 +97,7 @@ describe('a client of several nodes', () => {
   });
 
   it('says that the index is unreachable when none takes a connection', async () => {
-    const nodes = [await startHealthy(), await startHealthy()];
-    const client = connect(nodes.map(({ url }) => url));
-    for (const node of nodes) await node.stop();
+    const client = connect(['http://127.0.0.1:1', 'http://127.0.0.1:2']);
     for (let count = 0; count < 3; count += 1) {
       await expect(client.send(request)).rejects.toMatchObject({
         code: 'index.unreachable',

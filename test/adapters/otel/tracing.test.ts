@@ -10,7 +10,10 @@ const XRAY = 'Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;S
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
 /** Longer than any test: only a full batch or the stop exports. */
 const NEVER_MS = 600_000;
-const STOP_MS = 5_000;
+/** More than any answer takes; where one does not come, its own time-out is shorter. */
+const STOP_MS = 60_000;
+/** The SDK tries again within its time-out; such an answer is final at once. */
+const UNAVAILABLE = { kind: 'answer', status: 503, headers: { 'retry-after': '3600' } } as const;
 
 let otlp: OtlpReceiver;
 beforeEach(async () => {
@@ -249,12 +252,12 @@ describe('a collector that fails', () => {
   });
 
   it.each([
-    ['refuses for good', { kind: 'answer', status: 401, body: 'authorization: Bearer s3cret' }, 'HTTP 401'],
-    ['is overloaded', { kind: 'answer', status: 503 }, 'Export failed with retryable status'],
-    ['does not answer', { kind: 'hang' }, 'Request timed out'],
-  ] as const)('and %s costs the export, which is told without what was sent', async (_, behaviour, error) => {
+    ['refuses for good', { kind: 'answer', status: 401, body: 'authorization: Bearer s3cret' }, '60000', 'HTTP 401'],
+    ['is overloaded', UNAVAILABLE, '60000', 'Export failed with retryable status'],
+    ['does not answer', { kind: 'hang' }, '300', 'Request timed out'],
+  ] as const)('and %s costs the export, which is told without what was sent', async (_, behaviour, exportTimeoutMs, error) => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer%20s3cret');
-    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '300');
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs);
     otlp.behave(behaviour);
     const { tracing, stop, dropped, troubles } = createWorld();
     for (let each = 0; each < 7; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
@@ -265,7 +268,8 @@ describe('a collector that fails', () => {
   });
 
   it('and is not there costs the export', async () => {
-    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '300');
+    // less than the SDK waits before it tries again
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '750');
     vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
     const { tracing, stop, dropped } = createWorld();
     for (const trace of tracing.message(message())) trace.settled('delete');
@@ -274,8 +278,8 @@ describe('a collector that fails', () => {
   });
 
   it('and recovers gets what ends from then on', async () => {
-    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '300');
-    otlp.behave({ kind: 'answer', status: 503 });
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '60000');
+    otlp.behave(UNAVAILABLE);
     const limits = { queueMax: 10, batchMax: 1, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 };
     const { tracing, stop, dropped } = createWorld({ limits });
     for (const trace of tracing.message(message())) trace.settled('delete');

@@ -53,7 +53,7 @@ export interface ReceivedSpan {
 
 export type Behaviour =
   | { readonly kind: 'take' }
-  | { readonly kind: 'answer'; readonly status: number; readonly body?: string }
+  | { readonly kind: 'answer'; readonly status: number; readonly body?: string; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'hang' };
 
 export interface OtlpReceiver {
@@ -79,7 +79,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (behaviour.kind === 'hang') return;
     if (behaviour.kind === 'answer') {
-      response.writeHead(behaviour.status).end(behaviour.body);
+      response.writeHead(behaviour.status, behaviour.headers).end(behaviour.body);
       return;
     }
     if (request.url !== '/v1/traces' || request.headers['content-type'] !== 'application/x-protobuf') {

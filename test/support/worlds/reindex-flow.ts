@@ -81,11 +81,7 @@ export async function openReindexFlow(): Promise<ReindexFlow> {
   }
 
   const registry = await start({ TALLY_ROLES: 'http' });
-  await until(
-    'the registry answers',
-    async () => (await registry.request('GET', '/v1/buckets').catch(() => undefined))?.status === 200,
-    60_000,
-  );
+  await until('the registry answers', async () => (await registry.request('GET', '/v1/buckets').catch(() => undefined))?.status === 200);
 
   return {
     listing,

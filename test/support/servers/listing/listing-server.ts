@@ -221,8 +221,8 @@ async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<
     case 'reset':
       outgoing.socket?.resetAndDestroy();
       return true;
-    case 'slow':
-      await delay(fault.delayMs);
+    case 'held':
+      await fault.removed;
       return false;
     case 'cut-xml':
     case 'cut-body':
