@@ -36,7 +36,7 @@ export interface World {
   dispose(): Promise<void>;
 }
 
-/** What README and doctor recommend. */
+/** What docs/install.md recommends. */
 const MAX_RECEIVE_COUNT = 20;
 /** Several start at once on a busy machine. */
 const START_TIMEOUT_MS = 60_000;

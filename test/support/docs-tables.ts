@@ -1,4 +1,4 @@
-/** The README's tables, as the code says them. */
+/** The tables of the documentation that are written from the code. */
 import { metricTable } from '../../src/adapters/telemetry/metrics.ts';
 import { settingsSchema, type Settings } from '../../src/settings/settings.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
