@@ -4,13 +4,23 @@ import { describe, expect, it } from 'vitest';
 import { ROOT, textOf } from '../support/docs-pages.ts';
 
 /** What is read. Add `src/**` + `/*.ts` once the texts of src are rewritten. */
-const ROOTS: readonly string[] = ['README.md', 'CHANGELOG.md', 'docs/**/*.md', 'config/**/*.{yaml,sh,service,env}', 'compose.yaml', 'Dockerfile'];
+const ROOTS: readonly string[] = [
+  'README.md',
+  'CHANGELOG.md',
+  'docs/**/*.md',
+  'config/**/*.{yaml,sh,service,env}',
+  'compose.yaml',
+  'Dockerfile',
+];
 
 /** Each phrasing, with what to write instead. */
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\bwho(?:m|so)?ever\b/i, 'name the person or the part: the caller, the worker'],
   [/\banew\b/i, 'again'],
-  [/\bof (?:its|their|his|our|one's) own(?! (?!is\b|are\b|was\b|and\b|or\b|in\b|with\b|to\b|for\b|that\b|on\b|at\b|by\b)\w)/i, 'its own …, separate'],
+  [
+    /\bof (?:its|their|his|our|one's) own(?! (?!is\b|are\b|was\b|and\b|or\b|in\b|with\b|to\b|for\b|that\b|on\b|at\b|by\b)\w)/i,
+    'its own …, separate',
+  ],
   [/\bthe very\b/i, 'exactly the, the same'],
   [/\bthat very\b/i, 'exactly that'],
   [/\b(?:what|which|that) is no\b(?! longer)/i, 'what is not a …, anything but a …'],
