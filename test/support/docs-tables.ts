@@ -1,27 +1,30 @@
-/** The tables of the documentation that are written from the code. */
+/** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
 import { metricTable } from '../../src/adapters/telemetry/metrics.ts';
-import { settingsSchema, type Settings } from '../../src/settings/settings.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
+import { textOf } from './docs-pages.ts';
 
-/** Each setting with its default and its description, as Markdown. */
-export function settingsMarkdown(): string {
-  const defaults = new Map<string, Settings[keyof Settings]>(Object.entries(settingsSchema.parse({})));
-  const rows = Object.entries(settingsSchema.shape).map(
-    ([name, schema]) => `| \`${name}\` | ${defaultText(defaults.get(name))} | ${schema.description ?? ''} |`,
-  );
-  return ['| setting | default | meaning |', '|---|---|---|', ...rows].join('\n');
+/** docs/operations.md with the table of metrics as the code has it. */
+export function operationsPage(): string {
+  return pageWith('docs/operations.md', metricsMarkdown());
 }
 
-function defaultText(value: Settings[keyof Settings]): string {
-  if (value === undefined) return '–';
-  if (typeof value !== 'object') return `\`${value}\``;
-  if ('host' in value) return `\`${value.host}:${value.port}\``;
-  return value.length === 0 ? '–' : `\`${value.join(',')}\``;
+/** docs/traces.md with the table of OpenTelemetry's variables as the code has it. */
+export function tracesPage(): string {
+  return pageWith('docs/traces.md', tracesMarkdown());
+}
+
+function pageWith(path: string, table: string): string {
+  const written = textOf(path).replace(
+    /(<!-- table of [^>]*-->\n).*?(<!-- end of table -->)/s,
+    (_, begin: string, end: string) => `${begin}${table}\n${end}`,
+  );
+  if (!written.includes(table)) throw new Error(`${path} has no comments around its table`);
+  return written;
 }
 
 /** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */
-export function tracesMarkdown(): string {
+function tracesMarkdown(): string {
   const defaults = new Map<string, string | number | undefined>(Object.entries(tracesSchema.parse({})));
   const rows = Object.entries(tracesSchema.shape).map(([name, schema]) => {
     const value = defaults.get(name);
@@ -31,7 +34,7 @@ export function tracesMarkdown(): string {
 }
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
-export function metricsMarkdown(): string {
+function metricsMarkdown(): string {
   const rows = Object.entries(metricTable).map(([name, { type, labels, unit, help, alert }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
