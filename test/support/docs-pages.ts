@@ -23,7 +23,7 @@ interface Fence {
 const FENCE = /^```(\w*)\n(.*?)^```$/gms;
 
 /** The fenced blocks of a page, in their order. */
-function fencesOf(markdown: string): readonly Fence[] {
+export function fencesOf(markdown: string): readonly Fence[] {
   return [...markdown.matchAll(FENCE)].map(([, language = '', text = '']) => ({ language, text }));
 }
 
