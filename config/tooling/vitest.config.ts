@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
-    // what takes minutes of waiting for leases is a command of its own: npm run test:long
+    // tests that wait minutes for leases are a separate command: npm run test:long
     include: [process.env['TALLY_TEST_LONG'] === '1' ? 'test/**/*.long.ts' : 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     // hundreds of daemons are started: what Node compiled for the first is taken by the others

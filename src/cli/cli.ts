@@ -8,7 +8,7 @@ import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
-import { createProgress, silentProgress, type Progress } from './jobs/progress.ts';
+import { createProgress, silentProgress, type Progress } from './progress.ts';
 import { jsonText } from './output.ts';
 
 /** Where text goes: a standard stream, or a list in tests. */

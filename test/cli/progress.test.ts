@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createProgress } from '../../src/cli/jobs/progress.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 import type { Job } from '../../src/api/jobs.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 

@@ -1,6 +1,6 @@
 /**
  * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics of a running
- * daemon. Whether the alerts fire when they should is promtool's to say (README, Monitoring).
+ * daemon. Whether the alerts fire when they should is promtool's to say (docs/operations.md).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { jsonDocuments, pageBlocks, pageTransformer } from './page.ts';
+import { jsonDocuments, pageBlocks, pageTransformer } from './connect-blocks.ts';
 import { canRun, findProgram, runProgram } from './programs.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;

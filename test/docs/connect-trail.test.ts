@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { shellBlocks } from './page.ts';
+import { shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
 import { AWS_CLI, JQ, openPageShell } from './page-shell.ts';
 import { canRun, findProgram } from './programs.ts';

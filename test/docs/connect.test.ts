@@ -21,7 +21,7 @@ import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
-import { pageTransformer, shellBlocks } from './page.ts';
+import { pageTransformer, shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
 import { AWS_CLI, JQ, openPageShell } from './page-shell.ts';
 import { canRun } from './programs.ts';

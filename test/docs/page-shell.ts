@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { shellBlocks } from './page.ts';
+import { shellBlocks } from './connect-blocks.ts';
 import { findProgram, runProgram } from './programs.ts';
 
 export const AWS_CLI = { name: 'aws', variable: 'TALLY_TEST_AWS_CLI' } as const;

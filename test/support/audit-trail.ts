@@ -2,7 +2,7 @@
  * The audit trail that LocalStack lacks: tests tell EventBridge of each call as CloudTrail would. Shape: “CloudTrail
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
-import { pageTransformer } from '../docs/page.ts';
+import { pageTransformer } from '../docs/connect-blocks.ts';
 import type { TestAws } from './servers/aws.ts';
 
 /** One call of S3's API, as a trail tells it. */

@@ -3,7 +3,7 @@ import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '
 import { faults, isFaultCode } from '../../domain/fault.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText } from '../human.ts';
 import { fieldsText, tableText, type Cell } from '../output.ts';
-import { stageOf } from './progress.ts';
+import { stageOf } from '../progress.ts';
 
 /** The name and the meaning of each kind. */
 export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string; readonly meaning: string }>> = {

@@ -7,7 +7,7 @@ import type { Cli, JsonOption } from '../cli.ts';
 import { messageOf } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { countText } from '../human.ts';
-import { stageOf, type Progress } from './progress.ts';
+import { stageOf, type Progress } from '../progress.ts';
 
 /** A waiting job's countdown is drawn this often. */
 const REDRAW_MS = 1_000;

@@ -37,7 +37,7 @@ export interface World {
   dispose(): Promise<void>;
 }
 
-/** What README and doctor recommend. */
+/** What docs/install.md recommends. */
 const MAX_RECEIVE_COUNT = 20;
 const LOOK_EVERY_MS = 1_000;
 const EMPTY_LOOKS = 3;

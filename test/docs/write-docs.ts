@@ -1,10 +1,15 @@
-/** `npm run docs`: writes the pages that are made of the code. */
+/** `npm run docs`: writes the pages, and the tables of pages, that are made from the code. */
 import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
+import { settingsPage } from './settings-page.ts';
+import { operationsPage, tracesPage } from './tables.ts';
 
 /** The pages by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
   'docs/api.md': apiPage,
+  'docs/operations.md': operationsPage,
+  'docs/settings.md': settingsPage,
+  'docs/traces.md': tracesPage,
 };
 
 if (import.meta.main) {

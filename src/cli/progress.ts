@@ -1,6 +1,6 @@
 /** The progress of a job that a command waits for. It is plain ASCII without colours, which every terminal shows. */
-import type { Job } from '../../api/jobs.ts';
-import { countText, durationText, percentText } from '../human.ts';
+import type { Job } from '../api/jobs.ts';
+import { countText, durationText, percentText } from './human.ts';
 
 export interface Progress {
   show(job: Job): void;

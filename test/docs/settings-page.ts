@@ -1,6 +1,6 @@
 /** The page docs/settings.md, written from the schema of the settings. */
-import { settingGroups, settingsSchema, type Settings } from '../../../src/settings/settings.ts';
-import { indexUrlText } from '../../../src/settings/urls.ts';
+import { settingGroups, settingsSchema, type Settings } from '../../src/settings/settings.ts';
+import { indexUrlText } from '../../src/settings/urls.ts';
 
 const INTRODUCTION = `# Settings
 
