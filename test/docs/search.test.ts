@@ -49,14 +49,12 @@ describe.skipIf(opensearchUrl() === undefined)('queries of your own', () => {
 
   it('find the largest files, and the bytes of a folder by storage class', () => {
     const block = fencesOf(PAGE).find(({ text }) => text.includes('$OPENSEARCH'))!.text;
-    const [largest = '', byClass = ''] = block
-      .split('\n\n')
-      .map((command) =>
-        execFileSync('sh', ['-c', command.replaceAll('tally-', `${test.prefix}-`)], {
-          env: { ...process.env, OPENSEARCH: serverUrl() },
-          encoding: 'utf8',
-        }),
-      );
+    const [largest = '', byClass = ''] = block.split('\n\n').map((command) =>
+      execFileSync('sh', ['-c', command.replaceAll('tally-', `${test.prefix}-`)], {
+        env: { ...process.env, OPENSEARCH: serverUrl() },
+        encoding: 'utf8',
+      }),
+    );
     const keys = z
       .object({ hits: z.object({ hits: z.array(z.object({ _source: z.object({ key: z.string() }) })) }) })
       .parse(JSON.parse(largest))
