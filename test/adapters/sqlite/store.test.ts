@@ -116,7 +116,7 @@ describe('the file of a SQLite store', () => {
     const second = open();
     expect(await second.objects.getMany('b', ['dir/report.pdf', 'gone'])).toEqual([live('dir/report.pdf', 5), tombstone('gone', 6)]);
     expect(await second.objects.search({ words: { whole: ['dir'], prefix: 'rep' }, limit: 10 })).toEqual([live('dir/report.pdf', 5)]);
-    expect(await second.objects.write(writesOf([live('dir/report.pdf', 4)]))).toEqual([{ kind: 'stale' }]);
+    expect(await second.objects.write(writesOf([live('dir/report.pdf', 4)]))).toEqual([{ kind: 'superseded' }]);
     expect(await second.state.get('bucket:b')).toEqual(entry);
   });
 
@@ -273,7 +273,7 @@ describe('several processes on one file', () => {
       // the parent stands still while it waits, so nothing but time can end this
       setTimeout(() => database.exec('COMMIT'), 200);`);
     expect(await firstLine(child)).toBe('begun');
-    expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'stale' }, { kind: 'written' }]);
+    expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'superseded' }, { kind: 'written' }]);
     expect(await ended(child)).toBe(0);
   });
 
@@ -285,7 +285,7 @@ describe('several processes on one file', () => {
       await store.objects.write([{ document, equalClock: 'accept' }]);`);
     expect(await ended(child)).toBe(0);
     expect(await keysFound(store)).toEqual(['from-the-child']);
-    expect(await store.objects.write(writesOf([live('from-the-child', 6)]))).toEqual([{ kind: 'stale' }]);
+    expect(await store.objects.write(writesOf([live('from-the-child', 6)]))).toEqual([{ kind: 'superseded' }]);
   });
 
   it('keep every acknowledged write of one that was killed, and no half of a request', async () => {
