@@ -81,24 +81,24 @@ describe('the answer to a request', () => {
   });
 
   it.each([
-    ['accept', 10, '[k:a]: version conflict, current version [11] is higher than the one provided [10]', 'stale'],
-    ['refuse', 10, '[k:a]: version conflict, current version [11] is higher or equal to the one provided [10]', 'stale'],
+    ['accept', 10, '[k:a]: version conflict, current version [11] is higher than the one provided [10]', 'superseded'],
+    ['refuse', 10, '[k:a]: version conflict, current version [11] is higher or equal to the one provided [10]', 'superseded'],
     ['refuse', 10, '[k:a]: version conflict, current version [10] is higher or equal to the one provided [10]', 'equal'],
     [
       'refuse',
       1_790_000_000_123_457,
       '[k:a]: version conflict, current version [1790000000123458] is higher or equal to the one provided [1790000000123457]',
-      'stale',
+      'superseded',
     ],
     // a key that pretends
     [
       'refuse',
       10,
       '[k:current version [10] is higher or equal to the one provided [10]]: version conflict, current version [11] is higher or equal to the one provided [10]',
-      'stale',
+      'superseded',
     ],
     ['refuse', 10, '[k:current version [10]]: version conflict, worded otherwise', 'undecided'],
-    ['accept', 10, '[k:a]: version conflict, worded otherwise', 'stale'],
+    ['accept', 10, '[k:a]: version conflict, worded otherwise', 'superseded'],
   ] as const)('to a conflict with equalClock %s at %i (%s) is %s', (equalClock, clock, reason, kind) => {
     expect(bulkVerdicts([action({ clock }, equalClock)], conflict(reason))).toEqual([{ kind }]);
   });

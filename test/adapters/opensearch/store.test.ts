@@ -229,7 +229,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
         refuse(live(bucket, 'newer', { clock: 10 })),
         accept(live(bucket, 'newer', { clock: 10 })),
       ];
-      expect(ends(await vague.objects.write(writes))).toEqual(['equal', 'written', 'stale', 'stale']);
+      expect(ends(await vague.objects.write(writes))).toEqual(['equal', 'written', 'superseded', 'superseded']);
     });
   });
 

@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
-import { schemaSteps, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
+import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
@@ -87,8 +87,8 @@ async function keysFound(store: Store, prefix = ''): Promise<string[]> {
 function run(script: string): Child {
   const adapters = new URL('../../../src/adapters/sqlite/', import.meta.url).href;
   const source = `
-    import { createSqliteStore } from '${adapters}sqlite-store.ts';
-    import { acquireServeLock } from '${adapters}sqlite-serve-lock.ts';
+    import { createSqliteStore } from '${adapters}store.ts';
+    import { acquireServeLock } from '${adapters}serve-lock.ts';
     const path = ${JSON.stringify(path)};
     const store = createSqliteStore({ path });
     ${script}`;
@@ -116,7 +116,7 @@ describe('the file of a SQLite store', () => {
     const second = open();
     expect(await second.objects.getMany('b', ['dir/report.pdf', 'gone'])).toEqual([live('dir/report.pdf', 5), tombstone('gone', 6)]);
     expect(await second.objects.search({ words: { whole: ['dir'], prefix: 'rep' }, limit: 10 })).toEqual([live('dir/report.pdf', 5)]);
-    expect(await second.objects.write(writesOf([live('dir/report.pdf', 4)]))).toEqual([{ kind: 'stale' }]);
+    expect(await second.objects.write(writesOf([live('dir/report.pdf', 4)]))).toEqual([{ kind: 'superseded' }]);
     expect(await second.state.get('bucket:b')).toEqual(entry);
   });
 
@@ -145,7 +145,7 @@ describe('the file of a SQLite store', () => {
   it('is upgraded in place, with all that it holds', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    const steps = [...schemaSteps, 'ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT;'];
+    const steps = [...migrations, 'ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT;'];
     upgradeSchema(database, steps);
     upgradeSchema(database, steps);
     expect(database.prepare('SELECT key, later FROM objects').all()).toEqual([{ key: 'kept', later: null }]);
@@ -160,7 +160,7 @@ describe('the file of a SQLite store', () => {
   it('stays as it was when an upgrade fails half-way', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    expect(() => upgradeSchema(database, [...schemaSteps, 'CREATE TABLE half (id TEXT) STRICT; SELECT nonsense;'])).toThrow('nonsense');
+    expect(() => upgradeSchema(database, [...migrations, 'CREATE TABLE half (id TEXT) STRICT; SELECT nonsense;'])).toThrow('nonsense');
     expect(database.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]);
     database.close();
     expect(await keysFound(open())).toEqual(['kept']);
@@ -273,7 +273,7 @@ describe('several processes on one file', () => {
       // the parent stands still while it waits, so nothing but time can end this
       setTimeout(() => database.exec('COMMIT'), 200);`);
     expect(await firstLine(child)).toBe('begun');
-    expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'stale' }, { kind: 'written' }]);
+    expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'superseded' }, { kind: 'written' }]);
     expect(await ended(child)).toBe(0);
   });
 
@@ -285,7 +285,7 @@ describe('several processes on one file', () => {
       await store.objects.write([{ document, equalClock: 'accept' }]);`);
     expect(await ended(child)).toBe(0);
     expect(await keysFound(store)).toEqual(['from-the-child']);
-    expect(await store.objects.write(writesOf([live('from-the-child', 6)]))).toEqual([{ kind: 'stale' }]);
+    expect(await store.objects.write(writesOf([live('from-the-child', 6)]))).toEqual([{ kind: 'superseded' }]);
   });
 
   it('keep every acknowledged write of one that was killed, and no half of a request', async () => {
