@@ -1,6 +1,6 @@
-/** Where the embedded AWS is, for the process that runs it and for commands beside it. */
+/** The addresses of the embedded AWS, for the process that runs it and for commands that use it. */
 
-/** The account of everything in fauxqs. */
+/** The account id of all resources in fauxqs. */
 export const ACCOUNT = '000000000000';
 
 export const embeddedQueues = { bucket: 'tally-bucket-events', work: 'tally-work', deadLetters: 'tally-dead-letters' } as const;
@@ -10,7 +10,7 @@ export function embeddedEndpoint({ host, port }: { readonly host: string; readon
   return `http://${reachable(host)}:${port}`;
 }
 
-/** The host of a URL; of an address that means every interface, loopback. */
+/** The host for a URL. For an address that means all interfaces it is loopback. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

@@ -1,27 +1,27 @@
 /**
- * The one clock of the embedded AWS: sequencers, event times, SentTimestamp and Date headers all come from it, so that
- * they agree with each other whatever this machine's clock does. It never goes back, neither when the machine's clock is
- * set back (it then runs on at its own pace until the machine's clock has caught up) nor over a restart.
+ * The clock of the embedded AWS. Sequencers, event times, SentTimestamp and Date headers all come from it, so that they
+ * agree with each other even if this machine's clock is changed. It never goes back, neither over a restart nor when the
+ * machine's clock is set back: then it continues at its own pace until the machine's clock has caught up.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 
 const MICROSECONDS_PER_SECOND = 1_000_000;
-const FRACTION_UNITS = 4_294_967_296; // 2^32: a sequencer's fraction is binary
+const FRACTION_UNITS = 4_294_967_296; // 2^32, because the fraction in a sequencer is binary
 
-/** How far ahead moments are reserved on disk: one small write a second at most, and at most one second ahead after a crash. */
+/** How far ahead moments are reserved on disk, in microseconds. It costs at most one small write per second, and after a crash the clock is at most one second ahead. */
 const RESERVED_AHEAD = MICROSECONDS_PER_SECOND;
 
 export interface EmbeddedClock {
-  /** Never earlier than a moment that was given. Ms since the epoch. */
+  /** The time in ms since the epoch. It is never earlier than a moment that was returned before. */
   nowMs(): number;
-  /** A moment later than all given before, also by earlier processes on the same file: microseconds since the epoch. Throws when it cannot be kept on disk. */
+  /** A moment in microseconds since the epoch that is later than all returned before, also by earlier processes with the same file. Throws if it cannot be stored on disk. */
   next(): number;
-  /** Keeps the last moment, so that the next start need not skip what was reserved. */
+  /** Stores the last moment, so that the next start need not skip the reserved moments. */
   close(): void;
 }
 
-/** Opens the clock whose last moment is kept in `file`. Throws when the file is there and is not one. */
+/** Opens the clock whose last moment is stored in `file`. Throws if the file exists and does not contain a moment. */
 export function openEmbeddedClock(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, file: string): EmbeddedClock {
   let last = readMark(file);
   let reserved = last;
@@ -53,10 +53,10 @@ export function openEmbeddedClock(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, f
   };
 }
 
-/** A moment in the form of S3's sequencers: `00`, eight hex digits of Unix seconds, eight of binary fraction. */
+/** A moment in the form of S3's sequencers: `00`, eight hexadecimal digits of Unix seconds, eight of the binary fraction. */
 export function sequencerOf(moment: number): string {
   const seconds = Math.floor(moment / MICROSECONDS_PER_SECOND);
-  // rounded up: reading it rounds down, which gives the same microsecond again
+  // rounded up, because reading it rounds down, so that the result is the same microsecond
   const fraction = Math.ceil(((moment % MICROSECONDS_PER_SECOND) * FRACTION_UNITS) / MICROSECONDS_PER_SECOND);
   return `00${hex8(seconds)}${hex8(fraction)}`;
 }
@@ -73,11 +73,11 @@ function readMark(file: string): number {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
   }
-  if (!/^\d{1,16}$/.test(text)) throw new Error(`${file} does not hold a moment; remove the file to begin at the present time`);
+  if (!/^\d{1,16}$/.test(text)) throw new Error(`${file} does not contain a moment; remove the file to begin at the present time`);
   return Number(text);
 }
 
-/** Whole or not at all, also when the power fails. */
+/** Writes the file completely or not at all, even if the power fails. */
 function writeMark(file: string, moment: number): void {
   writeFileSync(`${file}.new`, `${moment}\n`, { flush: true });
   renameSync(`${file}.new`, file);

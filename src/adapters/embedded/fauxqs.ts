@@ -1,7 +1,7 @@
 /**
- * fauxqs' own parts. Its `startFauxqs` listens on every interface and keeps its stores to itself, so the embedded mode
- * assembles the same parts as it does: the public `buildApp`, and four modules that the package does not export. They are
- * loaded by file address and checked here; package.json pins the version that they were read from.
+ * Assembles fauxqs from its parts. Its `startFauxqs` listens on all interfaces and gives no access to its stores, so the
+ * embedded mode joins the same parts: the public `buildApp`, and five modules that the package does not export. These are
+ * loaded by file address and checked here, and package.json pins the version of fauxqs.
  */
 import { buildApp } from 'fauxqs';
 import { z } from 'zod';
@@ -19,9 +19,9 @@ export interface Fauxqs {
   readonly sqs: SqsStore;
   readonly sns: SnsStore;
   readonly s3: S3Store;
-  /** Opens (or makes) the database in a folder. Throws where that cannot be done. */
+  /** Opens the database in a folder, or creates it. Throws if that fails. */
   open(folder: string): Persistence;
-  /** SNS Publish, delivered to the subscribed queues before it returns. Throws when `queueArn` is none of them. */
+  /** SNS Publish. The message is delivered to the subscribed queues before it returns. Throws if `queueArn` is not one of them. */
   publish(notification: { readonly topicArn: string; readonly queueArn: string; readonly subject: string; readonly message: string }): void;
 }
 
@@ -35,7 +35,7 @@ const publishModule = z.object({
   publish: z.custom<(parameters: Record<string, string>, sns: SnsStore, sqs: SqsStore) => string>(isFunction),
 });
 
-/** Builds a fauxqs with empty stores that does not listen yet. Throws when the installed fauxqs is not built as expected. */
+/** Creates a fauxqs with empty stores that does not listen yet. Throws if the installed fauxqs does not have the expected modules. */
 export async function createFauxqs(region: string): Promise<Fauxqs> {
   const [{ SqsStore }, { SnsStore }, { S3Store }, { PersistenceManager }, { publish }] = await Promise.all([
     load('./sqs/sqsStore.js', sqsModule),
@@ -55,7 +55,7 @@ export async function createFauxqs(region: string): Promise<Fauxqs> {
     s3,
     open: (folder) => new PersistenceManager(folder),
     publish: ({ topicArn, queueArn, subject, message }) => {
-      // SNS, and fauxqs with it, takes what nobody is subscribed to and drops it
+      // like SNS, fauxqs accepts a message without subscribers and drops it
       const { subscriptions } = sns.listSubscriptionsByTopic(topicArn);
       const isHeard = subscriptions.some(({ endpoint }) => endpoint === queueArn) && sqs.getQueueByArn(queueArn) !== undefined;
       if (!isHeard) throw new Error(`${queueArn} is not subscribed to ${topicArn}`);

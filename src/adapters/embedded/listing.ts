@@ -1,6 +1,6 @@
 /**
- * Listings as S3 gives them. fauxqs 2.4.1 sorts keys by language rules but continues after a key by code units, so a
- * listing of several pages leaves keys out and repeats others; S3 does both in the order of UTF-8 bytes.
+ * Corrects the order of listings. fauxqs 2.4.1 sorts keys by language rules but continues after a key by code units, so a
+ * listing of several pages leaves keys out and repeats others. S3 does both in the order of UTF-8 bytes.
  */
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { S3Object, S3Store } from './fauxqs.ts';
@@ -9,13 +9,13 @@ type Listing = ReturnType<S3Store['listObjects']>;
 type ListingOptions = NonNullable<Parameters<S3Store['listObjects']>[1]>;
 
 export interface SortedListing {
-  /** All objects of a bucket by UTF-8 bytes of their keys. Throws when there is no such bucket. */
+  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys. Throws if the bucket does not exist. */
   objectsOf(bucket: string): readonly S3Object[];
-  /** The bucket's objects are no longer what they were. */
+  /** Must be called after an object of the bucket has changed. */
   changed(bucket: string): void;
 }
 
-/** Makes the store answer listings in S3's order. Holds the sorted objects of each bucket that was listed until it changes. */
+/** Makes the store answer listings in S3's order. It keeps the sorted objects of each listed bucket until the bucket changes. */
 export function sortListings(store: S3Store): SortedListing {
   const listAll = store.listObjects.bind(store);
   const sorted = new Map<string, readonly S3Object[]>();
@@ -56,7 +56,7 @@ function pageOf(objects: readonly S3Object[], { prefix, delimiter, after, maxKey
   for (const object of objects) {
     if (!object.key.startsWith(prefix) || compareKeys(object.key, after) <= 0) continue;
     const entry = entryOf(object.key, prefix, delimiter);
-    // a common prefix is named once, on the page where its first key would be
+    // a common prefix is listed once, on the page to which its first key belongs
     if (groups.has(entry) || compareKeys(entry, after) <= 0) continue;
     if (page.length + groups.size >= maxKeys) return { objects: page, commonPrefixes: [...groups], isTruncated: true };
     if (entry === object.key) page.push(object);

@@ -1,6 +1,6 @@
 /**
- * S3 event notifications, which fauxqs does not have: every change of an object in any bucket becomes the notification
- * that S3 would send, published in the same turn of the event loop, so that order and content are the store's own.
+ * S3 event notifications, which fauxqs does not have. Every change of an object in any bucket becomes the notification
+ * that S3 would send. It is published synchronously with the change, so that its order and content are those of the store.
  */
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
@@ -8,22 +8,22 @@ import { sequencerOf } from './clock.ts';
 import type { EmbeddedClock } from './clock.ts';
 import type { S3Object, S3Store } from './fauxqs.ts';
 
-/** What a plain put of the store is made by. */
+/** The event names of a plain put, which depend on the request that made it. */
 export type PutEvent = 'ObjectCreated:Put' | 'ObjectCreated:Copy' | 'ObjectCreated:Post';
 
-/** A change of one key, with what it then holds. */
+/** A change of one key, with the object that it has afterwards. */
 interface ObjectChange {
   readonly bucket: string;
   readonly key: string;
   readonly eventName: PutEvent | 'ObjectCreated:CompleteMultipartUpload' | 'ObjectRemoved:Delete';
-  /** Absent when it was deleted. */
+  /** Absent: the object was deleted. */
   readonly object?: S3Object;
 }
 
 /** How long a key whose notification could not be stored waits for the next attempt. */
 const RETRY_DELAY_MS = 1_000;
 
-/** Tells `changed` of every change of the store's objects, in order, after it was made. */
+/** Calls `changed` after every change of the store's objects, in order. */
 export function watchObjects(store: S3Store, putEvent: () => PutEvent, changed: (change: ObjectChange) => void): void {
   const putObject = store.putObject.bind(store);
   store.putObject = (...parameters) => {
@@ -38,7 +38,7 @@ export function watchObjects(store: S3Store, putEvent: () => PutEvent, changed: 
     try {
       deleteObject(bucket, key);
     } finally {
-      // fauxqs takes it out of memory first: when the disk then fails, it is gone all the same until the next start
+      // fauxqs removes it from memory first: if the disk then fails, the object is absent until the next start
       if (existed && objectAt(store, bucket, key) === undefined) changed({ bucket, key, eventName: 'ObjectRemoved:Delete' });
     }
   };
@@ -53,7 +53,7 @@ export function watchObjects(store: S3Store, putEvent: () => PutEvent, changed: 
   watchUploads(store, changed);
 }
 
-/** The completion of a multipart upload names only the upload, so the buckets of open ones are kept. */
+/** The completion of a multipart upload contains only the upload id, so the buckets of open uploads are kept. */
 function watchUploads(store: S3Store, changed: (change: ObjectChange) => void): void {
   const buckets = new Map<string, string>();
 
@@ -87,11 +87,11 @@ function watchUploads(store: S3Store, changed: (change: ObjectChange) => void): 
 }
 
 export interface Notifier {
-  /** Publishes the change. Where that fails, what the key then holds is announced every second until it succeeds: no change is lost while the process lives. */
+  /** Publishes the change. If that fails, the present state of the key is published, with an attempt every second until one succeeds. No change is lost while the process lives. */
   notify(change: ObjectChange): void;
-  /** Publishes what a key holds now, as a put or a delete; where that fails, as above. */
+  /** Publishes the present state of a key as a put or a delete. If that fails, it is tried again as in {@link Notifier.notify}. */
   announce(bucket: string, key: string): void;
-  /** No more attempts: what is owed is found when the next start compares bucket and index. */
+  /** Ends the attempts. The next start finds the unpublished changes when it compares bucket and index. */
   stop(): void;
 }
 
@@ -101,28 +101,29 @@ interface NotifierDependencies {
   readonly moments: EmbeddedClock;
   readonly clock: Pick<Clock, 'sleep'>;
   readonly log: Pick<Telemetry, 'warn'>;
-  /** Throws when the message was not delivered. */
+  /** Throws if the message was not delivered. */
   readonly publish: (message: string) => void;
 }
 
 export function createNotifier({ store, region, moments, clock, log, publish }: NotifierDependencies): Notifier {
-  const owed = new Map<string, { readonly bucket: string; readonly key: string }>();
+  /** The keys with changes that could not be published. */
+  const unpublished = new Map<string, { readonly bucket: string; readonly key: string }>();
   const stopping = new AbortController();
 
-  function tell(change: ObjectChange): void {
+  function publishChange(change: ObjectChange): void {
     publish(notificationOf(change, region, moments.next()));
   }
 
   function notify(change: ObjectChange): void {
     const { bucket, key } = change;
     try {
-      tell(change);
+      publishChange(change);
     } catch (error) {
-      if (owed.size === 0) {
-        log.warn('changes in the embedded storage cannot be published; trying again every second', { error: String(error) });
-        void repay();
+      if (unpublished.size === 0) {
+        log.warn('changes in the embedded storage were not published: they are tried again every second', { error: String(error) });
+        void publishAgain();
       }
-      owed.set(JSON.stringify([bucket, key]), { bucket, key });
+      unpublished.set(JSON.stringify([bucket, key]), { bucket, key });
     }
   }
 
@@ -132,38 +133,38 @@ export function createNotifier({ store, region, moments, clock, log, publish }: 
     return { bucket, key, eventName: 'ObjectCreated:Put', object };
   }
 
-  /** Begins with the first debt and ends with the last. */
-  async function repay(): Promise<void> {
+  /** Runs for as long as there are unpublished changes. */
+  async function publishAgain(): Promise<void> {
     do {
       try {
         await clock.sleep(RETRY_DELAY_MS, stopping.signal);
       } catch {
         return;
       }
-      for (const [id, { bucket, key }] of owed) {
+      for (const [id, { bucket, key }] of unpublished) {
         try {
-          tell(present(bucket, key));
-          owed.delete(id);
+          publishChange(present(bucket, key));
+          unpublished.delete(id);
         } catch {
-          // said when the first one failed
+          // logged when the first one failed
         }
       }
-    } while (owed.size > 0);
+    } while (unpublished.size > 0);
   }
 
   return { notify, announce: (bucket, key) => notify(present(bucket, key)), stop: () => stopping.abort() };
 }
 
-/** What a key holds; undefined when it, or its bucket, does not exist. */
+/** The object of a key; undefined if the key or its bucket does not exist. */
 function objectAt(store: S3Store, bucket: string, key: string): S3Object | undefined {
   try {
     return store.headObject(bucket, key);
   } catch {
-    return undefined; // the only errors it throws are NoSuchBucket and NoSuchKey
+    return undefined; // it throws only NoSuchBucket and NoSuchKey
   }
 }
 
-/** The body of “Event message structure” in the S3 user guide, without the fields that say who made the request. */
+/** The message of “Event message structure” in the S3 user guide, without the fields about the requester. */
 function notificationOf({ bucket, key, eventName, object }: ObjectChange, region: string, moment: number): string {
   const record = {
     eventVersion: '2.1',

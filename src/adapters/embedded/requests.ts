@@ -1,10 +1,10 @@
-/** What fauxqs 2.4.1 answers otherwise than S3 does, put right before and after its own routes. */
+/** Corrects requests and answers of fauxqs 2.4.1, before and after its routes, where it behaves differently from S3. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EmbeddedClock } from './clock.ts';
 import type { FauxqsApp } from './fauxqs.ts';
 import type { PutEvent } from './notifications.ts';
 
-/** Parts of an object or bucket that fauxqs does not know: it would take their puts and deletes for those of the whole. */
+/** Subresources that fauxqs does not support: it would apply their puts and deletes to the object or bucket itself. */
 const UNSUPPORTED = [
   'accelerate',
   'acl',
@@ -29,24 +29,24 @@ const UNSUPPORTED = [
   'website',
 ];
 
-/** The same, and fauxqs would answer a get of them with the object itself. */
+/** Subresources that fauxqs does not support and whose GET it would answer with the object itself. */
 const UNREADABLE = ['tagging'];
 
 const NOT_IMPLEMENTED =
   '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>NotImplemented</Code><Message>The embedded S3 does not implement this functionality.</Message></Error>';
 
-/** The types of SQS and SNS requests, whose bodies fauxqs parses wherever they are sent to. */
+/** The content types of SQS and SNS requests. fauxqs parses bodies of these types at any path. */
 const PARSED_TYPES = ['application/x-www-form-urlencoded', 'application/x-amz-json-1.0'];
 
 interface Corrections {
   readonly region: string;
-  /** The time of the Date header. */
+  /** The clock for the Date header. */
   readonly moments: Pick<EmbeddedClock, 'nowMs'>;
-  /** Requests wait until the stores are filled. */
+  /** Requests wait for it. It resolves when the stores are loaded. */
   readonly ready: Promise<void>;
 }
 
-/** Corrects requests and answers of the app, before it listens. Returns what the put being made now is called in its event. */
+/** Corrects requests and answers of the app. It must be called before the app listens. Returns a function that returns the event name of the put that is being processed. */
 export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corrections): () => PutEvent {
   const putEvent = new AsyncLocalStorage<PutEvent>();
 
@@ -58,7 +58,7 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
     if ([...UNREADABLE, ...(isRead ? [] : UNSUPPORTED)].some((name) => parameters.has(name))) {
       return reply.status(501).header('content-type', 'application/xml').send(NOT_IMPLEMENTED);
     }
-    // a form's type is what curl --data-binary sends with any file; fauxqs would parse the object
+    // curl --data-binary sends every file with the content type of a form, and fauxqs would parse the object
     const type = request.headers['content-type'] ?? '';
     if (path !== '/' && PARSED_TYPES.some((parsed) => type.startsWith(parsed))) {
       request.headers['content-type'] = 'application/octet-stream';
@@ -66,14 +66,14 @@ export function correctRequests(app: FauxqsApp, { region, moments, ready }: Corr
   });
 
   app.addHook('preHandler', (request, _reply, done) => {
-    // curl -T of an empty file sends no body at all
+    // curl -T sends no body for an empty file
     request.body ??= Buffer.alloc(0);
     putEvent.run(putEventOf(request.method, request.headers), done);
   });
 
   app.addHook('onSend', async (request, reply) => {
     reply.header('date', new Date(moments.nowMs()).toUTCString());
-    // of a bucket: where HeadBucket says the region
+    // HeadBucket returns the region in this header
     if (request.method === 'HEAD') reply.header('x-amz-bucket-region', region);
   });
 

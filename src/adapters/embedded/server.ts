@@ -1,6 +1,6 @@
 /**
- * The embedded AWS: SQS, SNS and S3 of this process, for trying Tally on one machine. fauxqs does the work; this joins its
- * parts, keeps its data and gives its buckets event notifications (bucket → topic → bucket queue).
+ * The embedded AWS: SQS, SNS and S3 in this process, for trying Tally on one machine. fauxqs implements them. This file
+ * joins its parts, stores its data and adds event notifications to its buckets (bucket → topic → bucket queue).
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,44 +18,44 @@ import { correctRequests } from './requests.ts';
 
 const TOPIC = 'tally-bucket-events';
 
-/** Receives before SQS itself gives a message up. 20: far above what a message that waits twice or thrice needs. */
+/** The number of receives after which SQS itself moves a message to the dead-letter queue. 20 is far more than a message that waits two or three times needs. */
 const RECEIVES_MAX = 20;
 
 export interface EmbeddedOptions {
-  /** 0.0.0.0 or :: for every interface. */
+  /** 0.0.0.0 or :: for all interfaces. */
   readonly host: string;
   /** 0: the system chooses. */
   readonly port: number;
-  /** Data is kept in its sub-folder `embedded`. One process at a time. */
+  /** Data is stored in its sub-folder `embedded`. Only one process may use it at a time. */
   readonly dataDir: string;
   readonly region: string;
-  /** Made when it does not exist. */
+  /** The bucket is created if it does not exist. */
   readonly bucket: string;
   readonly clock: Clock;
   readonly log: Pick<Telemetry, 'warn'>;
 }
 
 export interface Embedded {
-  /** Where SQS, SNS and S3 (path-style) are; requests need no signature. */
+  /** The endpoint of SQS, SNS and S3 (path-style). Requests need no signature. */
   readonly endpoint: string;
   readonly queueUrl: string;
   readonly workQueueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
   readonly storage: EmbeddedStorage;
-  /** Ends hanging polls and open connections, and closes the data. Changes made during it may go untold until the next start. */
+  /** Ends long polls and open connections, and closes the data. Changes that are made meanwhile may be unpublished until the next start. */
   stop(): Promise<void>;
 }
 
-/** The buckets as they are, without asking over HTTP. */
+/** Direct access to the buckets, without HTTP. */
 export interface EmbeddedStorage {
-  /** All objects of a bucket by UTF-8 bytes of their keys, etags without quotes; undefined when there is no such bucket. */
+  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys, with etags without quotes; undefined if the bucket does not exist. */
   list(bucket: string): readonly { readonly key: string; readonly etag: string; readonly sizeBytes: number }[] | undefined;
-  /** Publishes a notification that says what the key holds now. */
+  /** Publishes a notification with the present state of the key. */
   announce(bucket: string, key: string): void;
 }
 
-/** Why the embedded AWS cannot start. The message names the setting to change. */
+/** The embedded AWS cannot start. The message names the setting to change. */
 export class EmbeddedStartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -64,9 +64,9 @@ export class EmbeddedStartError extends Error {
 }
 
 /**
- * Starts SQS, SNS and S3 on the address with the data of earlier runs, and makes what Tally needs: the bucket, the queues
- * and the topic that every bucket's notifications go to. Throws {@link EmbeddedStartError} when the address cannot be
- * listened on or the data folder cannot be used.
+ * Starts SQS, SNS and S3 on the address with the data of earlier runs, and creates what Tally needs if it is missing: the
+ * bucket, the queues and the topic that receives the notifications of every bucket. Throws {@link EmbeddedStartError} if
+ * it cannot listen on the address or use the data folder.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { region } = options;
@@ -76,7 +76,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const ready = Promise.withResolvers<void>();
   const putEvent = correctRequests(fauxqs.app, { region, moments, ready: ready.promise });
 
-  // the address first: a second process on it must not touch the data
+  // listening comes first, so that a second process on the same address does not touch the data
   const endpoint = await listen(fauxqs, options);
   correctQueues(fauxqs.sqs, { endpoint, moments });
 
@@ -132,7 +132,7 @@ async function listen({ app }: Fauxqs, { host, port }: EmbeddedOptions): Promise
   } catch (error) {
     await app.close();
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    const problem = inUse ? 'is in use already' : `cannot be listened on (${reasonOf(error)})`;
+    const problem = inUse ? 'is in use already' : `cannot be used (${reasonOf(error)})`;
     const message = `${host}:${port} ${problem}: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`;
     throw new EmbeddedStartError(message, { cause: error });
   }
@@ -146,7 +146,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
   try {
     const persistence = fauxqs.open(folder);
     keepGivenBack(persistence);
-    // loaded before the stores write to it: loading makes each queue anew, which would delete its stored messages
+    // it is loaded before the stores write to it: loading creates each queue again, which would delete its stored messages
     persistence.load(sqs, sns, s3);
     for (const store of [sqs, sns, s3, ...sqs.allQueues()]) store.persistence = persistence;
     releaseMessages(sqs);
@@ -157,7 +157,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
   }
 }
 
-/** Makes what is not there yet; what is there stays as it is. */
+/** Creates what does not exist yet. Existing queues, topics and buckets are not changed. */
 function provision(
   { sqs, sns, s3 }: Fauxqs,
   { region, bucket }: EmbeddedOptions,

@@ -1,7 +1,7 @@
 /**
- * Bulk requests of documents: their lines, and what each item's answer means. One action that OpenSearch cannot parse
- * fails a whole request, so such an action cannot be built here: ids come from documentId(), the lines are serialised
- * by us, and a clock that is no version is refused before it is sent.
+ * Builds the lines of bulk requests of documents, and reads the answer to each item. One action that OpenSearch cannot
+ * parse makes a whole request fail, so such an action must not be built here: ids come from documentId(), the lines are
+ * serialised here, and a clock that is not a valid version is refused before it is sent.
  */
 import { z } from 'zod';
 import { documentId, documentWords } from '../../domain/documents/document.ts';
@@ -9,17 +9,17 @@ import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports/object-i
 import { itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
-/** A write that can be sent. Its lines are made when it is, so that none is kept until the answer. */
+/** A write that can be sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
 export interface BulkAction {
   readonly write: IndexWrite;
   readonly alias: string;
   readonly id: string;
 }
 
-/** `undecided`: refused for its clock, and the answer does not say whether the stored one is equal or higher. */
+/** `undecided`: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
 export type BulkVerdict = IndexWriteAnswer | { readonly kind: 'undecided' };
 
-/** The action of a write, or why it cannot be one. */
+/** The action of a write, or the fault if the write cannot be sent. */
 export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
   const { document } = write;
   if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
@@ -28,7 +28,7 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
   return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
 }
 
-/** Its action line and its document line, each with its newline. */
+/** The action line and the document line of an action, each with a newline. */
 export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
   const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
   const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
@@ -38,11 +38,11 @@ export function linesOf({ write: { document, equalClock }, alias, id }: BulkActi
 const answerSchema = z.object({ errors: z.boolean(), items: z.array(z.unknown()) });
 const itemSchema = z.object({ index: z.object({ status: z.number(), error: storeErrorSchema.optional() }) });
 
-/** Reads the answer (HTTP 200) to a request of these actions, in order. Throws `index.unreachable` when it is not one. */
+/** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
 export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
   const { errors, items } = parseAnswer(answerSchema, body);
   if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
-  // the usual answer: nothing to look at a thousand times
+  // the usual answer, for which the items need not be read
   if (!errors) return actions.map(() => ({ kind: 'written' }));
   return actions.map(({ write }, at) => verdictOf(write, items[at]));
 }
@@ -54,7 +54,7 @@ function verdictOf(write: IndexWrite, item: unknown): BulkVerdict {
   return { kind: 'fault', ...itemFault(status, error ?? { type: 'no_error' }) };
 }
 
-/** Read from the end: the reason begins with the id, and a key may say anything. */
+/** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
 const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;
 
 function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): BulkVerdict {
@@ -64,7 +64,7 @@ function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): 
   return current === undefined ? { kind: 'undecided' } : clockVerdict(Number(current), document.clock);
 }
 
-/** What a refusal means when the store holds `stored`. */
+/** The answer to a refused write of `clock` if the store contains the clock `stored`. */
 export function clockVerdict(stored: number, clock: number): IndexWriteAnswer {
   return { kind: stored === clock ? 'equal' : 'superseded' };
 }

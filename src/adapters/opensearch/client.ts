@@ -1,4 +1,4 @@
-/** One door to OpenSearch: sends a request, answers whatever HTTP answered, and keeps credentials out of every message. */
+/** The only access to OpenSearch: sends requests, returns any HTTP answer, and keeps credentials out of all error texts. */
 import { readFileSync } from 'node:fs';
 import { Client, errors } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
@@ -9,36 +9,36 @@ export interface OpenSearchRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean>>;
   readonly body?: Readonly<Record<string, unknown>>;
-  /** An NDJSON body, serialised already; instead of `body`. */
+  /** A serialised NDJSON body, instead of `body`. */
   readonly lines?: string;
 }
 
 export interface OpenSearchAnswer {
   readonly status: number;
-  /** Parsed JSON, or the text of an answer that is none. */
+  /** The parsed JSON, or the text of an answer that is not JSON. */
   readonly body: unknown;
 }
 
 export interface OpenSearchClient {
   /**
-   * Sends once, without retries (the pipeline decides them), and resolves with any HTTP answer, errors included; only a
-   * node that takes no connection is passed over for the next. Throws `index.unreachable` when no answer came in time,
-   * `index.denied` when there are no credentials to sign with; rejects with the signal's reason when it is aborted.
+   * Sends the request once, without retries (the pipeline decides about them), and resolves with any HTTP answer, errors
+   * included. Only if a node accepts no connection, the request is sent to another node. Throws `index.unreachable` if no
+   * answer came in time, `index.denied` if there are no credentials for signing, and the signal's reason if it is aborted.
    */
   send(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer>;
-  /** Closes all connections; running requests fail. */
+  /** Closes all connections. Requests in flight fail. */
   close(): Promise<void>;
 }
 
 interface ClientOptions {
-  /** With or without `user:pass@`; several nodes of one cluster. */
+  /** The nodes of one cluster, with or without `user:pass@`. */
   readonly urls: readonly string[];
   readonly requestTimeoutMs: number;
   readonly caFile?: string | undefined;
   readonly signing?: { readonly region: string } | undefined;
 }
 
-/** The client's own time-out goes first: it is by that one that the client learns to leave a silent node alone. */
+/** The client's own time-out must expire before this deadline, because only then the client avoids the silent node afterwards. */
 const DEADLINE_GRACE_MS = 500;
 
 export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing }: ClientOptions): OpenSearchClient {
@@ -50,29 +50,29 @@ export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing
     nodes,
     maxRetries: 0,
     requestTimeout: requestTimeoutMs,
-    // a user's metadata may be named __proto__: a document that holds it must stay readable; every answer passes a schema
+    // user metadata can be named __proto__, and such a document must stay readable; it is safe because every answer passes a schema
     disablePrototypePoisoningProtection: true,
   });
-  // a second close() of the client would never resolve
+  // kept, because a second close() of the client never resolves
   let closed: Promise<void> | undefined;
-  /** By their aborts. */
+  /** The requests in flight, by the functions that abort them. */
   const running = new Map<() => void, Promise<unknown>>();
 
   async function close(): Promise<void> {
-    // the client's own close() waits for running requests, and looks once a second whether they ended
+    // the client's own close() waits for requests in flight, and checks only once a second whether they ended
     for (const abort of running.keys()) abort();
     await Promise.allSettled(running.values());
     await client.close();
   }
 
-  /** Rejects with the client's own error when there was no answer. */
+  /** Sends the request to one node. Rejects with the client's own error if there was no answer. */
   async function attempt(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer> {
     signal?.throwIfAborted();
     const pending = client.transport.request(transportParams(request));
     const abort = (): void => {
       pending.abort();
     };
-    // the client's own time-out ends with the first byte of the answer: a stalled body would be waited for for ever
+    // the client's own time-out covers only the time until the first byte of the answer: a stalled body would never end
     const deadline = setTimeout(abort, requestTimeoutMs + DEADLINE_GRACE_MS);
     signal?.addEventListener('abort', abort, { once: true });
     running.set(abort, pending);
@@ -107,7 +107,7 @@ export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing
   };
 }
 
-/** In an object of its own: the client writes into it. */
+/** A new object, because the client changes it. */
 function transportParams({ method, path, query, body, lines }: OpenSearchRequest) {
   return {
     method,
@@ -118,7 +118,7 @@ function transportParams({ method, path, query, body, lines }: OpenSearchRequest
   };
 }
 
-/** Credentials travel as a header of the node: its URL, which the client puts into names and messages, is without them. */
+/** The node with its credentials as a header. They are removed from its URL, which the client uses in names and messages. */
 function nodeOf(text: string): { url: URL; headers: Record<string, string> } {
   const url = new URL(text);
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
@@ -127,13 +127,13 @@ function nodeOf(text: string): { url: URL; headers: Record<string, string> } {
   return { url, headers: credentials === ':' ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } };
 }
 
-/** Whether the request may have reached a node: asking another one then could do it twice. */
+/** Whether the request may have reached a node. Sending it to another node could then execute it twice. */
 function wasConnected(error: unknown): boolean {
-  // without a text: no address of a name with several took the connection
+  // the message is empty if a host name has several addresses and none accepted the connection
   return !(error instanceof errors.ConnectionError && /^(connect |getaddrinfo |$)/.test(error.message));
 }
 
-/** Never the error itself: what the client attaches to it holds the request's headers. */
+/** A text for the error. The error itself is never used, because the client attaches the request's headers to it. */
 function reasonOf(error: unknown, requestTimeoutMs: number): string {
   const aborted = error instanceof errors.RequestAbortedError || error instanceof errors.TimeoutError;
   if (aborted) return `no answer within ${requestTimeoutMs} ms`;

@@ -1,6 +1,6 @@
 /**
- * What OpenSearch's errors mean, in the words of the fault catalogue. Types and reasons were read from OpenSearch 3.6.
- * Only an error that speaks of the document itself is `index.rejected`; what is not known here stays retryable.
+ * Maps OpenSearch's errors to faults. Types and reasons were read from OpenSearch 3.6. Only an error about the document
+ * itself is `index.rejected`; an unknown error is retried.
  */
 import { z } from 'zod';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
@@ -17,7 +17,7 @@ export type StoreError = z.infer<typeof storeErrorSchema>;
 
 const errorBodySchema = z.object({ error: storeErrorSchema });
 
-/** Reports and dead letters show a reason; a mapping error quotes the document. */
+/** Logs and dead letters contain the reason. It is shortened, because a mapping error quotes the document. */
 const REASON_LENGTH_MAX = 500;
 
 const codeByType: ReadonlyMap<string, FaultCode> = new Map([
@@ -30,27 +30,27 @@ const codeByType: ReadonlyMap<string, FaultCode> = new Map([
   ['search_phase_execution_exception', 'bucket.index-unavailable'],
   // the cluster's limit of shards: "this action would add [2] total shards, but this cluster currently has …"
   ['validation_exception', 'bucket.index-unavailable'],
-  // keeps indices from being created (a disk above its high watermark), not documents from being written
+  // prevents the creation of indices (a disk is above its high watermark), not writes of documents
   ['index_create_block_exception', 'bucket.index-unavailable'],
   ['security_exception', 'index.denied'],
   ['rejected_execution_exception', 'index.overloaded'],
   ['circuit_breaking_exception', 'index.overloaded'],
 ] satisfies [string, FaultCode][]);
 
-/** What one item of a bulk request, or one document of an mget, was refused for. */
+/** The fault of one item of a bulk request, or of one document of an mget. */
 export function itemFault(status: number, error: StoreError): Fault {
   const code = codeOf(status, error) ?? (status >= 500 ? 'bucket.index-unavailable' : 'internal.unexpected');
   return { code, reason: reasonText(status, error) };
 }
 
-/** What a whole request was refused for. */
+/** The fault of a whole request. */
 export function requestFault(answer: OpenSearchAnswer): FaultError {
   const error = errorOf(answer);
-  const code = codeOf(answer.status, error) ?? (noneOfOurs(answer.status, error) ? 'index.unreachable' : 'internal.unexpected');
+  const code = codeOf(answer.status, error) ?? (isForeign(answer.status, error) ? 'index.unreachable' : 'internal.unexpected');
   return new FaultError(code, reasonText(answer.status, error));
 }
 
-/** The same fault, met on the state index: what concerns one index only is there everybody's. */
+/** The fault if it occurs on the state index: a fault of that one index affects all buckets. */
 export function stateFault({ code, reason }: Fault): FaultError {
   return new FaultError(stateCodes.get(code) ?? code, reason);
 }
@@ -63,20 +63,25 @@ const stateCodes: ReadonlyMap<FaultCode, FaultCode> = new Map([
   ['index.rejected', 'internal.unexpected'],
 ] satisfies [FaultCode, FaultCode][]);
 
-/** The error in an answer's body; of a body that is not OpenSearch's own (a proxy's, the security plugin's) its text. */
+/** The error in an answer's body. A body that is not OpenSearch's own (from a proxy or the security plugin) becomes its reason. */
 export function errorOf({ status, body }: OpenSearchAnswer): StoreError {
   const parsed = errorBodySchema.safeParse(body);
   if (parsed.success) return parsed.data.error;
   return { type: `http_${status}`, reason: typeof body === 'string' ? body : undefined };
 }
 
-/** The body of an answer that must be a success. Throws its fault when it is none. */
+/** Whether the index or alias of a request does not exist: the bucket was never connected, or it was removed. */
+export function isIndexMissing(answer: OpenSearchAnswer): boolean {
+  return answer.status === 404 && errorOf(answer).type === 'index_not_found_exception';
+}
+
+/** The body of an answer with status 200. Throws the fault of any other answer. */
 export function bodyOf(answer: OpenSearchAnswer): unknown {
   if (answer.status !== 200) throw requestFault(answer);
   return answer.body;
 }
 
-/** Parses an answer's body; one of another shape is not from an OpenSearch that we know, and may be another one soon. */
+/** Parses an answer's body. Throws `index.unreachable`, which is retried, if it has an unexpected shape: it may come from something else than OpenSearch. */
 export function parseAnswer<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
@@ -93,21 +98,21 @@ function codeOf(status: number, error: StoreError): FaultCode | undefined {
   return status === 429 ? 'index.overloaded' : undefined;
 }
 
-/** 5xx, or an answer without an error of OpenSearch's: something in between, or not yet up. */
-function noneOfOurs(status: number, error: StoreError): boolean {
+/** Whether the answer may not come from OpenSearch: it is a 5xx or contains no error of OpenSearch. A proxy can send it, or a node that is still starting. */
+function isForeign(status: number, error: StoreError): boolean {
   return status >= 500 || error.type === `http_${status}`;
 }
 
-/** Reasons end in `blocked by: [FORBIDDEN/8/index write (api)];`, level, number and words of each block. */
+/** The code of a block. Reasons end in `blocked by: [FORBIDDEN/8/index write (api)];` with level, number and description of each block. */
 function blockCode(status: number, reason: string): FaultCode {
-  // 429 is the flood stage: deletes included, and of every index on that disk sooner or later
+  // 429 is the flood stage, which refuses deletes too and affects every index on that disk sooner or later
   if (reason.includes('/cluster read-only') || status === 429) return 'index.blocked';
   const oneIndex = reason.startsWith('index [');
   if (status === 503) return oneIndex ? 'bucket.index-unavailable' : 'index.unreachable';
   return oneIndex ? 'bucket.index-blocked' : 'index.blocked';
 }
 
-/** Most of these are about the document; aliases without a write index and full shards are not. */
+/** The code of an illegal argument. Most are about the document, but aliases without a write index and full shards are not. */
 function argumentCode(reason: string): FaultCode {
   if (reason.startsWith('Document contains at least one immense term')) return 'index.rejected';
   return /\balias\b|\bwrite index\b|\bnumber of documents\b|\bshards?\b/.test(reason) ? 'bucket.index-unavailable' : 'index.rejected';

@@ -3,13 +3,13 @@ import { z } from 'zod';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
 
-/** The lock's record in the state index. */
+/** The id of the lock's record in the state index. */
 const LOCK_ID = 'lock:index-setup';
-/** A holder that crashed holds the lock no longer than this. */
+/** The lock expires after this time, so that a holder that crashed does not keep it. */
 const LOCK_LIFE_MS = 60_000;
-/** A third of its life: two renewals may fail. */
+/** A third of the lock's life, so that two renewals may fail. */
 const RENEW_AFTER_MS = 20_000;
-/** How often a waiting worker looks: a few requests a second from a whole fleet that starts at once. */
+/** The time between two reads of a waiting worker. A whole fleet that starts at once sends only a few requests a second. */
 const POLL_MS = 500;
 
 const lockSchema = z.object({ holder: z.string(), expiresAtMs: z.number() });
@@ -20,9 +20,9 @@ interface LockDependencies {
 }
 
 /**
- * Makes a function that runs its work under the setup lock, as soon as nobody else holds it. `keep` is called between
- * steps and renews the lock when it is due. The work must be idempotent: clocks that disagree by a minute can let two
- * holders in at once.
+ * Creates a function that runs work under the setup lock, as soon as no other worker holds it. The work must call `keep`
+ * between its parts, which renews the lock when necessary. The work must be idempotent: clocks that differ by a minute can
+ * let two workers hold the lock at the same time.
  */
 export function createSetupLock({ state, clock }: LockDependencies) {
   const holder = randomUUID();
@@ -36,21 +36,21 @@ export function createSetupLock({ state, clock }: LockDependencies) {
   async function acquire(signal?: AbortSignal): Promise<StateVersion> {
     let expected: StateVersion | null = null;
     for (;;) {
-      // before any read: a write waits for the primary of an index that was created this moment, a read fails
+      // a write comes before any read: if the index was created just now, a write waits for its primary, but a read fails
       const version = await write(expected, signal);
       if (version !== undefined) return version;
       expected = await freed(signal);
     }
   }
 
-  /** Waits until the lock is not held, or held no longer; the version to take it over from. */
+  /** Waits until the lock is free or has expired. Returns the version that the next write must replace; null if there is no record. */
   async function freed(signal?: AbortSignal): Promise<StateVersion | null> {
     let seen: { readonly version: StateVersion | null; readonly sinceMs: number } | undefined;
     for (;;) {
       const held = await state.get(LOCK_ID, signal);
       const version = held?.version ?? null;
       if (seen?.version !== version) seen = { version, sinceMs: clock.monotonicMs() };
-      // unchanged for its whole life is expired too, whatever the holder's clock said
+      // a lock that did not change for its whole life has expired too, even if the holder's clock is wrong
       if (isFree(held) || clock.monotonicMs() - seen.sinceMs >= LOCK_LIFE_MS) return version;
       await clock.sleep(POLL_MS, signal);
     }
@@ -66,14 +66,14 @@ export function createSetupLock({ state, clock }: LockDependencies) {
     let renewedAtMs = clock.monotonicMs();
     const keep = async (): Promise<void> => {
       if (clock.monotonicMs() - renewedAtMs < RENEW_AFTER_MS) return;
-      // lost to another worker: it does the same work, so going on is harmless
+      // if another worker has taken the lock, it does the same work, so continuing is harmless
       version = (await write(version, signal)) ?? version;
       renewedAtMs = clock.monotonicMs();
     };
     try {
       await work(keep);
     } finally {
-      // without the signal: a worker that is told to stop leaves no lock behind. If it fails, the lock expires
+      // without the signal, so that a worker that is stopping does not leave the lock behind; if this fails, the lock expires
       await state.remove(LOCK_ID, version).catch(() => undefined);
     }
   };

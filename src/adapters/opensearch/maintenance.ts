@@ -1,23 +1,24 @@
 /**
- * What keeps the index right when nobody asks, on OpenSearch. A tombstone is deleted by the sequence number of the very
- * document that has its clock. (A delete at the clock as external_gte version would remove a document of an equal
- * clock that was written meanwhile, and creates the index where the alias is gone, `require_alias` or not: measured on 3.6.)
+ * The maintenance of documents by the calendar, on OpenSearch. A tombstone is deleted by the sequence number of the
+ * document that has its clock. (A delete with the clock as external_gte version would remove a document with an equal clock
+ * that was written meanwhile. It would also create an index if the alias is missing, even with `require_alias`: measured
+ * on 3.6.)
  */
 import { z } from 'zod';
-import { documentId } from '../../domain/documents/document.ts';
+import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports/object-index.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
+import { bodyOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
-import { documentSchema, isIndexMissing } from './objects.ts';
+import { sequenceSchema, type Sequence } from './sequence.ts';
 
 interface Page {
   readonly bucket: string;
   readonly filter: readonly unknown[];
   readonly after: string;
   readonly limit: number;
-  /** Fields to return; absent: all. */
+  /** The fields to return; absent: all. */
   readonly fields?: readonly string[];
 }
 
@@ -28,15 +29,13 @@ interface Tombstone {
 
 const LIVE = { term: { deleted: false } };
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
-const placeSchema = z.object({ _seq_no: z.number(), _primary_term: z.number() });
-type Place = z.infer<typeof placeSchema>;
 
 const hitsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: z.unknown() })) }) });
 const foundSchema = z.object({
   docs: z.array(
     z.object({
       error: storeErrorSchema.optional(),
-      ...placeSchema.partial().shape,
+      ...sequenceSchema.partial().shape,
       _source: z.object({ clock: z.number(), deleted: z.boolean() }).optional(),
     }),
   ),
@@ -45,7 +44,7 @@ const deletedSchema = z.object({
   items: z.array(z.object({ delete: z.object({ status: z.number(), error: storeErrorSchema.optional() }) })),
 });
 
-/** Creates the maintenance. Needs on its indices what the object index needs, and `indices:data/write/delete`. */
+/** Creates the maintenance. It needs the permissions of the object index, and `indices:data/write/delete`, on its indices. */
 export function createObjectMaintenance(client: OpenSearchClient, names: IndexNames): ObjectMaintenance {
   async function page<Hit>(
     schema: z.ZodType<Hit>,
@@ -70,8 +69,8 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
     );
   }
 
-  /** Where each tombstone is that is still the very one of its clock, realtime. */
-  async function placesOf(bucket: string, tombstones: readonly Tombstone[], signal: AbortSignal | undefined) {
+  /** The ids and sequence numbers of those tombstones that still have the same clock, read in realtime. */
+  async function currentOf(bucket: string, tombstones: readonly Tombstone[], signal: AbortSignal | undefined) {
     const path = `/${names.objectsAlias(bucket)}/_mget`;
     const ids = tombstones.map(({ key }) => documentId(key));
     const answer = await client.send({ method: 'POST', path, query: { _source: 'clock,deleted' }, body: { ids } }, signal);
@@ -81,13 +80,13 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       if (error !== undefined && error.type !== 'index_not_found_exception') throw faultOfItem(500, error);
       const [id, tombstone] = [ids[at], tombstones[at]];
       if (id === undefined || _source?.deleted !== true || _source.clock !== tombstone?.clock) return [];
-      return [{ id, ...parseAnswer(placeSchema, found) }];
+      return [{ id, ...parseAnswer(sequenceSchema, found) }];
     });
   }
 
-  async function deleteAt(bucket: string, places: readonly (Place & { readonly id: string })[], signal: AbortSignal | undefined) {
+  async function deleteAt(bucket: string, tombstones: readonly (Sequence & { readonly id: string })[], signal: AbortSignal | undefined) {
     const _index = names.objectsAlias(bucket);
-    const lines = places.map(({ id, _seq_no, _primary_term }) =>
+    const lines = tombstones.map(({ id, _seq_no, _primary_term }) =>
       JSON.stringify({ delete: { _index, _id: id, if_seq_no: _seq_no, if_primary_term: _primary_term } }),
     );
     const answer = await client.send({ method: 'POST', path: '/_bulk', query: { timeout: '5s' }, lines: `${lines.join('\n')}\n` }, signal);
@@ -101,14 +100,14 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
   return {
     unsettled(bucket, { clockBelow, ...range }, signal) {
       const filter = [{ term: { settled: false } }, { range: { clock: { lt: clockBelow } } }];
-      return page(documentSchema, { bucket, filter, ...range }, signal);
+      return page(objectDocumentSchema, { bucket, filter, ...range }, signal);
     },
     expiring(bucket, { beforeMs, ...range }, signal) {
       const filter = [LIVE, { range: { expires_at: { lt: isoOf(beforeMs) } } }];
-      return page(documentSchema, { bucket, filter, ...range }, signal);
+      return page(objectDocumentSchema, { bucket, filter, ...range }, signal);
     },
     async aged(bucket, { after, limit, ...age }, signal) {
-      const documents = await page(documentSchema, { bucket, filter: agedFilter(age), after, limit }, signal);
+      const documents = await page(objectDocumentSchema, { bucket, filter: agedFilter(age), after, limit }, signal);
       const last = documents.length < limit ? undefined : documents.at(-1)?.key;
       return { documents, ...(last !== undefined && { next: last }) };
     },
@@ -119,8 +118,8 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
     async purge(bucket, tombstones, signal) {
       signal?.throwIfAborted();
       if (tombstones.length === 0) return 0;
-      const places = await placesOf(bucket, tombstones, signal);
-      return places.length === 0 ? 0 : deleteAt(bucket, places, signal);
+      const current = await currentOf(bucket, tombstones, signal);
+      return current.length === 0 ? 0 : deleteAt(bucket, current, signal);
     },
   };
 }

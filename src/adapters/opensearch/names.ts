@@ -1,17 +1,17 @@
-/** The names of everything that one installation (one prefix) has in OpenSearch. */
+/** The names of all indices, aliases and templates of one installation (one prefix) in OpenSearch. */
 import { bucketSlug } from '../../domain/bucket.ts';
 
 export interface IndexNames {
-  /** The index that holds a bucket's documents. Documents are written and read through its alias only. */
+  /** The index that contains a bucket's documents. Documents are written and read only through its alias. */
   objectsIndex(bucket: string): string;
   /** The alias of one bucket's index: with `require_alias` a write can never create an index by accident. */
   objectsAlias(bucket: string): string;
   /** The live documents of all buckets: an alias with the filter `deleted: false`. */
   readonly liveAlias: string;
-  /** Matches the object indices of this prefix and, since prefixes may not contain `-objects`, of no other. */
+  /** Matches the object indices of this prefix only, because a prefix may not contain `-objects`. */
   readonly objectsPattern: string;
   readonly objectsTemplate: string;
-  /** What state is read and written by: an alias, for the sake of `require_alias`. */
+  /** The alias through which state is read and written, so that `require_alias` works. */
   readonly state: string;
   readonly stateIndex: string;
 }

@@ -1,25 +1,25 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { documentId, textsSchema } from '../../domain/documents/document.ts';
+import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import type { BulkAction, BulkVerdict } from './bulk.ts';
 import { bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
+import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createProbe } from './probe.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
-  /** Body of a new objects index: settings and mappings. */
+  /** The body of the request that creates an object index: settings and mappings. */
   readonly newIndex: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The object index on OpenSearch. Needs on its own indices: read, write, create_index, delete_index, manage_aliases and
- * `indices:monitor/settings/get`; on the cluster: composite operations (bulk, mget).
+ * Creates the object index on OpenSearch. It needs the permissions read, write, create_index, delete_index, manage_aliases
+ * and `indices:monitor/settings/get` on its indices, and composite operations (bulk, mget) on the cluster.
  */
 export function createObjectIndex({ client, names, newIndex }: ObjectsDependencies): ObjectIndex {
   const sendActions = createBulkSender(client);
@@ -49,7 +49,7 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
     },
 
     async search(query, signal) {
-      // one bucket is asked through its own alias, so that another one's closed or broken index does not matter
+      // one bucket is searched through its own alias, so that a closed or broken index of another bucket does not matter
       const alias = query.bucket === undefined ? names.liveAlias : names.objectsAlias(query.bucket);
       const answer = await client.send({ method: 'POST', path: `/${alias}/_search`, query: WHOLE_HITS, body: searchBody(query) }, signal);
       if (isIndexMissing(answer)) return [];
@@ -60,14 +60,14 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
       const index = names.objectsIndex(bucket);
       const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };
       const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
-      // first, since an index that exists needs no permission to be created (nor room, past a disk's watermark)
+      // tried first, because for an existing index it needs neither the permission to create indices nor a disk below its watermark
       const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions } }, signal);
       if (!isIndexMissing(aliased)) {
         bodyOf(aliased);
         return;
       }
       const created = await client.send({ method: 'PUT', path: `/${index}`, body: { ...newIndex, aliases } }, signal);
-      // another worker was faster, and gave it its aliases
+      // another worker created the index first, with its aliases
       if (errorOf(created).type !== 'resource_already_exists_exception') bodyOf(created);
     },
 
@@ -81,21 +81,21 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
 }
 
 const LIVE_ONLY = { filter: { term: { deleted: false } } };
-/** Without each id and index, which the order tells; `found` is always there, so that no place is left out. */
+/** Leaves out id and index, because documents are in the order of the request. `found` is always present, so that the answer has one entry per key. */
 const STORED_ONLY = { filter_path: 'docs.found,docs._source,docs.error' };
-/** A page with a hole in it would be worse than none. */
+/** A result that silently lacks documents would be worse than an error. */
 const WHOLE_HITS = { allow_partial_search_results: false };
 
-const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer lacks this write' };
+const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
 
 function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
   return verdict === undefined || verdict.kind === 'undecided' ? unanswered : verdict;
 }
 
 /**
- * Sends actions as one request and halves it for as long as the server finds it too large (413), or finds in it what it
- * cannot parse (400: that should be impossible, and then only the one action may suffer). One index without its primary
- * holds the answer up for the time-out of 5 s at most.
+ * Sends actions as one request. It halves the request as long as it is too large for the server (413) or the server cannot
+ * parse it (400, which should be impossible; halving limits the failure to one action). An index without its primary shard
+ * delays the answer by at most the time-out of 5 s.
  */
 function createBulkSender(client: OpenSearchClient) {
   const query = { require_alias: true, timeout: '5s', filter_path: 'errors,items.*.status,items.*.error.type,items.*.error.reason' };
@@ -111,7 +111,7 @@ function createBulkSender(client: OpenSearchClient) {
     const first = await sendActions(actions.slice(0, middle), signal);
     const second = await sendActions(actions.slice(middle), signal).catch((error: unknown) => {
       if (!(error instanceof FaultError)) throw error;
-      // the first half is written: its answers must not be lost with the second
+      // the first half is written, so its answers must not be lost when the second half fails
       return actions.slice(middle).map(() => ({ kind: 'fault' as const, ...faultOf(error) }));
     });
     return [...first, ...second];
@@ -119,13 +119,14 @@ function createBulkSender(client: OpenSearchClient) {
 }
 
 function refusedAlone(answer: OpenSearchAnswer): IndexWriteAnswer {
-  if (answer.status === 413) return { kind: 'fault', code: 'index.rejected', reason: '413: larger than the server takes' };
+  if (answer.status === 413)
+    return { kind: 'fault', code: 'index.rejected', reason: '413: the document is larger than the server accepts' };
   return { kind: 'fault', code: 'internal.unexpected', reason: requestFault(answer).reason };
 }
 
 const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
 
-/** Asks for the stored clocks where a refusal did not tell them. */
+/** Decides the undecided actions by reading the stored clocks. */
 async function decide(
   client: OpenSearchClient,
   actions: readonly BulkAction[],
@@ -139,40 +140,14 @@ async function decide(
     actions.map((action, at) => {
       const stored = versions[at]?._version;
       const { clock } = action.write.document;
-      // refused, and yet nothing as new is there: removed in between, so it may be tried again
+      // the write was refused, but no document with such a clock is stored now: it was removed meanwhile, so the write may be tried again
       return [action, stored === undefined || stored < clock ? unanswered : clockVerdict(stored, clock)];
     }),
   );
 }
 
-/** ObjectDocument as it is stored; `words`, and fields of a newer version, are left out. */
-export const documentSchema = z.object({
-  bucket: z.string(),
-  key: z.string(),
-  name: z.string().exactOptional(),
-  extension: z.string().exactOptional(),
-  size: z.number().exactOptional(),
-  etag: z.string().exactOptional(),
-  version_id: z.string().exactOptional(),
-  last_modified: z.string().exactOptional(),
-  last_modified_exact: z.boolean().exactOptional(),
-  storage_class: z.string().exactOptional(),
-  content_type: z.string().exactOptional(),
-  user_metadata: textsSchema.exactOptional(),
-  tags: textsSchema.exactOptional(),
-  expires_at: z.string().exactOptional(),
-  deleted: z.boolean(),
-  deleted_at: z.string().exactOptional(),
-  clock: z.number(),
-  settled: z.boolean(),
-  source: z.enum(['native', 'eventbridge', 'routed', 'listing', 'check']),
-  event_name: z.string().exactOptional(),
-  event_time: z.string().exactOptional(),
-  indexed_at: z.string(),
-});
-
 const mgetSchema = z.object({
-  docs: z.array(z.object({ _source: documentSchema.optional(), error: storeErrorSchema.optional() })),
+  docs: z.array(z.object({ _source: objectDocumentSchema.optional(), error: storeErrorSchema.optional() })),
 });
 
 function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][number]): ObjectDocument | undefined {
@@ -181,7 +156,7 @@ function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][n
   throw new FaultError(code, reason);
 }
 
-const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: documentSchema })) }) });
+const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
 
 function searchBody(query: ObjectQuery): Record<string, unknown> {
   const filter = [
@@ -196,14 +171,9 @@ function searchBody(query: ObjectQuery): Record<string, unknown> {
   return {
     size: query.limit,
     query: { bool: { filter } },
-    // keywords sort by their UTF-8 bytes; the same order as index.sort, so that a page costs a page
+    // keywords sort by their UTF-8 bytes; this is the order of index.sort, so reading a page costs only that page
     sort: [{ bucket: 'asc' }, { key: 'asc' }],
     ...(query.after !== undefined && { search_after: [query.after.bucket, query.after.key] }),
     track_total_hits: false,
   };
-}
-
-/** Whether the request's index or alias is not there. */
-export function isIndexMissing(answer: OpenSearchAnswer): boolean {
-  return answer.status === 404 && errorOf(answer).type === 'index_not_found_exception';
 }

@@ -9,14 +9,14 @@ const conflictSchema = z.object({
 });
 const settingsSchema = z.record(z.string(), z.object({ settings: z.record(z.string(), z.unknown()) }));
 
-/** A sequence number that no document reaches: the conditional write below meets a conflict, and changes nothing. */
+/** A sequence number that no document reaches, so that the conditional write below ends in a conflict and changes nothing. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Makes the probe of {@link ObjectIndex}: it attempts a conditional write to the state index that can only end in a
- * conflict, which meets every obstacle that a real write would (connection, credentials, blocks of the cluster and of
- * the state index, its primary, a full queue), then looks for the flood stage on the object indices. It needs no more
- * than to write to the state index and `indices:monitor/settings/get` on the object indices: no cluster privilege.
+ * Creates the probe of {@link ObjectIndex}. It attempts a conditional write to the state index that can only end in a
+ * conflict. That detects every obstacle of a real write: connection, credentials, blocks of the cluster and of the state
+ * index, a missing primary, a full queue. Then it looks for the flood stage on the object indices. It needs only the
+ * permission to write to the state index and `indices:monitor/settings/get` on the object indices: no cluster permission.
  */
 export function createProbe(client: OpenSearchClient, names: IndexNames) {
   return async function probe(signal?: AbortSignal): Promise<void> {

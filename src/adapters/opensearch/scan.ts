@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
-import type { ObjectScan, ScannedDocument } from '../../pipeline/ports/object-index.ts';
+import { scannedDocumentSchema, type ObjectScan } from '../../pipeline/ports/object-index.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, parseAnswer } from './faults.ts';
+import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 interface ScanDependencies {
@@ -11,29 +11,18 @@ interface ScanDependencies {
   readonly names: IndexNames;
 }
 
-/** A page with a hole in it would make phantoms and missing objects of what is there. */
+/** Documents that are missing from a page would appear as missing objects. */
 const WHOLE_HITS = { allow_partial_search_results: false };
 
-const scannedSchema = z.object({
-  key: z.string(),
-  size: z.number().exactOptional(),
-  etag: z.string().exactOptional(),
-  last_modified: z.string().exactOptional(),
-  last_modified_exact: z.boolean().exactOptional(),
-  storage_class: z.string().exactOptional(),
-  clock: z.number(),
-  settled: z.boolean(),
-}) satisfies z.ZodType<ScannedDocument>;
-
-const pageSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: scannedSchema })) }) });
+const pageSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: scannedDocumentSchema })) }) });
 const refreshSchema = z.object({ _shards: z.object({ successful: z.number(), failed: z.number() }) });
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 
 /**
- * The scan on OpenSearch: one bucket's own alias, sorted as its index is sorted, so that each segment is read from the
- * first document on that matches and for a page only. The whole source is asked for: filtering it, or reading doc values,
- * costs the server several times as much (measured: 1.3 µs a document, against 6 and 2). No point in time is held: what
- * changes meanwhile is found by the second look.
+ * Creates the scan on OpenSearch. It searches one bucket's alias in the order of the index, so that each segment is read
+ * only from the first matching document and only for one page. It requests the whole source: filtering it or reading doc
+ * values costs the server more (measured: 1.3 µs per document, against 6 and 2). It uses no point in time: the second look
+ * finds what changes meanwhile.
  */
 export function createObjectScan({ client, names }: ScanDependencies): ObjectScan {
   return {
@@ -53,11 +42,11 @@ export function createObjectScan({ client, names }: ScanDependencies): ObjectSca
       const answer = await client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_refresh` }, signal);
       if (isIndexMissing(answer)) return;
       const { successful, failed } = parseAnswer(refreshSchema, bodyOf(answer))._shards;
-      // answered with 200 all the same; copies that are nowhere are counted as neither
+      // the status is 200 even then; unassigned copies count as neither successful nor failed
       if (failed > 0 || successful === 0) {
         throw new FaultError(
           'bucket.index-unavailable',
-          `refresh of ${names.objectsAlias(bucket)}: ${successful} shards did, ${failed} failed`,
+          `refresh of ${names.objectsAlias(bucket)}: ${successful} shards succeeded and ${failed} failed`,
         );
       }
     },
@@ -81,8 +70,9 @@ interface KeyBounds {
 }
 
 /**
- * A range of keys rather than `search_after` and a prefix query: `search_after` steps over every document before it (30 ns
- * each: of a deep page most of its cost), a range only over those within (12 ns each), and a job's ranges bound those.
+ * The query for live documents within the bounds. It uses a range of keys and not `search_after` with a prefix query:
+ * `search_after` visits every document before it (30 ns each, most of the cost of a deep page), whereas a range visits only
+ * the documents within it (12 ns each), whose number is bounded by the ranges of a job.
  */
 function liveWithin({ prefix, after, upTo }: KeyBounds): Readonly<Record<string, unknown>> {
   const end = firstAfterPrefix(prefix);
@@ -92,9 +82,4 @@ function liveWithin({ prefix, after, upTo }: KeyBounds): Readonly<Record<string,
     ...(isUpToFirst ? { lte: upTo } : end !== undefined && { lt: end }),
   };
   return { bool: { filter: [{ term: { deleted: false } }, ...(Object.keys(range).length === 0 ? [] : [{ range: { key: range } }])] } };
-}
-
-/** The bucket has never been connected, or not any more. */
-function isIndexMissing(answer: OpenSearchAnswer): boolean {
-  return answer.status === 404 && errorOf(answer).type === 'index_not_found_exception';
 }

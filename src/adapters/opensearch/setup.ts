@@ -1,7 +1,7 @@
 /**
- * Prepares OpenSearch for this version, so that a rolling upgrade rejects nothing: state index, template, then additive
- * mapping updates. What is older than this version (`_meta.schema` in config/opensearch/, raised with each added field)
- * is upgraded, what is newer is left alone.
+ * Prepares OpenSearch for this version, so that no write is rejected during a rolling upgrade: first the state index, then
+ * the template, then additive mapping updates. Older schemas (`_meta.schema` in config/opensearch/, which is raised with
+ * each added field) are upgraded. Newer ones are not changed.
  */
 import { z } from 'zod';
 import { scopeOf } from '../../domain/fault.ts';
@@ -13,38 +13,39 @@ import { bodyOf, errorOf, parseAnswer, requestFault } from './faults.ts';
 import { createSetupLock } from './lock.ts';
 import type { IndexNames } from './names.ts';
 
-/** What one of the files in config/opensearch/ says. */
+/** The content of config/opensearch/objects.json or state.json. */
 export const indexDefinitionSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   mappings: z.looseObject({ _meta: z.object({ schema: z.number() }) }),
 });
 export type IndexDefinition = z.infer<typeof indexDefinitionSchema>;
 
-interface Place {
+interface SetupTarget {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
   /** With the settings of this process (shards, replicas) merged in. */
   readonly definitions: { readonly objects: IndexDefinition; readonly state: IndexDefinition };
 }
 
-interface SetupDependencies extends Place {
+interface SetupDependencies extends SetupTarget {
   readonly state: StateStore;
   readonly clock: Clock;
 }
 
 /**
- * Creates the setup. Besides what the object index needs: `indices:admin/get` and `indices:admin/mapping/put` on the
- * indices of this prefix, `indices:admin/index_template/get` and `…/put` on the cluster.
+ * Creates the setup. In addition to the permissions of the object index it needs `indices:admin/get` and
+ * `indices:admin/mapping/put` on the indices of this prefix, and `indices:admin/index_template/get` and `…/put` on the
+ * cluster.
  */
-export function createIndexSetup({ state, clock, ...place }: SetupDependencies): Store['setup'] {
+export function createIndexSetup({ state, clock, ...target }: SetupDependencies): Store['setup'] {
   const withLock = createSetupLock({ state, clock });
-  const template = createTemplate(place);
-  const mappings = createMappings(place);
+  const template = createTemplate(target);
+  const mappings = createMappings(target);
 
   return {
     async prepare(signal) {
-      await createStateIndex(place, signal);
-      // the usual start finds nothing to do and waits for nobody
+      await createStateIndex(target, signal);
+      // usually everything is up to date at a start, and then no lock is needed
       if (!(await template.isOutdated(signal)) && (await mappings.outdated(signal)).length === 0) return;
       await withLock(async (keep) => {
         if (await template.isOutdated(signal)) await template.put(signal);
@@ -57,7 +58,7 @@ export function createIndexSetup({ state, clock, ...place }: SetupDependencies):
   };
 }
 
-async function createStateIndex({ client, names, definitions }: Place, signal?: AbortSignal): Promise<void> {
+async function createStateIndex({ client, names, definitions }: SetupTarget, signal?: AbortSignal): Promise<void> {
   const found = await client.send({ method: 'GET', path: `/${names.state}-*/_alias/${names.state}` }, signal);
   if (found.status === 200) return;
   if (found.status !== 404) throw requestFault(found);
@@ -65,7 +66,7 @@ async function createStateIndex({ client, names, definitions }: Place, signal?: 
   const created = await client.send({ method: 'PUT', path: `/${names.stateIndex}`, body }, signal);
   if (created.status === 200) return;
   if (errorOf(created).type !== 'resource_already_exists_exception') throw requestFault(created);
-  // another worker was faster, or the alias was lost
+  // another worker created the index first, or its alias was deleted
   const actions = [{ add: { index: names.stateIndex, alias: names.state } }];
   bodyOf(await client.send({ method: 'POST', path: '/_aliases', body: { actions } }, signal));
 }
@@ -73,13 +74,13 @@ async function createStateIndex({ client, names, definitions }: Place, signal?: 
 const metaSchema = z.object({ schema: z.number(), settings: z.string().optional() }).catch({ schema: 0 });
 const templateSchema = z.object({ index_templates: z.array(z.object({ index_template: z.object({ _meta: metaSchema }) })) });
 
-/** The template serves indices that something else creates (a restore, a manual copy), and adds a newer version's fields to ours. */
-function createTemplate({ client, names, definitions }: Place) {
+/** The template is for indices that Tally does not create (by a restore or a manual copy). A newer version's template adds its fields to the indices that this version creates. */
+function createTemplate({ client, names, definitions }: SetupTarget) {
   const path = `/_index_template/${names.objectsTemplate}`;
   const _meta = { ...definitions.objects.mappings._meta, settings: JSON.stringify(definitions.objects.settings) };
 
   return {
-    /** Of an older schema, or of the same with other settings (shards, replicas). */
+    /** Whether the template is missing, has an older schema, or has the same schema with other settings (shards, replicas). */
     async isOutdated(signal?: AbortSignal): Promise<boolean> {
       const answer = await client.send({ method: 'GET', path }, signal);
       if (answer.status === 404) return true;
@@ -94,7 +95,7 @@ function createTemplate({ client, names, definitions }: Place) {
   };
 }
 
-/** Indices of one mapping request: their names (up to 110 characters each) must fit a request line of 4,096 bytes. */
+/** The most indices of one mapping request: their names (up to 110 characters each) must fit into a request line of 4,096 bytes. */
 const INDICES_PER_REQUEST = 20;
 
 const indicesSchema = z.record(z.string(), z.object({ mappings: z.object({ _meta: metaSchema }).optional() }));
@@ -104,14 +105,14 @@ interface IndexGroup {
   readonly definition: IndexDefinition;
 }
 
-function createMappings({ client, names, definitions }: Place) {
-  /** The indices that are older than this version, in groups of one request: the state index, then the others. */
+function createMappings({ client, names, definitions }: SetupTarget) {
+  /** The indices with older mappings than this version's, in groups for one request each: the state index, then the others. */
   async function outdated(signal?: AbortSignal): Promise<readonly IndexGroup[]> {
     const answer = await client.send(
       {
         method: 'GET',
         path: `/${names.objectsPattern},${names.stateIndex}`,
-        // the uuid keeps an index without any _meta in the answer
+        // with the uuid, the answer also contains indices without _meta
         query: { filter_path: '*.mappings._meta,*.settings.index.uuid', expand_wildcards: 'open,closed' },
       },
       signal,
@@ -129,8 +130,9 @@ function createMappings({ client, names, definitions }: Place) {
   }
 
   /**
-   * Adds what the mapping of these indices lacks. One that cannot be upgraded (blocked, gone, with a mapping of its own)
-   * holds up no other: its own writes answer `bucket.index-outdated` if they need what is missing.
+   * Adds the missing fields to the mappings of these indices. An object index that cannot be upgraded (because it is blocked,
+   * deleted or has a conflicting mapping) does not prevent the upgrade of others. Writes to it answer
+   * `bucket.index-outdated` if they need a missing field.
    */
   async function upgrade({ indices, definition }: IndexGroup, signal?: AbortSignal): Promise<void> {
     const path = `/${indices.join(',')}/_mapping`;

@@ -7,6 +7,7 @@ import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import type { StoreError } from './faults.ts';
 import { itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
+import { sequenceSchema, type Sequence } from './sequence.ts';
 
 interface StateDependencies {
   readonly client: OpenSearchClient;
@@ -14,24 +15,22 @@ interface StateDependencies {
   readonly clock: Clock;
 }
 
-/** A record's document. `record` is kept as it is and not indexed. */
+/** The document of a record. `record` is stored unchanged and not indexed. */
 const sourceSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.unknown() });
-const placeSchema = z.object({ _seq_no: z.number(), _primary_term: z.number() });
-type Place = z.infer<typeof placeSchema>;
 
 const foundSchema = z.object({
   docs: z.tuple([
     z.union([
       z.object({ error: storeErrorSchema }),
       z.object({ found: z.literal(false) }),
-      placeSchema.extend({ found: z.literal(true), _source: sourceSchema }),
+      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema }),
     ]),
   ]),
 });
 
-const itemSchema = z.object({ status: z.number(), error: storeErrorSchema.optional(), ...placeSchema.partial().shape });
+const itemSchema = z.object({ status: z.number(), error: storeErrorSchema.optional(), ...sequenceSchema.partial().shape });
 type Item = z.infer<typeof itemSchema>;
-/** One item, whatever its operation is called. */
+/** The answer to one operation. The name of the operation, which is the key of the item, is ignored. */
 const bulkSchema = z.object({
   items: z.tuple([
     z
@@ -41,13 +40,13 @@ const bulkSchema = z.object({
   ]),
 });
 
-const listSchema = z.object({ hits: z.object({ hits: z.array(placeSchema.extend({ _source: sourceSchema })) }) });
+const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 
 /**
- * Records as documents of one index, compared and swapped by sequence number and primary term. Single requests carry
- * ids in their bodies, never in a path. The index is refreshed every 200 ms rather than every second, since each write
- * waits for the next refresh so that list() shows it.
+ * Creates the state store: records are documents of one index, and compare-and-swap uses sequence number and primary term.
+ * Requests contain ids in their bodies, never in a path. The index is refreshed every 200 ms and not every second, because
+ * each write waits for the next refresh, so that list() returns it.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
   const { get, swap, search } = createStateRequests(client, names);
@@ -57,10 +56,10 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
 
     async put({ id, kind, record }, expected, signal) {
       signal?.throwIfAborted();
-      const place = expected === null ? null : placeOf(expected);
-      if (place === undefined) return 'conflict';
+      const sequence = expected === null ? null : sequenceOf(expected);
+      if (sequence === undefined) return 'conflict';
       const target = { _index: names.state, _id: id };
-      const operation = place === null ? { create: target } : { index: { ...target, ...conditionOf(place) } };
+      const operation = sequence === null ? { create: target } : { index: { ...target, ...conditionOf(sequence) } };
       const document = { id, kind, record, updated_at: new Date(clock.nowMs()).toISOString() };
       const item = await swap(operation, `${JSON.stringify(document)}\n`, signal);
       if (isConflict(item.error)) return 'conflict';
@@ -69,8 +68,8 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
 
     async remove(id, expected, signal) {
       signal?.throwIfAborted();
-      const place = placeOf(expected);
-      const item = place && (await swap({ delete: { _index: names.state, _id: id, ...conditionOf(place) } }, '', signal));
+      const sequence = sequenceOf(expected);
+      const item = sequence && (await swap({ delete: { _index: names.state, _id: id, ...conditionOf(sequence) } }, '', signal));
       if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
       written(item);
       return 'removed';
@@ -103,7 +102,7 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
       {
         method: 'POST',
         path: '/_bulk',
-        // require_alias: a state index that somebody deleted must not come back empty and without its mapping
+        // require_alias: a deleted state index must not be created again by this write, empty and without its mapping
         query: { require_alias: true, refresh: 'wait_for', timeout: '5s' },
         lines: `${JSON.stringify(operation)}\n${lines}`,
       },
@@ -117,7 +116,7 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
       {
         method: 'POST',
         path: `/${names.state}/_search`,
-        // the primary: the refresh that a write waited for happened there, whatever the kind of replication
+        // the primary is searched, because the refresh that a write waited for happened there with every kind of replication
         query: { allow_partial_search_results: false, preference: '_primary' },
         body: { ...body, query: { bool: { filter: [{ term: { kind } }] } } },
       },
@@ -138,17 +137,17 @@ function entryOf({ id, kind, record }: z.infer<typeof sourceSchema>): Omit<State
   return { id, kind, record };
 }
 
-function versionOf({ _seq_no, _primary_term }: Place): StateVersion {
+function versionOf({ _seq_no, _primary_term }: Sequence): StateVersion {
   return `${_seq_no}:${_primary_term}`;
 }
 
-/** Undefined for what is no version of this store, and so equals none. */
-function placeOf(version: StateVersion): Place | undefined {
+/** The sequence numbers in a version. Undefined if it is not a version of this store; then it equals no stored version. */
+function sequenceOf(version: StateVersion): Sequence | undefined {
   const [, seqNo, primaryTerm] = /^(\d{1,15}):(\d{1,15})$/.exec(version) ?? [];
   return seqNo === undefined ? undefined : { _seq_no: Number(seqNo), _primary_term: Number(primaryTerm) };
 }
 
-function conditionOf({ _seq_no, _primary_term }: Place): { readonly if_seq_no: number; readonly if_primary_term: number } {
+function conditionOf({ _seq_no, _primary_term }: Sequence): { readonly if_seq_no: number; readonly if_primary_term: number } {
   return { if_seq_no: _seq_no, if_primary_term: _primary_term };
 }
 
@@ -156,10 +155,11 @@ function isConflict(error: StoreError | undefined): boolean {
   return error?.type === 'version_conflict_engine_exception';
 }
 
-/** Where the operation left its document; throws what it was refused for. */
-function written(item: Item): Place {
+/** The sequence numbers of the written document. Throws the fault if the operation was refused. */
+function written(item: Item): Sequence {
   if (item.error !== undefined) throw stateFault(itemFault(item.status, item.error));
-  const place = placeSchema.safeParse(item);
-  if (!place.success) throw new FaultError('internal.unexpected', `state write answered ${item.status} without a sequence number`);
-  return place.data;
+  const sequence = sequenceSchema.safeParse(item);
+  if (!sequence.success)
+    throw new FaultError('internal.unexpected', `a write of state was answered with ${item.status} and without a sequence number`);
+  return sequence.data;
 }

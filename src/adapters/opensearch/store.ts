@@ -12,24 +12,24 @@ import { createIndexSetup, indexDefinitionSchema } from './setup.ts';
 import { createStateStore } from './state.ts';
 
 export interface OpenSearchOptions {
-  /** Nodes of one cluster, `user:pass@` allowed; never logged. */
+  /** The nodes of one cluster, with or without `user:pass@`. They are never logged. */
   readonly urls: readonly string[];
-  /** Certificates (PEM) of the authorities that the nodes' own are checked against, instead of Node's; read once. */
+  /** A PEM file with the certificates of the authorities that may sign the nodes' certificates, instead of Node's. It is read once. */
   readonly caFile?: string | undefined;
-  /** Signs requests with AWS's credentials of this process, for the region of the host, else for this one. */
+  /** Signs requests with the AWS credentials of this process, for the region in the host name, else for this region. */
   readonly signing?: { readonly region: string } | undefined;
-  /** First word of every index name. */
+  /** The first part of every index name. */
   readonly prefix: string;
   readonly shards: number;
   readonly replicas: number;
   readonly clock: Clock;
-  /** Of one request, its answer included. Default 15 s: with C and P below Q, so that no write lands after a reconcile's wait. */
+  /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
 }
 
 /**
- * The store on OpenSearch 3 (written so that 2.19 should work). Connects when it is first used. With the security plugin
- * it needs the permissions in config/opensearch/role.json (there for the prefix `tally`), each of them and no more.
+ * Creates the store on OpenSearch 3 (2.19 should work too). It connects when it is first used. With the security plugin it
+ * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
  */
 export function createOpenSearchStore({ prefix, shards, replicas, clock, ...connection }: OpenSearchOptions): Store {
   const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...connection });
@@ -38,12 +38,12 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     objects: definition('objects', {
       number_of_shards: shards,
       number_of_replicas: replicas,
-      // explicit also because an index without it stops refreshing when nobody searches
+      // also set because an index without this setting stops refreshing while nobody searches
       refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
     }),
     state: definition('state', { number_of_replicas: replicas }),
   };
-  // without _meta: a template of a newer version adds its fields, and then its schema must be the index's
+  // without _meta: if the template of a newer version adds its fields, the index must get that template's schema
   const { _meta, ...mappings } = definitions.objects.mappings;
   const state = createStateStore({ client, names, clock });
 

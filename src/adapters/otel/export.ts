@@ -1,6 +1,7 @@
 /**
- * The way of spans to the collector: a bounded queue, one export at a time, and nothing that anybody waits for. What does
- * not fit is dropped and counted; what fails is tried again within the time-out of an export, then dropped and counted.
+ * Exports spans to the trace collector: a bounded queue and one export at a time, for which the data path never waits.
+ * Spans that do not fit into the queue are dropped and counted. A failed export is tried again within its time-out; then
+ * its spans are dropped and counted.
  *
  *   ended ──► queue (queueMax) ──► export ──► sent
  *               └──► dropped         └──► dropped
@@ -21,18 +22,18 @@ export interface ExportLimits {
 
 export interface SpanExport {
   readonly processor: SpanProcessor;
-  /** Spans that ended and did not leave yet. */
+  /** The number of spans that ended and are not exported yet. */
   readonly unsent: number;
-  /** Sends what is left, for as long as the exporter tries. */
+  /** Exports the remaining spans. It resolves when the exporter succeeded or gave up. */
   shutdown(): Promise<void>;
 }
 
-/** Enough of an error to tell what is wrong. */
+/** Enough of an error's text to recognise the problem. */
 const TEXT_LENGTH_MAX = 300;
 
-/** Creates the export to the collector that the SDK's own variables name (OTEL_EXPORTER_OTLP_*). */
+/** Creates the export to the collector that is set in the SDK's own variables (OTEL_EXPORTER_OTLP_*). */
 export function createSpanExport(limits: ExportLimits, telemetry: TracingTelemetry): SpanExport {
-  tellTroubles(telemetry);
+  reportTroubles(telemetry);
   const exporter = new OTLPTraceExporter();
   let queued = 0;
   let sending = 0;
@@ -44,7 +45,7 @@ export function createSpanExport(limits: ExportLimits, telemetry: TracingTelemet
       exporter.export(spans, ({ code, error }) => {
         sending -= spans.length;
         if (code !== ExportResultCode.SUCCESS) telemetry.spansDropped('export-failed', spans.length, errorText(error));
-        // it is told: the processor would tell it again, and after a failure begin exports beside each other
+        // success even if it failed: the failure is reported already, and after one the processor would export concurrently
         done({ code: ExportResultCode.SUCCESS });
       });
     },
@@ -62,7 +63,7 @@ export function createSpanExport(limits: ExportLimits, telemetry: TracingTelemet
     processor: {
       onStart() {},
       onEnd(span) {
-        // the processor's own bound is the same, but it tells nobody how much it dropped
+        // the processor has the same bound, but does not report how many spans it dropped
         if (queued >= limits.queueMax) return telemetry.spansDropped('queue-full', 1);
         queued += 1;
         batches.onEnd(span);
@@ -77,20 +78,20 @@ export function createSpanExport(limits: ExportLimits, telemetry: TracingTelemet
   };
 }
 
-/** What the SDK complains of goes to the log; its errors come with objects that hold whole requests, which do not. */
-function tellTroubles(telemetry: TracingTelemetry): void {
-  const tell = (...parts: readonly unknown[]): void => {
+/** Logs the texts of the SDK's warnings and errors. The objects that come with them are not logged, because they contain whole requests. */
+function reportTroubles(telemetry: TracingTelemetry): void {
+  const report = (...parts: readonly unknown[]): void => {
     const texts = parts.filter((part) => typeof part === 'string');
     telemetry.tracingTroubled(printable(texts.join(' '), TEXT_LENGTH_MAX));
   };
   const ignore = (): void => {};
   diag.setLogger(
-    { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore },
+    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
 }
 
-/** The collector's status or the system's code, else the error's own words; never the body of an answer. */
+/** The collector's HTTP status or the system's error code, else the error's message; never the body of an answer. */
 function errorText(error: Error | undefined): string {
   if (error === undefined) return 'unknown';
   const code = 'code' in error ? error.code : undefined;

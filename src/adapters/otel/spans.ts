@@ -2,12 +2,12 @@
  * The spans of the data path, by OpenTelemetry's semantic conventions (1.45: messaging for SQS, the AWS SDK with S3,
  * database clients):
  *
- *   process QUEUE   one a message, the root of its trace; linked to the trace that the message came with
+ *   process QUEUE   one per message, the root of its trace; linked to the trace of the message's sender
  *   ├─ S3.HeadObject, S3.HeadBucket, S3.ListObjectsV2
- *   ⇄ bulk          one a request, the root of its own trace; linked with each message that it serves, both ways
+ *   ⇄ bulk          one per request, the root of its own trace; linked with each message that it serves, both ways
  *
- * A link and not a parent where one span serves many messages, and where the sender's trace may have ended long ago.
- * Spans hold bucket and key, no reason of a fault (it may hold an address) and nothing of a body.
+ * Spans are linked, and have no parent, if one span serves many messages or if the sender's trace may have ended long ago.
+ * Spans contain bucket and key, but no reason of a fault (it may contain an address) and no part of a body.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Attributes, type Span, type Tracer } from '@opentelemetry/api';
 import { labelOf } from '../telemetry/labels.ts';
@@ -22,11 +22,11 @@ import {
 } from '../../pipeline/ports/tracing.ts';
 
 interface SpanDependencies {
-  /** Samples: for messages. */
+  /** Creates the spans of messages, and samples them. */
   readonly messages: Tracer;
-  /** Records everything: for requests, which are only told of when a message that they serve is recorded. */
+  /** Creates the spans of requests. It records all of them, because only requests that serve a recorded message reach it. */
   readonly requests: Tracer;
-  /** What bulk requests are sent to: `db.system.name`, and its address where there is one. */
+  /** The store that receives bulk requests: `db.system.name`, and its address if there is one. */
   readonly index: Attributes;
 }
 
@@ -34,7 +34,7 @@ interface SpanDependencies {
 export function createSpans({ messages, requests, index }: SpanDependencies): Tracing {
   const queues = new Map<string, { readonly name: string; readonly attributes: Attributes }>();
 
-  /** As many as the settings name. */
+  // bounded by the number of queues in the settings
   function queueOf(queueUrl: string) {
     const known = queues.get(queueUrl);
     if (known !== undefined) return known;
@@ -47,7 +47,7 @@ export function createSpans({ messages, requests, index }: SpanDependencies): Tr
     message(message) {
       const { name, attributes } = queueOf(message.queueUrl);
       const span = messages.startSpan(`process ${name}`, { kind: SpanKind.CONSUMER, attributes }, ROOT_CONTEXT);
-      // not sampled: nothing more is read or made for it
+      // the message is not sampled, so nothing more is computed for it
       if (!span.isRecording()) return NO_TRACES;
       span.setAttributes({
         'messaging.message.id': message.messageId,
@@ -104,7 +104,7 @@ function describeQueue(queueUrl: string): { readonly name: string; readonly attr
   };
 }
 
-/** The spans that sent the message: one, if X-Ray's header and traceparent agree. */
+/** The spans that sent the message: one if the X-Ray header and traceparent agree. */
 function sendersOf({ traceHeader = '', attributes }: TracedMessage): readonly TraceContext[] {
   const xray = parseXrayHeader(traceHeader);
   const w3c = parseTraceparent(attributes['traceparent']?.stringValue ?? '');
@@ -127,7 +127,7 @@ function messageTrace(span: Span): MessageTrace {
       });
     },
     servedBy(request) {
-      // a message that was given back at a stop has ended before its request
+      // the span of a message that was given back at a stop ended before the request
       if (span.isRecording()) span.addLink(linkTo(request));
     },
     settled(settlement, fault) {

@@ -1,4 +1,4 @@
-/** OpenTelemetry's SDK, joined. This module is loaded only where an endpoint is set. */
+/** Sets up the OpenTelemetry SDK. This module is loaded only if an endpoint is set. */
 import type { Attributes } from '@opentelemetry/api';
 import {
   defaultResource,
@@ -32,9 +32,9 @@ export interface OtelOptions {
   /** 0 to 1, for the ratio samplers. */
   readonly samplerRatio: number;
   readonly limits: ExportLimits;
-  /** Writes in one bulk request: it is linked to as many messages. */
+  /** The most writes in one bulk request, and so the most messages that its span is linked to. */
   readonly bulkActionsMax: number;
-  /** `db.system.name` of the index, and its address where there is one. */
+  /** `db.system.name` of the index, and its address if there is one. */
   readonly index: Attributes;
   readonly version: string;
   readonly telemetry: TracingTelemetry;
@@ -42,11 +42,11 @@ export interface OtelOptions {
 
 export interface OtelTracing {
   readonly tracing: Tracing;
-  /** Sends the spans that ended; resolves after `withinMs` at the latest, with how many did not leave. */
+  /** Exports the spans that ended. Resolves after `withinMs` at the latest, with the number of spans that were not exported. */
   readonly stop: (withinMs: number) => Promise<number>;
 }
 
-/** Starts tracing. Nothing is connected before the first export. */
+/** Starts tracing. No connection is opened before the first export. */
 export function createOtelTracing(options: OtelOptions): OtelTracing {
   const spans = createSpanExport(options.limits, options.telemetry);
   const common = { resource: resourceOf(options.version), spanProcessors: [spans.processor] };
@@ -62,7 +62,7 @@ export function createOtelTracing(options: OtelOptions): OtelTracing {
     async stop(withinMs) {
       const late = Promise.withResolvers<void>();
       const timer = setTimeout(late.resolve, withinMs);
-      // what cannot be exported is told where it fails
+      // a failed export is reported where it fails
       await Promise.race([spans.shutdown().catch(() => undefined), late.promise]);
       clearTimeout(timer);
       return spans.unsent;
@@ -70,17 +70,17 @@ export function createOtelTracing(options: OtelOptions): OtelTracing {
   };
 }
 
-/** OpenTelemetry's default. */
+/** The default limit of OpenTelemetry. */
 const LINKS_MIN = 128;
 
-/** The environment's own words (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) come last, and count. */
+/** The attributes of this process. Those from the environment (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) come last, so they override the others. */
 function resourceOf(version: string): Resource {
   const named = resourceFromAttributes({ 'service.name': 'tally', 'service.version': version });
   const detected = detectResources({ detectors: [serviceInstanceIdDetector, resourceAttributesEnvDetector, serviceNameEnvDetector] });
   return defaultResource().merge(named).merge(detected);
 }
 
-/** A message begins a trace of its own, so that of a sampler based on parents the root's part decides. */
+/** Every message is the root of its own trace, so the root part of a parent-based sampler decides. */
 function samplerOf({ sampler, samplerRatio }: OtelOptions): Sampler {
   switch (sampler) {
     case 'always_on':

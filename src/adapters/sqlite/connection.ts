@@ -4,28 +4,28 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
-import { schemaSteps, schemaVersionOf, upgradeSchema } from './schema.ts';
+import { migrations, schemaVersionOf, upgradeSchema } from './schema.ts';
 
-/** What one call may do with the open database. */
+/** The operations of one call on the open database. */
 export interface SqliteSession {
-  /** The statement, compiled once. `sql` is one of a fixed set: values are bound, never written into it. */
+  /** The statement, which is compiled once. `sql` is one of a fixed set of texts: values are bound, never written into it. */
   readonly statement: (sql: string) => StatementSync;
-  /** Runs `work` as one write transaction: all of it is durable when this returns, or none of it happened. */
+  /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
 }
 
 export interface SqliteConnection {
-  /** Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, else the fault that SQLite's error amounts to. */
+  /** Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, and the fault for any error of SQLite. */
   use<Result>(work: (session: SqliteSession) => Result, signal?: AbortSignal): Result;
-  /** Creates the file and its folder where they are missing, and upgrades the schema. */
+  /** Creates the file and its folder if they do not exist, and upgrades the schema. */
   prepare(signal?: AbortSignal): void;
   close(): void;
 }
 
 /**
- * A connection that opens its file at the first use and never creates it: only {@link SqliteConnection.prepare} does, so
- * that a command given a mistyped path leaves nothing behind. `busyTimeoutMs`: how long a call waits (and with it this
- * process) for another process's transaction before it is `index.overloaded`.
+ * Creates a connection that opens its file at the first use. Only {@link SqliteConnection.prepare} creates the file, so
+ * that a command with a mistyped path leaves nothing behind. `busyTimeoutMs`: how long a call waits for another process's
+ * transaction, which blocks this process, before it throws `index.overloaded`.
  */
 export function createSqliteConnection(path: string, busyTimeoutMs: number): SqliteConnection {
   let open: { readonly database: DatabaseSync; readonly session: SqliteSession } | undefined;
@@ -41,7 +41,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
     if (!existsSync(path)) throw unprepared(path);
     const database = openDatabase({ path, mode: 'rw', busyTimeoutMs });
     try {
-      if (schemaVersionOf(database) < schemaSteps.length) throw unprepared(path);
+      if (schemaVersionOf(database) < migrations.length) throw unprepared(path);
       return adopt(database);
     } catch (error) {
       database.close();
@@ -86,23 +86,23 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
 }
 
 function unprepared(path: string): FaultError {
-  return new FaultError('index.state-missing', `${path} holds no index, or one that this version has not upgraded yet`);
+  return new FaultError('index.state-missing', `${path} contains no index, or an index that this version has not upgraded yet`);
 }
 
 interface OpenOptions {
   readonly path: string;
-  /** `rw` fails where there is no file; `rwc` creates it. */
+  /** `rw` fails if the file does not exist; `rwc` creates it. */
   readonly mode: 'rw' | 'rwc';
   readonly busyTimeoutMs: number;
 }
 
-/** Opens a file; throws SQLite's own error. */
+/** Opens a database file. Throws SQLite's own error. */
 export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set('mode', mode);
   const database = new DatabaseSync(url, { timeout: busyTimeoutMs });
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
-  // log at every commit. One commit carries a whole bulk, which makes that one sync per thousand documents.
+  // log at every commit. One commit contains a whole bulk request, so there is about one sync per thousand documents.
   database.exec('PRAGMA synchronous = FULL');
   return database;
 }
@@ -119,14 +119,14 @@ function createSession(database: DatabaseSync): SqliteSession {
   }
 
   function transaction<Result>(work: () => Result): Result {
-    // IMMEDIATE: takes the write lock before anything is read, so what is decided is decided on the latest state
+    // IMMEDIATE takes the write lock before anything is read, so that decisions use the latest state
     statement('BEGIN IMMEDIATE').run();
     try {
       const result = work();
       statement('COMMIT').run();
       return result;
     } catch (error) {
-      // a full disk has rolled back already
+      // if the disk was full, SQLite has rolled back already
       if (database.isTransaction) statement('ROLLBACK').run();
       throw error;
     }
@@ -135,9 +135,9 @@ function createSession(database: DatabaseSync): SqliteSession {
   return { statement, transaction };
 }
 
-/** SQLite's primary result codes (https://www.sqlite.org/rescode.html) that have a meaning of their own here. */
+/** The faults of SQLite's primary result codes (https://www.sqlite.org/rescode.html); any other is `internal.unexpected`. */
 const faultCodes: ReadonlyMap<number, FaultCode> = new Map([
-  [5, 'index.overloaded'], // BUSY: another process holds the write lock for longer than the busy time-out
+  [5, 'index.overloaded'], // BUSY: another process held the write lock for longer than the busy time-out
   [6, 'index.overloaded'], // LOCKED
   [8, 'index.blocked'], // READONLY
   [10, 'index.unreachable'], // IOERR
@@ -149,13 +149,13 @@ const faultCodes: ReadonlyMap<number, FaultCode> = new Map([
 
 const sqliteErrorSchema = z.object({ code: z.literal('ERR_SQLITE_ERROR'), errcode: z.number(), message: z.string() });
 
-/** The fault that an error thrown while working on `path` amounts to. */
+/** The fault for an error that was thrown during work on `path`. An error of neither SQLite nor the file system is returned unchanged. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (error instanceof FaultError) return error;
   const parsed = sqliteErrorSchema.safeParse(error);
   if (!parsed.success) return isFileError(error) ? new FaultError('index.unreachable', error.message, { cause: error }) : error;
   const { errcode, message } = parsed.data;
-  // extended codes carry the primary one in their lowest byte
+  // the lowest byte of an extended code is the primary code
   const code = faultCodes.get(errcode & 0xff) ?? 'internal.unexpected';
   return new FaultError(code, `${path}: ${message} (SQLite ${errcode})`, { cause: error });
 }

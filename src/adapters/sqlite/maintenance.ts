@@ -6,8 +6,8 @@ import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 
-// A bucket that is not created has nothing to look after, whatever its interrupted removal left. INDEXED BY fixes the plan
-// (the planner has no statistics), and its condition must be that of the index, letter for letter.
+// A bucket that is not created has no documents to maintain, even if an interrupted removal left some. INDEXED BY fixes the
+// plan, because the planner has no statistics. The statement must repeat the condition of the index exactly.
 const CREATED = 'bucket IN (SELECT name FROM buckets WHERE name = ?)';
 const UNSETTLED = `
   SELECT document FROM objects INDEXED BY objects_unsettled
@@ -22,9 +22,9 @@ const TOMBSTONES = `
 const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
 
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
-const lookedAtSchema = z.object({ key: z.string(), document: z.string().nullable() });
+const readSchema = z.object({ key: z.string(), document: z.string().nullable() });
 
-/** What keeps the index right when nobody asks, in SQLite. A purge is one transaction of at most some 50 ms. */
+/** The maintenance of documents by the calendar, in SQLite. A purge is one transaction of at most about 50 ms. */
 export function createSqliteMaintenance(connection: SqliteConnection): ObjectMaintenance {
   function documents(sql: string, values: readonly SQLInputValue[], signal: AbortSignal | undefined): readonly ObjectDocument[] {
     return connection.use(
@@ -53,7 +53,7 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
     async purge(bucket, tombstones, signal) {
       return connection.use(
         ({ statement, transaction }) =>
-          // a tombstone has no words to be deleted with it
+          // a tombstone has no words that would have to be deleted too
           transaction(() => tombstones.reduce((sum, { key, clock }) => sum + Number(statement(PURGE).run(bucket, key, clock).changes), 0)),
         signal,
       );
@@ -61,11 +61,11 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
   };
 }
 
-/** Looks at the next `limit` live documents: an index on their age would cost every write more than a daily look costs. */
+/** Reads the next `limit` live documents and returns the old ones. An index on their age would cost every write more than a daily read costs. */
 function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, after, limit, ...age }: AgedPage) {
   const end = firstAfterPrefix(prefix);
   const range = [`deleted = 0 AND ${CREATED} AND key > ? AND key >= ?`, ...(end === undefined ? [] : ['key < ?'])].join(' AND ');
-  // comparing with what is not known is null: such a document may be old enough, and of a fitting size
+  // a comparison with an unknown value is null, and counts as true: the document may be old enough and of a fitting size
   const rows = statement(
     `SELECT key, CASE WHEN ifnull(json_extract(document, '$.last_modified') <= ?, 1)
        AND ifnull(json_extract(document, '$.size') > ?, 1) AND ifnull(json_extract(document, '$.size') < ?, 1)
@@ -81,9 +81,9 @@ function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, a
     ...(end === undefined ? [] : [end]),
     limit,
   );
-  const lookedAt = rows.map((row) => lookedAtSchema.parse(row));
-  const last = lookedAt.length < limit ? undefined : lookedAt.at(-1)?.key;
-  const documents = rows.filter((_, at) => lookedAt[at]?.document !== null).map(documentOfRow);
+  const read = rows.map((row) => readSchema.parse(row));
+  const last = read.length < limit ? undefined : read.at(-1)?.key;
+  const documents = rows.filter((_, at) => read[at]?.document !== null).map(documentOfRow);
   return { documents, ...(last !== undefined && { next: last }) };
 }
 

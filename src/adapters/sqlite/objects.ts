@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from 'node:timers/promises';
+import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
@@ -6,7 +6,7 @@ import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 import { searchObjects } from './search.ts';
 
-/** Documents of a bucket that one transaction deletes: some 50 ms, in which nothing else is served. */
+/** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
 
 const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
@@ -15,8 +15,8 @@ type Held = z.infer<typeof heldSchema>;
 type Statement = SqliteSession['statement'];
 
 /**
- * The object index in SQLite. A write request is one transaction: it is durable as a whole when it is answered. The clock
- * rule is decided on what the transaction, which holds the write lock, reads.
+ * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule
+ * is applied to what the transaction reads while it holds the write lock.
  */
 export function createSqliteObjects(connection: SqliteConnection): ObjectIndex {
   return {
@@ -40,33 +40,33 @@ export function createSqliteObjects(connection: SqliteConnection): ObjectIndex {
     },
 
     async createBucket(bucket, signal) {
-      // what an interrupted removal left must not come back with the bucket
-      while (!connection.use((session) => createUnlessRemains(session, bucket), signal)) await breathe();
+      // documents that an interrupted removal left must not return with the bucket
+      while (!connection.use((session) => createUnlessRemains(session, bucket), signal)) await letOthersRun();
     },
 
     async removeBucket(bucket, signal) {
       connection.use(({ statement }) => statement('DELETE FROM buckets WHERE name = ?').run(bucket), signal);
-      while (!connection.use((session) => deleteSome(session, bucket), signal)) await breathe();
+      while (!connection.use((session) => deleteSome(session, bucket), signal)) await letOthersRun();
     },
 
     async probe(signal) {
-      // a real commit: only that finds a full disk
+      // only a real commit detects a full disk
       connection.use(({ statement }) => statement('UPDATE probe SET writes = writes + 1').run(), signal);
     },
   };
 }
 
 function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
-  const asked = new Map<string, boolean>();
+  const created = new Map<string, boolean>();
   function isCreated(bucket: string): boolean {
-    const known = asked.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
-    asked.set(bucket, known);
+    const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
+    created.set(bucket, known);
     return known;
   }
   return writes.map((write) => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
-      return { kind: 'fault', code: 'bucket.index-missing', reason: `the index of bucket ${bucket} was never created, or was removed` };
+      return { kind: 'fault', code: 'bucket.index-missing', reason: `the index of bucket ${bucket} was never created, or it was removed` };
     }
     return writeOne(statement, write);
   });
@@ -80,7 +80,7 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
 
   const id = held === undefined ? insert(statement, document) : held.id;
   if (held !== undefined) update(statement, held.id, document);
-  // the words are the key's, so they change only where the object comes or goes
+  // the words are those of the key, so they change only if the object is created or deleted
   const wasLive = held !== undefined && held.deleted === 0;
   if (wasLive && document.deleted) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
   if (!wasLive && !document.deleted) {
@@ -89,7 +89,7 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
   return { kind: 'written' };
 }
 
-/** The clock rule: a higher clock always wins, an equal one only where it is accepted. */
+/** The clock rule: a higher clock always wins, an equal clock only if `equalClock` accepts it. */
 function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite['equalClock']): 'superseded' | 'equal' | undefined {
   if (held === undefined || clock > held.clock) return undefined;
   if (clock < held.clock) return 'superseded';
@@ -113,7 +113,7 @@ function columnsOf(document: ObjectDocument): [number, number, string | null, st
   return [document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
 }
 
-/** Creates the bucket, unless documents of an earlier removal remain: then deletes some of them and answers false. */
+/** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */
 function createUnlessRemains({ statement, transaction }: SqliteSession, bucket: string): boolean {
   return transaction(() => {
     if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;
@@ -123,7 +123,7 @@ function createUnlessRemains({ statement, transaction }: SqliteSession, bucket: 
   });
 }
 
-/** Deletes some documents of a removed bucket; true when none is left, or when the bucket was created again meanwhile. */
+/** Deletes some documents of a removed bucket. Returns true if none is left, or if the bucket was created again meanwhile. */
 function deleteSome({ statement, transaction }: SqliteSession, bucket: string): boolean {
   return transaction(() => {
     if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;

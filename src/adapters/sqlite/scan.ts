@@ -1,18 +1,18 @@
-import { setImmediate as breathe } from 'node:timers/promises';
+import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectScan, ScannedDocument } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection } from './connection.ts';
 import { scannedOfRow } from './document.ts';
 
-/** Rows read at a time: some 5 ms, in which nothing else of this process is served. */
+/** Rows that are read at a time. It takes about 5 ms, during which this process does nothing else. */
 const CHUNK = 1_000;
 
 const countSchema = z.object({ live: z.number() });
 
 /**
- * The scan in SQLite: ranges of the index over live documents, whose order (BINARY) is that of UTF-8 bytes. Every write
- * is seen as soon as it is answered.
+ * The scan in SQLite. It reads ranges of the index over live documents, whose order (BINARY) is that of UTF-8 bytes. It
+ * sees every write that was answered.
  */
 export function createSqliteScan(connection: SqliteConnection): ObjectScan {
   function readChunk(bucket: string, range: KeyRange, signal: AbortSignal | undefined): readonly ScannedDocument[] {
@@ -29,7 +29,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
       const documents: ScannedDocument[] = [];
       let from = after;
       while (documents.length < limit) {
-        if (documents.length > 0) await breathe();
+        if (documents.length > 0) await letOthersRun();
         const wanted = Math.min(CHUNK, limit - documents.length);
         const chunk = readChunk(bucket, { prefix, after: from, upTo, limit: wanted }, signal);
         documents.push(...chunk);
@@ -40,7 +40,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
     },
 
     async refresh(_bucket, signal) {
-      // nothing is cached: only whether the store can be asked at all
+      // nothing is cached, so this only checks that the store can be used
       connection.use(() => undefined, signal);
     },
 
@@ -64,7 +64,7 @@ interface KeyRange extends KeyBounds {
   readonly limit: number;
 }
 
-/** Bounds of the key as SQL of a fixed set, and the values to bind. One lower bound: an index range has no more. */
+/** The bounds of the key as one of a fixed set of SQL texts, and the values to bind. There is one lower bound, because a range of an index has only one. */
 function conditionsOf({ prefix, after, upTo }: KeyBounds): { readonly sql: string; readonly values: readonly string[] } {
   const end = firstAfterPrefix(prefix);
   const lower = compareKeys(after, prefix) >= 0 ? { sql: ' AND key > ?', value: after } : { sql: ' AND key >= ?', value: prefix };

@@ -2,21 +2,22 @@ import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 
-/** Marks a SQLite file as ours (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
+/** Marks a SQLite file as Tally's (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x74_6c_6c_79;
 
 /**
- * The schema, as the steps that led to it; PRAGMA user_version counts the steps that a file has seen. Steps only add, so
- * that a process of the version before can go on while this one is rolled out. Never change one that was released.
+ * The schema as a list of migrations. PRAGMA user_version is the number of migrations that were applied to a file.
+ * Migrations only add, so that processes of the previous version can continue during a rolling upgrade. Never change a
+ * migration that was released.
  *
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
- * - `document` is the document as JSON; the columns beside it are what is searched and decided by.
- * - `object_words` holds the words of live documents, by objects.id. The tokenizer `ascii` takes ASCII letters and
- *   digits and everything beyond ASCII as parts of a word and folds A–Z only: words of ours, which are lower case and
- *   hold letters and digits only, are neither split nor changed by it. (`unicode61` folds, say, ς into σ.)
- * - `probe` is there to be written.
+ * - `document` is the document as JSON; the other columns are those that searches and decisions use.
+ * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
+ *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
+ *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
+ * - `probe` exists so that a probe can write to it.
  */
-export const schemaSteps: readonly string[] = [
+export const migrations: readonly string[] = [
   `
   CREATE TABLE buckets (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   CREATE TABLE objects (
@@ -41,7 +42,7 @@ export const schemaSteps: readonly string[] = [
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), writes INTEGER NOT NULL) STRICT;
   INSERT INTO probe (id, writes) VALUES (1, 0);
   `,
-  // on expressions: a column would not be kept by a process of the version before
+  // indexes on expressions: a process of the previous version would not fill a new column
   `
   CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE json_extract(document, '$.settled') = 0;
   CREATE INDEX objects_expiring ON objects (bucket, key, json_extract(document, '$.expires_at'))
@@ -53,10 +54,10 @@ export const schemaSteps: readonly string[] = [
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });
 
 /**
- * How many of the steps the file has seen. Throws `index.newer` for a file that a newer version has upgraded and
- * `index.damaged` for a database of another program.
+ * The number of migrations that were applied to the file. Throws `index.newer` for a file that a newer version has
+ * upgraded and `index.damaged` for a database of another program.
  */
-export function schemaVersionOf(database: DatabaseSync, steps: readonly string[] = schemaSteps): number {
+export function schemaVersionOf(database: DatabaseSync, steps: readonly string[] = migrations): number {
   const { application_id, user_version, tables } = markSchema.parse(
     database
       .prepare(
@@ -72,20 +73,20 @@ export function schemaVersionOf(database: DatabaseSync, steps: readonly string[]
   if (user_version > steps.length) {
     throw new FaultError(
       'index.newer',
-      `${database.location() ?? 'the file'} has schema ${user_version}; this version knows ${steps.length}`,
+      `${database.location() ?? 'the file'} has schema ${user_version}; this version supports schema ${steps.length}`,
     );
   }
   return user_version;
 }
 
-/** Brings the file up to this version's schema, in one transaction; several processes may try at once. */
-export function upgradeSchema(database: DatabaseSync, steps: readonly string[] = schemaSteps): void {
+/** Upgrades the file to this version's schema, in one transaction. Several processes may call it at the same time. */
+export function upgradeSchema(database: DatabaseSync, steps: readonly string[] = migrations): void {
   if (schemaVersionOf(database, steps) === steps.length) return;
-  // readers and the one writer do not wait for each other; the mode stays with the file
+  // with WAL, readers and the one writer do not wait for each other; the mode is stored in the file
   database.exec('PRAGMA journal_mode = WAL');
   database.exec('BEGIN IMMEDIATE');
   try {
-    // asked again under the write lock: another process may have been faster
+    // read again under the write lock, because another process may have been faster
     for (const step of steps.slice(schemaVersionOf(database, steps))) database.exec(step);
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${steps.length}`);
     database.exec('COMMIT');

@@ -6,7 +6,7 @@ import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import type { SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
-/** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names compare so to `name`. */
+/** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {
   readonly buckets: '=' | '>' | '>=';
   readonly name: string;
@@ -20,7 +20,7 @@ interface Condition {
 }
 
 /**
- * Live documents of created buckets in (bucket, key) order, which the collation BINARY makes that of UTF-8 bytes. Without
+ * Searches live documents of created buckets. They are in (bucket, key) order by UTF-8 bytes (collation BINARY). Without
  * words this reads a range of the index and stops at the limit; with words the cost grows with the number of matches.
  */
 export function searchObjects(session: SqliteSession, query: ObjectQuery): readonly ObjectDocument[] {
@@ -31,7 +31,7 @@ export function searchObjects(session: SqliteSession, query: ObjectQuery): reado
   return found;
 }
 
-/** The ranges that the query's bucket and cursor leave, in order: each is one range of the index. */
+/** The ranges that remain for the query's bucket and cursor, in order. Each is one range of the index. */
 function rangesOf({ bucket, after }: ObjectQuery): readonly Range[] {
   if (after === undefined) return [bucket === undefined ? { buckets: '>=', name: '' } : { buckets: '=', name: bucket }];
   const rest: Range = { buckets: '=', name: after.bucket, afterKey: after.key };
@@ -52,7 +52,7 @@ function searchRange(
     ...(query.extension === undefined ? [] : [{ sql: 'objects.extension = ?', values: [query.extension] }]),
     ...(query.words === undefined ? [] : [{ sql: 'object_words MATCH ?', values: [matchOf(query.words)] }]),
   ];
-  // INDEXED BY and CROSS JOIN fix the plan: the planner, which has no statistics, would read a whole bucket for a rare word
+  // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
   const from =
     query.words === undefined ? 'objects INDEXED BY objects_live' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
   const where = conditions.map(({ sql }) => sql).join(' AND ');
@@ -67,7 +67,7 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
   const end = firstAfterPrefix(prefix);
   return [
     ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),
-    // only the higher of the two lower bounds: an index range has one
+    // only the higher of the two lower bounds, because a range of an index has only one
     afterKey !== undefined && compareBytes(afterKey, prefix) >= 0
       ? { sql: 'objects.key > ?', values: [afterKey] }
       : { sql: 'objects.key >= ?', values: [prefix] },
@@ -75,7 +75,7 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
   ];
 }
 
-/** An FTS5 query for documents that hold every word, the last as a prefix. Words are letters and digits: no quote can be among them. */
+/** The FTS5 query for documents that contain every word, the last one as a prefix. Words are letters and digits, so they contain no quotes. */
 function matchOf({ whole, prefix }: QueryWords): string {
   return [...whole.map((word) => `"${word}"`), `"${prefix}"*`].join(' AND ');
 }

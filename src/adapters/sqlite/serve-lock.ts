@@ -8,13 +8,13 @@ export interface ServeLock {
   release(): void;
 }
 
-/** Kept here, since a database that nobody refers to is closed by the garbage collector, and its lock goes with it. */
+/** Keeps references, because the garbage collector closes an unreferenced database, which releases its lock. */
 const databases = new Set<DatabaseSync>();
 
 /**
- * Takes the place of the one `tally serve` that may work on the index at `path`, or answers `held`. The operating system
- * keeps the lock (an exclusive lock on the SQLite file `<path>.lock`) and releases it when the process ends, however it
- * ends; commands that only use the index do not ask for it. Throws `index.unreachable` where the file cannot be made.
+ * Takes the lock of the one `tally serve` that may work on the index at `path`. Returns `held` if another process has it.
+ * It is an exclusive lock on the SQLite file `<path>.lock`, which the operating system releases when the process ends, even
+ * after a crash. Commands that only use the index do not take it. Throws `index.unreachable` if the file cannot be created.
  */
 export function acquireServeLock(path: string): ServeLock | 'held' {
   const lockPath = `${path}.lock`;

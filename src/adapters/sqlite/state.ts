@@ -7,7 +7,7 @@ import type { SqliteConnection } from './connection.ts';
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
 const countSchema = z.object({ count: z.number() });
 
-/** The state in SQLite. A version is a random name of one write, so no later entry of the same id can ever have it; each compare-and-swap is one statement, atomic across processes. */
+/** The state in SQLite. A version is a random id of one write, so no later entry with the same id has it. Each compare-and-swap is one statement, which is atomic across processes. */
 export function createSqliteState(connection: SqliteConnection): StateStore {
   return {
     async get(id, signal) {

@@ -6,16 +6,16 @@ import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
 
 export interface SqliteStoreOptions {
-  /** The file that holds everything: documents, words and state. */
+  /** The file that contains everything: documents, words and state. */
   readonly path: string;
-  /** How long a call waits for another process's transaction before it is `index.overloaded`; this process stands still meanwhile. Default 5 s: a hundred times a large bulk's. */
+  /** How long a call waits for another process's transaction before it throws `index.overloaded`. This process is blocked meanwhile. Default 5 s, a hundred times the duration of a large bulk write. */
   readonly busyTimeoutMs?: number;
 }
 
 /**
- * A store in one SQLite file, for one machine. Several processes may share the file; one of them should serve (see
- * acquireServeLock). The file is made by `setup.prepare()` and by nothing else. Calls are synchronous underneath and
- * finish in the order in which they are made; a signal can stop one only before it begins. What is answered is on the disk.
+ * Creates a store in one SQLite file, for one machine. Several processes may share the file, but only one of them should
+ * serve (see acquireServeLock). Only `setup.prepare()` creates the file. Calls are synchronous internally and finish in the
+ * order in which they are made; a signal can stop a call only before it begins. A write that was answered is on disk.
  */
 export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOptions): Store {
   const connection = createSqliteConnection(path, busyTimeoutMs);

@@ -3,7 +3,8 @@
  * adapters throw {@link FaultError} and nothing else; a function that waits takes an AbortSignal as its last parameter and
  * rejects with the signal's reason when it is aborted.
  */
-import type { ObjectDocument } from '../../domain/documents/document.ts';
+import type { z } from 'zod';
+import { objectDocumentSchema, type ObjectDocument } from '../../domain/documents/document.ts';
 import type { QueryWords } from '../../domain/documents/words.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Traced } from './tracing.ts';
@@ -62,6 +63,17 @@ export type ScannedDocument = Pick<
   ObjectDocument,
   'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled'
 >;
+
+export const scannedDocumentSchema = objectDocumentSchema.pick({
+  key: true,
+  size: true,
+  etag: true,
+  last_modified: true,
+  last_modified_exact: true,
+  storage_class: true,
+  clock: true,
+  settled: true,
+}) satisfies z.ZodType<ScannedDocument>;
 
 export interface ObjectScan {
   /**

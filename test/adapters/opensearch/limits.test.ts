@@ -1,6 +1,6 @@
 /**
  * What only a server that nobody else uses can be made to answer: blocks of the whole cluster, 413 and 429. Its limits
- * are in global-setup.ts. store.test.ts beside it covers the same answers as they were recorded.
+ * are in global-setup.ts. store.test.ts covers the same answers as they were recorded.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';

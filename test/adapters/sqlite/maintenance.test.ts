@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { schemaSteps, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
+import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 
@@ -32,7 +32,7 @@ describe('a file of the first schema', () => {
     folders.push(folder);
     const path = join(folder, 'index.sqlite');
     const old = new DatabaseSync(path);
-    upgradeSchema(old, schemaSteps.slice(0, 1));
+    upgradeSchema(old, migrations.slice(0, 1));
     old.exec("INSERT INTO buckets (name) VALUES ('photos')");
     write(old, 'before');
     write(old, 'gone');

@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
-import { schemaSteps, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
+import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
@@ -145,7 +145,7 @@ describe('the file of a SQLite store', () => {
   it('is upgraded in place, with all that it holds', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    const steps = [...schemaSteps, 'ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT;'];
+    const steps = [...migrations, 'ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT;'];
     upgradeSchema(database, steps);
     upgradeSchema(database, steps);
     expect(database.prepare('SELECT key, later FROM objects').all()).toEqual([{ key: 'kept', later: null }]);
@@ -160,7 +160,7 @@ describe('the file of a SQLite store', () => {
   it('stays as it was when an upgrade fails half-way', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    expect(() => upgradeSchema(database, [...schemaSteps, 'CREATE TABLE half (id TEXT) STRICT; SELECT nonsense;'])).toThrow('nonsense');
+    expect(() => upgradeSchema(database, [...migrations, 'CREATE TABLE half (id TEXT) STRICT; SELECT nonsense;'])).toThrow('nonsense');
     expect(database.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]);
     database.close();
     expect(await keysFound(open())).toEqual(['kept']);
