@@ -41,7 +41,7 @@ export async function openPageShell(endpoint: string, env: Values = {}): Promise
   // version 1 of the AWS CLI, which PyPI has, sends SQS's requests to AWS whatever AWS_ENDPOINT_URL says, unless it is an option
   const cli = `'${findProgram(AWS_CLI) ?? ''}' --endpoint-url "$AWS_ENDPOINT_URL"`;
   const account = join(programs, 'account');
-  // each call starts Python anew, and every block asks for the account: once is enough
+  // every call starts Python, and every block asks for the account: once is enough
   const script = `#!/bin/sh
 [ "$1 $2" = 'sts get-caller-identity' ] || exec ${cli} "$@"
 [ -e ${account} ] || ${cli} "$@" > ${account}

@@ -41,7 +41,7 @@ export function canRun(suite: string, programs: readonly Program[]): boolean {
   const missing = programs.filter((program) => findProgram(program) === undefined);
   if (missing.length === 0) return true;
   const list = missing.map(({ name, variable }) => `${name} (on the PATH or by ${variable})`).join(', ');
-  if (process.env['CI'] === 'true') throw new Error(`CI=true, and ${suite} needs ${list}`);
+  if (process.env['CI'] === 'true') throw new Error(`CI=true, and ${suite} cannot be run: missing ${list}`);
   console.warn(`\n NOT RUN: ${suite}: missing ${list}\n`);
   return false;
 }
