@@ -45,7 +45,7 @@ async function confirm(question: string): Promise<boolean> {
   }
 }
 
-// whoever reads (head, less) has seen enough; a serving process goes on without the reader
+// the reader of the pipe (head, less) has seen enough; a serving process goes on without it
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (isServing) return;
   exitNow(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure);
@@ -73,5 +73,5 @@ const exitCode = await runCli(process.argv.slice(2), {
   serve,
 });
 
-// not before what was written has left; a closed pipe calls back as well
+// only after all output has left; a closed pipe calls back as well
 process.stdout.write('', () => exitNow(exitCode));

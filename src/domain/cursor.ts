@@ -16,7 +16,7 @@ export function encodeCursor(position: readonly string[]): string {
 export function decodeCursor(cursor: string, length: number): readonly string[] {
   const position = cursor.length > CURSOR_LENGTH_MAX ? undefined : positionOf(cursor);
   if (position?.length !== length) {
-    throw new RequestError('request.invalid', 'cursor: is not one that an earlier page answered as its next');
+    throw new RequestError('request.invalid', 'cursor: must be the `next` of an earlier page');
   }
   return position;
 }

@@ -1,4 +1,4 @@
-/** What can be wrong with a request to the control plane (HTTP or command line), with its HTTP status. */
+/** The refusals of a request to the control plane (HTTP or command line), with their HTTP status. */
 export const requestErrors = {
   'request.invalid': 400,
   'request.not-found': 404,

@@ -63,7 +63,7 @@ function secondOf(ms: number | undefined): number | undefined {
 }
 
 function unknownSentence(document: ObjectDocument | undefined, fault: Fault): string {
-  return `${foundness(document)}; whether S3 agrees is not known, since it could not be asked (${fault.code}: ${fault.reason}).`;
+  return `${foundness(document)}; whether S3 agrees is not known, because S3 could not be asked (${fault.code}: ${fault.reason}).`;
 }
 
 function foundness(document: ObjectDocument | undefined): string {
@@ -76,7 +76,7 @@ function agreementOf(document: ObjectDocument | undefined): string {
   if (document === undefined) return 'A search does not find it, rightly: S3 does not have it and the index holds nothing of this key.';
   if (document.deleted)
     return `A search does not find it, rightly: S3 does not have it and the index holds its tombstone as of ${timeOf(document)}.`;
-  const state = document.settled ? '' : ', provisionally: it is looked at once more';
+  const state = document.settled ? '' : ', provisionally: Tally looks once more';
   return `A search finds it: the index says what S3 says, as of ${timeOf(document)}${state}.`;
 }
 
@@ -141,7 +141,7 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
 }
 
 function removalReason({ source }: ExplanationFacts['bucket']): string {
-  const untold = source === 'routed' ? ' (audit trails tell neither lifecycle expirations nor every key of a bulk delete)' : '';
+  const untold = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
   return `the event of its removal has not arrived yet, or was never sent${untold}; if that lasts, re-index`;
 }
 

@@ -100,7 +100,7 @@ function requireTopic(record: BucketRecord): BucketRecord {
   if (record.source !== 'topic' || record.topicArn !== undefined) return record;
   throw new RequestError(
     'request.invalid',
-    'topic_arn: must be given with source topic: the ARN of the topic that receives the bucket’s events',
+    'topic_arn: must be given with the source topic: the ARN of the topic that receives the events of the bucket',
   );
 }
 

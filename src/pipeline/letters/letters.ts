@@ -117,7 +117,10 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   function knownQueueUrl(): string {
     const queueUrl = deadLetterQueueUrl();
     if (queueUrl !== undefined) return queueUrl;
-    throw new RequestError('dead-letter.no-queue', 'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL or a redrive policy');
+    throw new RequestError(
+      'dead-letter.no-queue',
+      'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
+    );
   }
 
   /** The letter goes only after its body was sent, so that a crash in between repeats an event, which is harmless. */
@@ -135,7 +138,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.['queue']);
     const queueUrl = origin ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
-      throw new RequestError('dead-letter.no-queue', 'no bucket queue to send letters back to: set TALLY_QUEUE_URL');
+      throw new RequestError('dead-letter.no-queue', 'there is no bucket queue to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
@@ -186,5 +189,8 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
 
 function notFound(ids: readonly string[]): RequestError {
   const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
-  return new RequestError('dead-letter.not-found', `not in the dead-letter queue (or just in another's hands): ${names.join(', ')}`);
+  return new RequestError(
+    'dead-letter.not-found',
+    `these letters are not in the dead-letter queue, or another command reads them at this moment: ${names.join(', ')}`,
+  );
 }

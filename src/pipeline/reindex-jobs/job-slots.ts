@@ -32,7 +32,9 @@ export function createJobSlots({ state }: { readonly state: StateStore }): JobSl
   const refuseIfOccupied: JobSlots['refuseIfOccupied'] = async ({ id, bucket }, signal) => {
     const job = await occupantOf(bucket, signal);
     if (job === undefined || job.id === id) return;
-    throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { job_id: job.id });
+    throw new RequestError('job.conflict', `the job ${job.id} of ${bucket} is ${job.state}: wait until it has ended, or cancel it`, {
+      job_id: job.id,
+    });
   };
 
   return {
@@ -47,7 +49,7 @@ export function createJobSlots({ state }: { readonly state: StateStore }): JobSl
         const stored = await state.put({ id, kind, record: { bucket: job.bucket, jobId: job.id } }, entry?.version ?? null);
         if (stored !== 'conflict') return;
       }
-      throw new RequestError('state.conflict', `jobs of ${job.bucket} are requested by others at this moment: ask again`);
+      throw new RequestError('state.conflict', `other callers request jobs of ${job.bucket} at this moment: try again`);
     },
     async isOf({ id, bucket }, signal) {
       return (await readRecord(state, refs.jobSlot(bucket), signal))?.jobId === id;
