@@ -14,5 +14,5 @@ if (major < needed) {
   );
   process.exitCode = 78;
 } else {
-  import('./main.ts');
+  void import('./main.ts');
 }

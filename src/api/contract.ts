@@ -42,7 +42,7 @@ export interface Context {
 }
 
 /**
- * The control plane as its callers see it: the command line on a store of its own or on a running registry. Each
+ * The control plane as its callers see it: the command line, on a store or on a running registry. Each
  * operation rejects with a RequestError for what the caller can correct, with a FaultError, or with the signal's reason.
  */
 export type Operations = {
@@ -107,7 +107,7 @@ function isOperations(value: object): value is Operations {
   return rowsOfVerbs.every(({ operation }) => names.has(operation));
 }
 
-/** The verbs for callers whose requests nobody has checked: each request is checked by its row first. */
+/** The verbs for callers whose requests are not checked yet: each request is checked by its row first. */
 export function checkingRequests(verbs: Verbs): Operations {
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
   return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));

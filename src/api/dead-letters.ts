@@ -110,7 +110,7 @@ export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: Let
   };
 }
 
-/** Anybody may write to the queue: what is not as ours is left out. */
+/** Anyone may write to the queue: fields that are not as Tally writes them are left out. */
 const contextSchema = z.object({
   queue: z.string().optional().catch(undefined),
   messageId: z.string().optional().catch(undefined),

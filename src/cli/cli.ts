@@ -36,7 +36,7 @@ export interface CliDependencies {
   readonly terminal?: { columns(): number } | undefined;
   /** Where Ctrl-C comes from: the process. */
   readonly signals: Signals;
-  /** Asks the person at the terminal a yes-or-no question; absent where nobody sits at one. */
+  /** Asks the person at the terminal a yes-or-no question; absent where there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
   /** The control plane: the registry that the settings name, else one on the store and the queues that they name. */
   readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;

@@ -12,23 +12,23 @@ export interface Address {
 }
 
 export interface Listener {
-  /** Resolves to the address that is listened on. Rejects with the system's error (EADDRINUSE …). */
+  /** Resolves to the bound address. Rejects with the system's error (EADDRINUSE …). */
   listen(): Promise<Address>;
   close(): Promise<void>;
 }
 
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
-/** A request is received in this time or refused. */
+/** A request that is not received in this time is refused. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** A connection on which nothing moves is closed: longer than any verb takes. */
+/** An idle connection is closed after this time, which is longer than any verb takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
-/** Far more than probes, scrapes and one operator need. */
+/** Far more than probes, scrapes and operators need. */
 const CONNECTIONS_MAX = 256;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
 
-/** Answers are data: no page shows, frames, runs or reads them. */
+/** Answers are data: browsers must not render, frame, run or share them. */
 const safeHeaders = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
@@ -39,15 +39,15 @@ const safeHeaders = {
 
 interface ServerParts {
   readonly telemetry: Telemetry;
-  /** What it is going to serve. */
+  /** The operations that it is going to serve. */
   readonly rows: readonly PlacedRow[];
-  /** Throws for requests that must not be answered; asked before anything else. */
+  /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
 }
 
 /**
- * A server without routes. It takes routes only that the contract knows. Every error becomes a problem document; an
- * unexpected one is logged.
+ * A server without routes; it accepts only routes of the contract. Every error becomes a problem document, and unexpected
+ * errors are logged.
  */
 export function createServer({ telemetry, rows: served, guard = () => undefined }: ServerParts): FastifyInstance {
   const app = fastify({
@@ -73,7 +73,7 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
     guard(request);
-    // before the body is looked at: Fastify has errors of its own for methods that it expects a body of
+    // before the body is parsed: for some methods Fastify answers an error of the body first
     if (request.is404) return answerUnknown(request, reply);
     return undefined;
   });
@@ -85,7 +85,7 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
   return app;
 }
 
-/** The problem document of whatever was thrown; what nobody foresaw is logged. */
+/** The problem document of an error. An unexpected error is logged. */
 export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   const problem = problemOf(error);
   if (!isUnexpected(problem)) return problem;
@@ -107,18 +107,21 @@ function refuseWithoutRow({ method, url }: RouteOptions): void {
   }
 }
 
-/** Answers what no route answers: 405 with Allow where the path has other methods, else 404. */
+/** Answers requests without a route: 405 with Allow where the path has other methods, else 404. */
 function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
   const patterns = served.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
   return (request, reply) => {
     const path = request.url.split('?')[0] ?? '';
     const allowed = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
     if (allowed.length === 0) {
-      return sendProblem(reply, problemOf(new RequestError('request.not-found', 'there is nothing at this path; see /openapi.json')));
+      return sendProblem(
+        reply,
+        problemOf(new RequestError('request.not-found', 'this path does not exist; /openapi.json lists all paths')),
+      );
     }
     const methods = (allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed).join(', ');
     void reply.header('allow', methods);
-    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path takes ${methods}`)));
+    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path accepts only ${methods}`)));
   };
 }
 

@@ -116,11 +116,7 @@ it('refers in its OpenAPI document to nothing that is not there', () => {
   const text = openApiOf(rows, '1.2.3');
   const { components } = JSON.parse(text) as { readonly components: { readonly schemas: object } };
   const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map(([, reference]) => reference);
-  expect([...new Set(references)].toSorted()).toEqual(
-    Object.keys(components.schemas)
-      .map((name) => `#/components/schemas/${name}`)
-      .toSorted(),
-  );
+  expect(new Set(references)).toEqual(new Set(Object.keys(components.schemas).map((name) => `#/components/schemas/${name}`)));
 });
 
 /** Any value that a JSON Schema of ours allows; its longest and shortest texts among them. */
@@ -131,21 +127,15 @@ function valueOf(schema: JsonSchema | boolean): fc.Arbitrary<unknown> {
   if (constant !== undefined) return fc.constant(constant);
   if (values !== undefined) return fc.constantFrom(...values);
   if (anyOf !== undefined) return fc.oneof(...anyOf.map(valueOf));
-  switch (type) {
-    case 'boolean':
-      return fc.boolean();
-    case 'integer':
-      return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: maximum }));
-    case 'array':
-      return fc.array(valueOf(items as JsonSchema), { minLength: minItems, maxLength: 5 });
-    case 'object': {
-      const fields = Object.entries(properties).map(([name, field]) => [name, valueOf(field)]);
-      return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: [...required] });
-    }
-    default:
-      if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
-      return fc.oneof(fc.constantFrom('x'.repeat(minLength), 'x'.repeat(maxLength)), fc.string({ minLength, maxLength }));
+  if (type === 'boolean') return fc.boolean();
+  if (type === 'integer') return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: maximum }));
+  if (type === 'array') return fc.array(valueOf(items as JsonSchema), { minLength: minItems, maxLength: 5 });
+  if (type === 'object') {
+    const fields = Object.entries(properties).map(([name, field]) => [name, valueOf(field)]);
+    return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: [...required] });
   }
+  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
+  return fc.oneof(fc.constantFrom('x'.repeat(minLength), 'x'.repeat(maxLength)), fc.string({ minLength, maxLength }));
 }
 
 const LETTER_ID = '5fea7756-0ea4-451a-a703-a558b933e274';

@@ -188,7 +188,7 @@ describe('tally drift', () => {
       'in flight  0     changed while they were compared: no drift',
       '',
       'Of the equal ones, 5 lack an optional field, such as the storage class, because their events did not',
-      'carry it. This is no drift. A re-index with --fill adds it.',
+      'carry it. This is no drift. A re-index with --fill adds it to all of them.',
       '',
       'job       job-1',
       'listed    1,000 objects, 2 KiB',

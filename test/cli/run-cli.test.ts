@@ -112,7 +112,7 @@ describe('failures', () => {
     expect(world.closed()).toBe(2);
   });
 
-  it('what nobody foresaw ends with 1, without passwords', async () => {
+  it('an unexpected error ends with 1, without passwords', async () => {
     const world = createCliWorld();
     world.nextFails(new TypeError('https://tally:secret@index:9200'));
     const { exitCode, stderr } = await world.run('jobs');

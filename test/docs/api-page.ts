@@ -147,13 +147,13 @@ function fieldLines(schema: JsonSchema, prefix: string): readonly string[] {
     const place = `${prefix}${name}`;
     const isRequired = (schema.required ?? []).includes(name);
     const own = `| \`${place}\` | ${typeText(field)}${isRequired ? '' : ', optional'} | ${meaningOf(field)} |`;
-    const items = typeof field.items === 'object' && !Array.isArray(field.items) ? (field.items as JsonSchema) : undefined;
+    const items = typeof field.items === 'object' && !Array.isArray(field.items) ? field.items : undefined;
     return [own, ...fieldLines(field, `${place}.`), ...(items === undefined ? [] : fieldLines(items, `${place}[].`))];
   });
 }
 
 function meaningOf({ description, $ref: reference, items }: JsonSchema): string {
-  const list = typeof items === 'object' && !Array.isArray(items) ? (items as JsonSchema).$ref : undefined;
+  const list = typeof items === 'object' && !Array.isArray(items) ? items.$ref : undefined;
   const name = (reference ?? list)?.split('/').at(-1);
   return description ?? (name === undefined ? '' : (named()[name]?.description ?? ''));
 }

@@ -10,22 +10,6 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { anchorsOf, linksOf, pages, proseOf, ROOT, shellBlocksOf, textOf } from './pages.ts';
 
-/** What other parts of this change add or mend. Empty it once they are there. */
-const UNTIL_MERGED: ReadonlySet<string> = new Set([
-  'docs/api.md',
-  'docs/connect.md',
-  'docs/settings.md',
-  'config/aws/daemon-policy.json',
-  'src/api',
-  'src/api/buckets.ts',
-  'src/api/contract.ts',
-  'src/pipeline/control/verbs.ts',
-  'test/api/contract.test.ts',
-  'src/README.md',
-  'test/domain/constants.test.ts',
-  'test/pipeline/worker-demand-simulation.test.ts',
-]);
-
 /** Words that look like a path of ours and are none. */
 const NO_PATHS: ReadonlySet<string> = new Set(['test/20260101/us-east-1/sqs/aws4_request', 'camelCaseName2Go.ts', 'docs/README.md']);
 
@@ -45,9 +29,7 @@ const namesOfFiles: ReadonlySet<string> = new Set(globSync('{src,test,config}/**
 function isThere(path: string, from: string): boolean {
   if (!path.includes('/')) return namesOfFiles.has(path);
   const candidates = [path, join(dirname(from), path), ...['src', 'test', 'config'].map((folder) => join(folder, path))].map(normalize);
-  return candidates.some(
-    (each) => UNTIL_MERGED.has(each) || (each.includes('*') ? globSync(each, { cwd: ROOT }).length > 0 : existsSync(`${ROOT}${each}`)),
-  );
+  return candidates.some((each) => (each.includes('*') ? globSync(each, { cwd: ROOT }).length > 0 : existsSync(`${ROOT}${each}`)));
 }
 
 function missingIn(file: string, text: string): readonly string[] {
@@ -106,7 +88,6 @@ describe('links', () => {
     const broken = linksOf(textOf(page)).filter((link) => {
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? page : normalize(join(dirname(page), path));
-      if (UNTIL_MERGED.has(target) && !existsSync(`${ROOT}${target}`)) return false;
       if (!existsSync(`${ROOT}${target}`)) return true;
       return anchor !== undefined && !anchorsOf(textOf(target)).has(anchor);
     });

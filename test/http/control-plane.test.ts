@@ -397,7 +397,7 @@ describe('verbs that fail', () => {
   });
 
   it.each([new TypeError('secret of /etc/passwd'), new FaultError('internal.unexpected', 'secret'), 'secret'])(
-    'keeps to itself what nobody foresaw, and logs it',
+    'logs an unexpected error, and tells the caller nothing of it',
     async (thrown) => {
       fake.nextDoes(() => Promise.reject(thrown));
       const answer = await send('GET', '/v1/objects');

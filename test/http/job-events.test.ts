@@ -193,7 +193,7 @@ describe('GET /v1/jobs/{id}/events', () => {
     expect(await stream.frames()).toEqual([frameOf(runningJob)]);
   });
 
-  it('keeps to itself what nobody foresaw, and logs it', async () => {
+  it('logs an unexpected error, and tells the caller nothing of it', async () => {
     course = [runningJob, new TypeError('secret of /etc/passwd'), runningJob];
     const stream = await open();
     await stream.frames();

@@ -120,7 +120,7 @@ describe('a registry by its address', () => {
     expect(thrown).toMatchObject({ code: fault.code, reason: fault.reason });
   });
 
-  it('tells that something went wrong there that nobody foresaw', async () => {
+  it('reports an unexpected error of the registry', async () => {
     fake.nextDoes(() => Promise.reject(new TypeError('secret')));
     await expect(remote.listJobs({}, context)).rejects.toMatchObject({
       code: 'internal.unexpected',

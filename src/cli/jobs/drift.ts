@@ -74,10 +74,10 @@ function countsText(counts: JobCounts): string {
   );
   const lacking = counts.lacking_optional_fields;
   if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} lack an optional field, such as the storage class, because their events did not\ncarry it. This is no drift. A re-index with --fill adds it.`;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} lack an optional field, such as the storage class, because their events did not\ncarry it. This is no drift. A re-index with --fill adds it to all of them.`;
 }
 
-/** Of what is no drift, a few are enough to see what is meant. */
+/** A few examples of keys that are no drift are enough. */
 const NO_DRIFT_MAX = 5;
 const maxima: Readonly<Record<DifferenceKind, number>> = {
   missing: EXAMPLES_MAX,

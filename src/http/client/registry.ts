@@ -9,7 +9,7 @@ import type { AnyRequest, Method } from '../../api/row.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
-/** A verb of the registry ends in 30 s. */
+/** The registry ends each of its verbs after 30 s. */
 const ANSWER_TIMEOUT_MS = 35_000;
 
 /**
@@ -91,7 +91,7 @@ function jsonOf(text: string): { readonly json?: unknown } {
   }
 }
 
-/** Of fetch, whose own message is `fetch failed` whatever happened. */
+/** Why fetch failed: its own message is always `fetch failed`. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);
@@ -107,7 +107,7 @@ function errorOf({ status, json }: Response, what: string): Error {
   return new FaultError('registry.unknown-answer', `${what} answered ${status}: ${detail} (${code})`);
 }
 
-/** What else a problem document says, of the kinds that a RequestError carries. */
+/** The further fields of a problem document, as far as a RequestError carries them. */
 const extraSchema = z.record(z.string(), z.unknown()).transform((fields) => {
   const shown: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) if (typeof value === 'string' || typeof value === 'number') shown[name] = value;

@@ -33,7 +33,7 @@ export function createDisconnectBucket({
     await jobs.cancelOf(bucket);
     await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
-    // connected again one day, it begins anew
+    // a bucket that is connected again starts without a history
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
     // connected again meanwhile (its next event does that under auto-connect): its record must have an index
     if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) await objects.createBucket(bucket, signal);

@@ -1,6 +1,6 @@
 /**
- * Re-index jobs as records: requested, shown, paused, resumed, cancelled. Whoever works on them is told by a task on the
- * work queue; where that is lost, or there is no work queue here, the workers' own calendar finds what was asked for.
+ * Re-index jobs as records: requested, shown, paused, resumed, cancelled. A task on the work queue tells the workers about
+ * a job. Where the task is lost, or this process has no work queue, the calendar of the workers finds the job.
  */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
@@ -22,7 +22,7 @@ import { readPage, type Page } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
-/** Stored at once, a thousand ended ones among them; each is read every few seconds by whoever counts them. */
+/** At most this many are stored, a thousand ended ones among them: the metrics read all of them every few seconds. */
 const JOBS_MAX = 2_000;
 
 /** What a job is asked for by the product itself. */
@@ -74,11 +74,11 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
-      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored: wait until some have ended, or cancel them`);
+      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
     if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
     await updateRecord(state, refs.job(job.id), () => job);
     if (job.mode === 'apply') await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
-    await tell(job.id);
+    await sendTaskOf(job.id);
     return job;
   }
 
@@ -91,8 +91,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     }
   }
 
-  /** Without it the workers find the job within a minute or so. */
-  async function tell(id: string): Promise<void> {
+  /** Without a task the workers find the job within a minute or so. */
+  async function sendTaskOf(id: string): Promise<void> {
     try {
       await sendTask?.({ job: id });
     } catch (error) {
@@ -166,14 +166,14 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     },
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
-      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       telemetry.jobEnded(job);
       return shownWhole(job);
     },
     async pause(id, signal) {
       await find(id, signal);
-      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is ${job.state} already`);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
       return shown(await step(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
     },
     async resume(id, { allow_deletes: allowDeletes }, signal) {
@@ -184,7 +184,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await step(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
-      await tell(id);
+      await sendTaskOf(id);
       return shown(job);
     },
     async cancelOf(bucket) {
@@ -227,7 +227,7 @@ function heldByBrake({ id, brake, documentsAtStart = 0 }: JobRecord): RequestErr
 function repairRefused(source: string): RequestError {
   const reason =
     source === 'notification'
-      ? 'repairing the notification of a bucket belongs to connecting it, which this version does not do yet: set it up as the README says'
-      : `its events come by ${source}: re-creating its notification would make the very one that clashes with it`;
-  return new RequestError('job.repair-refused', `repair: ${reason}. Ask for the re-index without it.`);
+      ? 'this version cannot create the notification of a bucket: set it up as the documentation says'
+      : `the events of the bucket come by ${source}, and a notification would clash with that`;
+  return new RequestError('job.repair-refused', `repair: ${reason}. Start the re-index without it.`);
 }

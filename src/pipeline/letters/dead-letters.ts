@@ -120,7 +120,10 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   function knownQueueUrl(): string {
     const queueUrl = deadLetterQueueUrl();
     if (queueUrl !== undefined) return queueUrl;
-    throw new RequestError('dead-letter.no-queue', 'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL or a redrive policy');
+    throw new RequestError(
+      'dead-letter.no-queue',
+      'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
+    );
   }
 
   /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */

@@ -30,7 +30,9 @@ export function createOccupancy(state: StateStore): Occupancy {
   const refuseIfOccupied: Occupancy['refuseIfOccupied'] = async ({ id, bucket }, signal) => {
     const job = await occupantOf(bucket, signal);
     if (job === undefined || job.id === id) return;
-    throw new RequestError('job.conflict', `${job.id} of ${bucket} is ${job.state}: wait until it ends, or cancel it`, { job_id: job.id });
+    throw new RequestError('job.conflict', `the job ${job.id} of ${bucket} is ${job.state}: wait until it has ended, or cancel it`, {
+      job_id: job.id,
+    });
   };
 
   return {
