@@ -1,12 +1,22 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
 import { enrichResults, enrichSteps } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
-import { faults, type FaultCode, scopeOf } from '../../domain/fault.ts';
-import { gapKinds, gapSchema } from '../../domain/gaps/gap.ts';
+import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
-import { jobModes, type JobState, jobStates } from '../../domain/reindex/job.ts';
+import { jobModes, jobStates } from '../../domain/reindex/job.ts';
 import { sweeps, taskResults } from '../../pipeline/ports/telemetry.ts';
-import { labelOf } from './labels.ts';
+import {
+  anyValue,
+  endStates,
+  faultCodes,
+  gapStates,
+  headFaults,
+  indexFaults,
+  labelOf,
+  objectKinds,
+  pausingFaults,
+  receivingStates,
+} from './labels.ts';
 
 interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -20,35 +30,8 @@ interface SeriesDefinition {
   readonly buckets?: readonly number[];
 }
 
-const anyValue: readonly string[] = [];
-
 /** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-
-/** Whether a result is a fault. */
-export function isFaultCode(result: string): result is FaultCode {
-  return result in faults;
-}
-
-const faultCodes = Object.keys(faults).filter(isFaultCode);
-const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
-const indexFaults = faultCodes.filter((code) => code.includes('index'));
-/** A probe can fail with any of these, and receiving stays paused until it succeeds. */
-const pausingFaults = faultCodes.filter((code) => scopeOf(code) === 'shared' || code === 'internal.unexpected');
-const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
-
-export const gapStates = gapSchema.shape.state.options;
-export const receivingStates = ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] as const;
-
-/** The counts of a job that are shown by kind: the name of the count, and its label value. */
-export const objectKinds = [
-  ['equal', 'equal'],
-  ['incomplete', 'incomplete'],
-  ['missing', 'missing'],
-  ['stale', 'stale'],
-  ['phantom', 'phantom'],
-  ['inFlight', 'in-flight'],
-] as const;
 
 export const seriesTable = {
   // ── the data path ──
