@@ -1,9 +1,10 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 /**
- * The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded.
+ * The edge of the process: arguments, environment, standard streams and exit code. Modules that a command does not need
+ * are not loaded.
  *
- * The first line's option keeps V8 from giving 128 MiB to objects that are younger than a message in hand; it can only be
- * given before the start, so the npm scripts and config/systemd/tally.service say the same.
+ * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
+ * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
@@ -18,8 +19,8 @@ import { runCli } from './cli/run-cli.ts';
 let isServing = false;
 
 /**
- * V8 would let the heap grow to four times of what is in use before it looks for garbage; twice costs 4 % more CPU a
- * message and a third less memory in all (`npm run bench -- ingest`).
+ * By default V8 lets the heap grow to four times the memory in use before it collects garbage. Growing to twice that memory
+ * costs 4 % more CPU per message and saves a third of all memory (`npm run bench -- ingest`).
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
 
@@ -50,7 +51,7 @@ async function confirm(question: string): Promise<boolean> {
   }
 }
 
-// whoever reads (head, less) has seen enough; a serving process goes on without the reader
+// the reader of the output (head, less) has closed it; a serving process continues without one
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (isServing) return;
   exitNow(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure);
@@ -77,5 +78,5 @@ const exitCode = await runCli(process.argv.slice(2), {
   serve,
 });
 
-// not before what was written has left; a closed pipe calls back as well
+// end only after all output was written; the callback also runs when the pipe is closed
 process.stdout.write('', () => exitNow(exitCode));

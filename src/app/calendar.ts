@@ -1,4 +1,4 @@
-/** What `tally serve` does without being asked, in processes with the role reindex: its parts built once and joined by hand. */
+/** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -22,13 +22,13 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Often enough beside a quiet time of a minute. */
+/** 15 s are frequent enough, because a gap first waits for a quiet minute. */
 const CLOSE_GAPS: Schedule = { name: 'close-gaps', intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
 const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, claimMs: 4 * MINUTE_MS };
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
-/** Looks which buckets' daily check is due: one that was just connected is checked within a minute or so. */
+/** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
-/** Looks which buckets' weekly re-index is due. */
+/** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
 interface CalendarParts {
@@ -39,7 +39,7 @@ interface CalendarParts {
   readonly worker: string;
 }
 
-/** Runs the calendar until the signal is aborted. Without the role nothing runs; without a work queue nothing that needs jobs. */
+/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
 export function startCalendar({ settings, core, telemetry, worker }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
@@ -65,12 +65,12 @@ export function startCalendar({ settings, core, telemetry, worker }: CalendarPar
   sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
 }
 
-/** The live path's observer with a place and a writer of its own: one request at a time, so that live events come first. */
+/** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
 function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
   const clock = systemClock;
-  // gauges that tell of the live path
+  // these gauges describe live events only
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
-  const writer = createBulkWriter({
+  const write = createBulkWriter({
     objects: core.store.objects,
     clock,
     telemetry: quiet,
@@ -83,7 +83,7 @@ function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>
   });
   const looks = createLooks({
     storage: core.storage,
-    writer: withPlainFallback(writer, quiet),
+    write: withPlainFallback(write, quiet),
     clock,
     telemetry: quiet,
     concurrency: SWEEP_HEADS,

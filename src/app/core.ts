@@ -1,4 +1,4 @@
-/** The parts that a serving process and the command line share, built once and joined by hand. */
+/** The parts that a serving process and the command line share. They are created and connected here. */
 import { join } from 'node:path';
 import type { AwsClients } from '../adapters/aws/clients.ts';
 import { createAwsClients } from '../adapters/aws/clients.ts';
@@ -27,7 +27,7 @@ import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
 
-/** Where AWS's services are for this process. */
+/** How this process reaches the AWS services. */
 export interface AwsAddresses {
   readonly region: string;
   readonly endpoints: AwsEnvironment['endpoints'];
@@ -35,7 +35,7 @@ export interface AwsAddresses {
   readonly forcePathStyle: boolean;
 }
 
-/** The parts that a serving process and the command line share. */
+/** The shared parts. */
 export interface Core {
   readonly store: Store;
   readonly aws: AwsClients;
@@ -46,30 +46,30 @@ export interface Core {
   readonly gaps: GapReports;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly control: Control;
-  /** Absent: there is no work queue. */
+  /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
 }
 
-/** The bucket and work queues, from the settings or the embedded server. */
+/** The URLs of the queues, from the settings or the embedded server. */
 export interface Queues {
   readonly bucket: readonly string[];
   readonly work: string | undefined;
   readonly deadLetter: string | undefined;
 }
 
-/** Where the index is: the setting, else the embedded file. */
+/** The location of the index: the setting, or else the file of the embedded mode. */
 export function indexLocation(settings: Settings): IndexLocation {
   return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
 }
 
-/** AWS's addresses from the SDK's own variables, or those of the embedded server. */
+/** The AWS addresses from the SDK's own variables, or those of the embedded server. */
 export function awsAddresses(settings: Settings, environment: AwsEnvironment, ownEndpoint: string | undefined): AwsAddresses {
   if (ownEndpoint !== undefined) {
     return {
       region: environment.region,
       endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
-      // fauxqs checks no signature, yet the SDK needs something to sign with
+      // fauxqs does not check signatures, but the SDK cannot sign without credentials
       credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
       forcePathStyle: true,
     };
@@ -78,13 +78,13 @@ export function awsAddresses(settings: Settings, environment: AwsEnvironment, ow
   return { region, endpoints, forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined };
 }
 
-/** The queues of a process that is not embedded. */
+/** The queues of the embedded server if there is one, else those of the settings. */
 export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
   if (embedded !== undefined) return { bucket: [embedded.queueUrl], work: embedded.workQueueUrl, deadLetter: embedded.deadLetterQueueUrl };
   return { bucket: settings.TALLY_QUEUE_URL, work: settings.TALLY_WORK_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
 }
 
-/** Builds the shared parts. Nothing is connected or read before it is used. */
+/** Creates the shared parts. Connections are made and data is read only when a part is used. */
 export async function createCore(
   settings: Settings,
   addresses: AwsAddresses,
@@ -99,7 +99,7 @@ export async function createCore(
       timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
       connectionsMax: s3Connections(settings),
     },
-    // and one for the work queue
+    // one more for the work queue
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
   });
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
@@ -142,16 +142,16 @@ export async function createCore(
   };
 }
 
-/** HEADs of sweeps at once: a quarter of what live events have. */
+/** The number of HEADs of sweeps that run at the same time: a quarter of the default for live events. */
 export const SWEEP_HEADS = 8;
 
-/** Each for its own: a HEAD for a live event must not wait for a listing to end. */
+/** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */
 function s3Connections(settings: Settings): number {
   const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
   return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
-/** SNS, for confirming subscriptions. */
+/** The SNS client that confirms subscriptions. */
 export function createTopics(core: Core): ReturnType<typeof createSnsTopics> {
   return createSnsTopics({ clientFor: core.aws.snsFor });
 }
@@ -162,7 +162,7 @@ async function createStore(settings: Settings, region: string): Promise<Store> {
     case 'sqlite':
       return createSqliteStore({ path: index.path });
     case 'opensearch': {
-      // imported only here: the client has 550 modules, which take a fifth of the time to start
+      // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
       const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
       return createOpenSearchStore({
         urls: index.nodes,
@@ -184,14 +184,14 @@ export interface OpenedControl {
 }
 
 /**
- * Opens the control plane for a command: on the index and queues of the settings, or, where these name neither, on those
- * of a `tally serve --embedded` beside it. Nothing is connected or read before it is used.
+ * Opens the control plane for a command, on the index and queues of the settings. If the settings name neither, it uses
+ * those of a `tally serve --embedded` on the same machine. Connections are made and data is read only when needed.
  */
 export async function openControl(settings: Settings, environment: AwsEnvironment): Promise<OpenedControl> {
   const isEmbedded = settings.TALLY_EMBEDDED || (settings.TALLY_INDEX_URL === undefined && settings.TALLY_QUEUE_URL.length === 0);
   const endpoint = isEmbedded ? embeddedEndpoint(settings.TALLY_EMBEDDED_ADDRESS) : undefined;
   const queues = endpoint === undefined ? queuesOf(settings) : embeddedQueuesAt(endpoint);
-  // a command tells by its output and exit code
+  // a command reports by its output and exit code, so it writes no log
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
   const core = await createCore(settings, awsAddresses(settings, environment, endpoint), { queues, telemetry });
   return { control: { ...core.control, deadLetters: findingTheirQueue(core) }, close: () => core.close() };
@@ -205,7 +205,7 @@ function embeddedQueuesAt(endpoint: string): Queues {
   };
 }
 
-/** Reads the bucket queue's redrive policy first, once, where no setting names the dead-letter queue. */
+/** The dead-letter functions. If no setting names the dead-letter queue, they first find it by the bucket queue's redrive policy. */
 function findingTheirQueue({ deadLetters, queueWatch }: Core): Control['deadLetters'] {
   async function find(): Promise<void> {
     if (queueWatch.deadLetterQueueUrl !== undefined) return;

@@ -1,4 +1,4 @@
-/** The ingest role's own parts, built from the settings. */
+/** The parts that only the ingest role has. */
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -18,7 +18,7 @@ interface IngestRoleParts {
   readonly tracing: Tracing;
 }
 
-/** The settings, and what is built of them, as the ingest role takes them. */
+/** Creates the parts and limits of the ingest role from the settings. */
 export function ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({

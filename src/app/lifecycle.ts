@@ -5,35 +5,35 @@
  *      │                                │  ├──── deadline passed, or the stop failed (1)
  *      └─────────────signal─────────────┘  └──── second signal (128 + its number), at once
  *
- * From any state an error that nobody caught ends it at once (1), with one fatal log line. Whatever was in hand comes back
- * after its visibility timeout.
+ * In any state an uncaught error ends the process at once (1), with one fatal log line. SQS delivers the messages in hand
+ * again after their visibility timeout.
  */
 import { constants } from 'node:os';
 import { withoutPasswords } from '../domain/passwords.ts';
 
-/** The signals that ask a process to stop. */
+/** The signals that stop the process. */
 const stopSignals = ['SIGTERM', 'SIGINT'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
 export interface Lifecycle {
-  /** Where signals come from: the process. */
+  /** The source of the signals, which is the process. */
   readonly signals: { on(signal: StopSignal, listener: () => void): unknown };
   readonly app: {
     start(): Promise<void>;
-    /** May be called while start() is still going on, and again after that. */
+    /** May be called while start() is still running, and again after it has ended. */
     stop(): Promise<void>;
   };
   readonly shutdownTimeoutMs: number;
-  /** Ends the process without waiting for anything. */
+  /** Ends the process immediately. */
   readonly exitNow: (code: number) => void;
-  /** Tells people one line about the stop. */
+  /** Prints one line about the stop for the user. */
   readonly say: (message: string) => void;
 }
 
 /**
- * Starts, waits for SIGTERM or SIGINT, stops within one deadline. Resolves with the exit code: 0 when the stop ended in
- * time, 1 when it failed or did not. Rejects with start()'s error when it failed before a signal came. To be called once
- * in a process: its listeners stay until the process ends.
+ * Starts the app, waits for SIGTERM or SIGINT, and stops the app within one deadline. Resolves with the exit code: 0 when
+ * the stop succeeded in time, else 1. Rejects with start()'s error when the start failed before a signal arrived. It may be
+ * called only once in a process, because its signal listeners stay until the process ends.
  */
 export async function runUntilStopped(lifecycle: Lifecycle): Promise<number> {
   const asked = stopAsked(lifecycle);
@@ -47,13 +47,13 @@ export async function runUntilStopped(lifecycle: Lifecycle): Promise<number> {
     const wasStarting = isStarting;
     await lifecycle.app.stop();
     if (!wasStarting) return;
-    // a start that was interrupted rejects with whatever it was waiting for; what one that got through has built must go too
+    // an interrupted start rejects with an error that does not matter; a start that succeeded nevertheless has more parts to stop
     await started.catch(() => undefined);
     await lifecycle.app.stop();
   });
 }
 
-/** Resolves at the first signal; the second one ends the process. */
+/** Resolves at the first signal. The second signal ends the process. */
 function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let isStopping = false;
@@ -64,7 +64,7 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
         return;
       }
       isStopping = true;
-      say(`${signal}: stopping; a second signal ends the process at once`);
+      say(`the process received ${signal} and is stopping; a second signal ends it at once`);
       resolve();
     });
   };
@@ -75,7 +75,9 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
 async function stopWithin({ shutdownTimeoutMs, say }: Lifecycle, stop: () => Promise<void>): Promise<number> {
   const { promise: late, resolve } = Promise.withResolvers<number>();
   const timer = setTimeout(() => {
-    say(`not stopped within TALLY_SHUTDOWN_TIMEOUT_MS (${shutdownTimeoutMs} ms): what is in hand comes back after its visibility timeout`);
+    say(
+      `the process did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (${shutdownTimeoutMs} ms) and ends now; messages in hand are received again after their visibility timeout`,
+    );
     resolve(1);
   }, shutdownTimeoutMs);
   const stopped = stop().then(
@@ -92,7 +94,7 @@ async function stopWithin({ shutdownTimeoutMs, say }: Lifecycle, stop: () => Pro
   }
 }
 
-/** From now on an error that nobody caught ends the process with exit code 1, after `write` was given one fatal log line (JSON, passwords masked). */
+/** From now on an uncaught error ends the process with exit code 1, after `write` was called with one fatal log line (JSON, passwords masked). */
 export function exitOnUncaught({
   write,
   exitNow,
@@ -108,7 +110,7 @@ export function exitOnUncaught({
   process.on('unhandledRejection', end('unhandled rejection'));
 }
 
-/** As pino writes the others. */
+/** A log line in the format of the other log lines, which pino writes. */
 function fatalLine(msg: string, error: unknown): string {
   const text = error instanceof Error ? (error.stack ?? String(error)) : String(error);
   return JSON.stringify({ level: 'fatal', time: new Date().toISOString(), error: withoutPasswords(text), msg });

@@ -1,4 +1,4 @@
-/** The reindex role of `tally serve`: its parts built once and joined by hand. */
+/** The reindex role of `tally serve`. Its parts are created and connected here. */
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -15,16 +15,16 @@ import { checkOfFault, type CheckSource, type ReadinessCheck } from '../pipeline
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 
-/** As long as a lease: what a killed worker had comes back when its range does. */
+/** As long as a lease: the task of a killed worker is received again when its range is free again. */
 const VISIBILITY_S = 60;
-/** Lost tasks are looked for each minute, by one worker. */
+/** One worker looks for lost tasks each minute. */
 const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
 
 export interface Reindexing {
   readonly checks: readonly CheckSource[];
-  /** Begins to receive, and to look for lost tasks until the signal is aborted. */
+  /** Begins to receive tasks, and looks for lost ones until the signal is aborted. */
   start(signal: AbortSignal): void;
-  /** As the role's. */
+  /** Stops the role by the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
 }
 
@@ -36,18 +36,18 @@ interface ReindexingParts {
   readonly telemetry: Telemetry;
   /** The name of this process. */
   readonly worker: string;
-  /** Whether the live path of this process has work waiting. */
+  /** Whether live events of this process have work waiting. */
   readonly liveIsBusy: () => boolean;
 }
 
-/** Joins the parts; nothing runs before start(). Without the role, or without a work queue, there is nothing to run. */
+/** Creates and connects the parts; nothing runs before start(). Without the role or a work queue there is nothing to run. */
 export function createReindexing(parts: ReindexingParts): Reindexing {
   const { settings, core, queues, telemetry, worker } = parts;
   if (!settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
   if (queues.work === undefined || core.sendTask === undefined) {
     return {
       checks: [{ name: 'work-queue', neededBy: ['reindex'], check: () => NO_WORK_QUEUE }],
-      start: () => telemetry.warn('no work queue: re-index jobs stay queued', { advice: NO_WORK_QUEUE.advice }),
+      start: () => telemetry.warn('re-index jobs stay queued: no work queue is set', { advice: NO_WORK_QUEUE.advice }),
       async stop() {},
     };
   }
@@ -92,7 +92,7 @@ function createRole(
     pollers: 1,
     waitS: settings.TALLY_INGEST_WAIT_S,
     visibilityS: VISIBILITY_S,
-    // what this worker has no place for, another one may have
+    // one at a time: a task for which this worker has no free slot is better received by another worker
     batchMax: 1,
     clock,
   });
@@ -104,5 +104,5 @@ const NO_WORK_QUEUE: ReadinessCheck = {
   status: 'warning',
   code: 'no-work-queue',
   detail: 'no work queue is set: re-index jobs stay queued, and gaps stay open',
-  advice: 'Set TALLY_WORK_QUEUE_URL to an SQS queue of its own.',
+  advice: 'Set TALLY_WORK_QUEUE_URL to an SQS queue that nothing else uses.',
 };

@@ -1,6 +1,6 @@
 /**
- * The composition root of `tally serve`: every part is built once and joined by hand. Parts start in the order they are
- * needed and stop in reverse:
+ * The composition root of `tally serve`: every part is created once and connected here. Parts start in the order in which
+ * they are needed, and stop in the reverse order:
  *
  *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
  */
@@ -41,18 +41,18 @@ import { createWorkerName } from './worker-name.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
-/** How often an idle process looks whether its index still answers. */
+/** How often the process checks that its index answers. */
 const INDEX_WATCH_MS = 5_000;
-/** Readiness and the workers wanted as metrics: as often as the queue depths change. */
+/** How often the metrics of readiness and of workers wanted are updated: as often as the queue depths are read. */
 const READINESS_MS = 15_000;
-/** Letters that SQS moved are looked for this often: a gap should be known within a minute or so. */
+/** How often dead letters that SQS moved are looked for, so that their gaps are known within about a minute. */
 const MOVED_LETTERS_MS = 30_000;
-/** Seldom enough to be no load on the state, often enough for a person who asks whether events arrive. */
+/** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
 const LAST_EVENTS_MS = 60_000;
-/** What is kept of the shutdown time for closing after the messages in hand had theirs. */
+/** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
 const CLOSING_MS = 1_500;
 
-/** A reason not to start that the operator must correct: told in one line, exit code 78 (EX_CONFIG). */
+/** The process cannot start until the operator corrects something. The message is printed as one line, and the exit code is 78 (EX_CONFIG). */
 export class StartError extends Error {
   constructor(message: string) {
     super(message);
@@ -61,13 +61,13 @@ export class StartError extends Error {
 }
 
 export interface App {
-  /** Resolves when every part runs. Rejects with {@link StartError} or a fault; what had started is stopped then. */
+  /** Resolves when every part runs. Rejects with {@link StartError} or a fault, after the parts that had started were stopped. */
   start(): Promise<void>;
   /** Stops in reverse order within TALLY_SHUTDOWN_TIMEOUT_MS. */
   stop(): Promise<void>;
 }
 
-/** Builds a serving process. `print` shows people where things are (the embedded mode only). */
+/** Creates a serving process. `print` writes the welcome text for users (only in the embedded mode). */
 export function createApp(settings: Settings, environment: ServeEnvironment, print: (text: string) => void): App {
   const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
   const stops: (() => Promise<void>)[] = [];
@@ -98,14 +98,14 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
   };
 }
 
-/** Two serving processes on one SQLite file would index twice and delete each other's provisional work. */
+/** Takes the lock of a SQLite index. Two serving processes on one file would index twice and delete each other's provisional work. */
 function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void {
   const index = indexLocation(settings);
   if (index.product !== 'sqlite') return;
   const lock = acquireServeLock(index.path);
   if (lock === 'held') {
     throw new StartError(
-      `TALLY_INDEX_URL: ${index.path} is served by another tally process: stop it, or use another file (commands like tally search can share it)`,
+      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like tally search can use the same file.`,
     );
   }
   stops.push(async () => lock.release());
@@ -136,7 +136,7 @@ interface ServingParts {
   readonly tracing: Tracing;
 }
 
-/** The process's own parts, once the serve lock and the embedded AWS are there. */
+/** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
 async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
   start(stops: (() => Promise<void>)[]): Promise<void>;
 }> {
@@ -155,17 +155,17 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     : undefined;
   const worker = createWorkerName();
   const reindexing = createReindexing({ settings, core, queues, gate, telemetry, worker, liveIsBusy: live.isBusy });
-  let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the store is not prepared yet' };
+  let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
     servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared, others: reindexing.checks }),
   );
-  const demand = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
+  const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
   const controlPlane = createControlPlane({ ...listening, clock, control: core.control, version, address: settings.TALLY_HTTP_ADDRESS });
 
-  /** Until the store can be prepared nothing is received and readiness says why; it is tried again for as long as it takes. */
+  /** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
   async function prepare(): Promise<void> {
     for (;;) {
       try {
@@ -188,10 +188,10 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     await probeIndex(signal).catch((error: unknown) => gate.trip('index', faultOf(error), probeIndex));
   }
 
-  async function tellReadiness(): Promise<void> {
+  async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
-    if (ingest !== undefined) telemetry.workersWanted(demand.update(core.queueWatch.visible, ingest.settledTotal));
+    if (ingest !== undefined) telemetry.workersWanted(workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
   return {
@@ -209,8 +209,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
       watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
-      repeat({ clock, telemetry }, { name: 'tell readiness', intervalMs: READINESS_MS, signal: stopping.signal }, tellReadiness);
-      await tellReadiness();
+      repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
+      await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
       startCalendar({ settings, core, telemetry, worker }, stopping.signal);
@@ -223,7 +223,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
       ingest.start();
-      // side by side: there is one deadline
+      // both stop at the same time, because they share one deadline
       stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
     },
   };
@@ -255,7 +255,7 @@ function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Te
   });
 }
 
-/** Connects the demo bucket and announces what changed while nobody listened. */
+/** Connects the demo bucket and announces the changes that were made while the process was not running. */
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
   await core.connectBucket.connect({ bucket: EMBEDDED_BUCKET }, 'embedded');
   const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);

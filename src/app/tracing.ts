@@ -1,4 +1,4 @@
-/** Tracing of `tally serve`: OpenTelemetry where an endpoint is set, else nothing at all. */
+/** Tracing of `tally serve`: OpenTelemetry if an endpoint is set, else none. */
 import type { IndexLocation } from '../settings/urls.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -6,9 +6,9 @@ import { indexLocation } from './core.ts';
 import { noTracing, type Tracing, type TracingTelemetry } from '../pipeline/ports/tracing.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 
-/** Enough for a collector that answers; one that does not shall not hold up a stop. */
+/** Enough for a collector that answers. One that does not must not delay a stop any longer. */
 const FLUSH_MAX_MS = 3_000;
-/** What closes after tracing (the embedded AWS, the serve lock) may need this of the time that is left. */
+/** This much of the remaining time is left for the parts that close after tracing (the embedded AWS, the serve lock). */
 const CLOSING_MS = 200;
 
 export interface TracingParts {
@@ -21,11 +21,11 @@ export interface TracingParts {
 
 export interface StartedTracing {
   readonly tracing: Tracing;
-  /** Sends what is left, for 3 s at most and so that `leftMs` suffices for what closes after it; what did not leave is told. */
+  /** Sends the remaining spans for at most 3 s, and leaves some of `leftMs` to the parts that close later. Spans that could not be sent are logged. */
   readonly stop: (leftMs: number) => Promise<void>;
 }
 
-/** Starts tracing, if an endpoint is set and this process has messages to trace. The SDK is loaded here, and only then. */
+/** Starts tracing if an endpoint is set and this process receives messages. Only then is the SDK loaded. */
 export async function startTracing({ settings, environment, version, telemetry, tracingTelemetry }: TracingParts): Promise<StartedTracing> {
   const { traces } = environment;
   if (traces === undefined || !settings.TALLY_ROLES.includes('ingest')) return { tracing: noTracing, stop: async () => {} };
@@ -38,17 +38,17 @@ export async function startTracing({ settings, environment, version, telemetry, 
     version,
     telemetry: tracingTelemetry,
   });
-  telemetry.info('tracing on', { collector: traces.collector, sampler: traces.sampler, ratio: traces.samplerRatio });
+  telemetry.info('tracing started', { collector: traces.collector, sampler: traces.sampler, ratio: traces.samplerRatio });
   return {
     tracing,
     async stop(leftMs) {
       const unsent = await stop(Math.max(0, Math.min(FLUSH_MAX_MS, leftMs - CLOSING_MS)));
-      if (unsent > 0) telemetry.warn('spans lost at the stop: the collector did not take them in time', { spans: unsent });
+      if (unsent > 0) telemetry.warn('spans were lost at the stop: the collector did not accept them in time', { spans: unsent });
     },
   };
 }
 
-/** The index as semantic conventions tell a database; its address where there is one. */
+/** The attributes of the index according to OpenTelemetry's semantic conventions for databases, with its address if there is only one. */
 function indexAttributes(index: IndexLocation): Readonly<Record<string, string | number>> {
   const product = { 'db.system.name': index.product };
   const [node, ...more] = index.product === 'opensearch' ? index.nodes : [];

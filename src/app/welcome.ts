@@ -4,7 +4,7 @@ import type { Settings } from '../settings/settings.ts';
 export function welcome(settings: Settings, { endpoint, bucket }: { readonly endpoint: string; readonly bucket: string }): string {
   const url = `http://${settings.TALLY_HTTP_ADDRESS.host}:${settings.TALLY_HTTP_ADDRESS.port}`;
   return `
-Tally is running, with SQS, SNS and S3 of its own (data in ${settings.TALLY_EMBEDDED_DATA}).
+Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_EMBEDDED_DATA}.
 
   S3, SQS, SNS   ${endpoint}   (path-style, any credentials; bucket ${bucket} is connected)
   Control plane  ${url}

@@ -96,7 +96,7 @@ it('gives up at the deadline, says so and ends with 1', async () => {
   world.started.resolve();
   world.signals.emit('SIGTERM');
   expect(await world.exitCode).toBe(1);
-  expect(world.said.at(-1)).toContain('not stopped within TALLY_SHUTDOWN_TIMEOUT_MS (1 ms)');
+  expect(world.said.at(-1)).toContain('did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (1 ms)');
 });
 
 it('ends with 1 when the stop fails, and says why without passwords', async () => {
@@ -153,7 +153,7 @@ describe('a real process', () => {
     child.kill('SIGTERM');
     const { code, stderr } = await exit();
     expect(code).toBe(1);
-    expect(stderr).toContain('not stopped within TALLY_SHUTDOWN_TIMEOUT_MS (50 ms)');
+    expect(stderr).toContain('did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (50 ms)');
   });
 
   it.each([

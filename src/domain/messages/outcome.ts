@@ -4,9 +4,9 @@ import type { Fault } from '../fault.ts';
 export type Outcome =
   /** The store acknowledged the write. */
   | { readonly kind: 'written' }
-  /** The store already had something newer, or the same. */
+  /** The store refused the write, because it already held something newer or the same. */
   | { readonly kind: 'superseded' }
-  /** Written (or refused) at the event's own time; to be settled `dueInS` seconds from now. */
+  /** Written (or superseded) at the event's own time. The record must be settled in `dueInS` seconds. */
   | { readonly kind: 'provisional'; readonly dueInS: number }
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' | 'no-tags' }
   /** The record became a gap, which was stored. */

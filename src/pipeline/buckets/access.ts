@@ -5,7 +5,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
 import type { BucketRecordCache } from './record-cache.ts';
 import type { ConnectBucket } from './connect.ts';
-import type { UnconnectedReports } from '../gaps/reports.ts';
+import type { ReportUnconnected } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -27,13 +27,20 @@ interface AccessDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly connect: ConnectBucket;
-  readonly unconnected: UnconnectedReports;
+  readonly reportUnconnected: ReportUnconnected;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
 
 /** Creates the access. */
-export function createBucketAccess({ records, state, clock, connect, unconnected, autoConnectMax }: AccessDependencies): BucketAccess {
+export function createBucketAccess({
+  records,
+  state,
+  clock,
+  connect,
+  reportUnconnected,
+  autoConnectMax,
+}: AccessDependencies): BucketAccess {
   /** Connects one bucket at a time; otherwise several would pass the maximum together. */
   const connecting = new PQueue({ concurrency: 1 });
   const refusedAtMs = new Map<string, number>();
@@ -90,7 +97,7 @@ export function createBucketAccess({ records, state, clock, connect, unconnected
       const bucket = await records.lookup(record.bucket);
       if (bucket !== undefined) return contradictsVersioning(record, bucket) ? flipToVersioned(bucket) : bucket;
       const connected = await autoConnect(record);
-      if (connected === undefined) await unconnected.report(record.bucket, clock.nowMs());
+      if (connected === undefined) await reportUnconnected(record.bucket, clock.nowMs());
       return connected;
     },
   };

@@ -7,12 +7,21 @@
  *
  * While the live path is busy, it sends one request at a time and pauses after each for as long as the request took.
  */
-import { enrichedBytes } from '../../domain/enrichment.ts';
-import { faultOf, type Fault } from '../../domain/fault.ts';
-import type { BulkLimits, WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
+import {
+  answerExpired,
+  backoffMs,
+  createBulkSender,
+  fittingCount,
+  sizeOf,
+  type BulkLimits,
+  type QueuedWrite,
+  type WriteAnswer,
+  type WriteRequest,
+} from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { inTime } from '../serving/async.ts';
 
 /**
  * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; a write
@@ -30,39 +39,18 @@ interface BackgroundWriterDependencies {
   readonly liveIsBusy: () => boolean;
 }
 
-/** One call of `writeAll`, shared by its entries. */
-interface Call {
-  readonly answers: WriteAnswer[];
-  left: number;
-  readonly signal: AbortSignal | undefined;
-  readonly resolve: (answers: readonly WriteAnswer[]) => void;
+interface Entry extends QueuedWrite {
+  /** False once the caller has aborted its call. */
+  readonly isWanted: () => boolean;
 }
 
-interface Entry {
-  readonly request: WriteRequest;
-  readonly sizeBytes: number;
-  readonly call: Call;
-  /** The position of the write in its call. */
-  readonly index: number;
-  /** Why the store pushed the write back; undefined while it has not. */
-  pushBack: Fault | undefined;
-}
-
-/** Estimated size of a document without its key and its enrichment, as in the live path's bulk writer. */
-const DOCUMENT_BYTES = 700;
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
-const PAUSE_MIN_MS = 500;
-const PAUSE_MAX_MS = 15_000;
-
-const UNANSWERED: IndexWriteAnswer = {
-  kind: 'fault',
-  code: 'internal.unexpected',
-  reason: 'the store answered fewer writes than it was sent',
-};
+const PAUSE = { minMs: 500, maxMs: 15_000 };
 
 /** Creates the writer. Its callers bound what waits: each range settles a few slices at once. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
   const { objects, clock, telemetry, limits, liveIsBusy } = dependencies;
+  const sendBulk = createBulkSender({ objects, clock, telemetry });
   let waiting: Entry[] = [];
   let inFlight = 0;
   /** Requests allowed at once: additive increase, multiplicative decrease. */
@@ -74,20 +62,20 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   async function writeAll(writes: readonly WriteRequest[], signal?: AbortSignal): Promise<readonly WriteAnswer[]> {
     signal?.throwIfAborted();
     if (writes.length === 0) return [];
-    const { promise, resolve, reject } = Promise.withResolvers<readonly WriteAnswer[]>();
-    const call: Call = { answers: [], left: writes.length, signal, resolve };
+    const { promise, resolve } = Promise.withResolvers<readonly WriteAnswer[]>();
+    const answers: WriteAnswer[] = [];
+    let left = writes.length;
+    const isWanted = (): boolean => signal?.aborted !== true;
     writes.forEach((request, index) => {
-      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
-      waiting.push({ request, sizeBytes, call, index, pushBack: undefined });
+      const answer = (given: WriteAnswer): void => {
+        answers[index] = given;
+        left -= 1;
+        if (left === 0) resolve(answers);
+      };
+      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined });
     });
-    const abort = (): void => reject(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
     pump();
-    try {
-      return await promise;
-    } finally {
-      signal?.removeEventListener('abort', abort);
-    }
+    return signal === undefined ? promise : inTime(promise, signal);
   }
 
   function pump(): void {
@@ -120,61 +108,30 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   /** Empty when every waiting write has expired or was aborted by its caller. */
   function takeBatch(): readonly Entry[] {
     const nowMs = clock.monotonicMs();
-    const batch: Entry[] = [];
-    let bytes = 0;
-    let taken = 0;
+    const sendable: Entry[] = [];
     for (const entry of waiting) {
-      const isSendable = isWanted(entry) && entry.request.expiresAtMs > nowMs;
-      if (isSendable && batch.length > 0 && (batch.length >= limits.actionsMax || bytes + entry.sizeBytes > limits.bytesMax)) break;
-      taken += 1;
-      if (isSendable) {
-        batch.push(entry);
-        bytes += entry.sizeBytes;
-      } else answerUnsent(entry);
+      if (entry.isWanted() && entry.request.expiresAtMs > nowMs) sendable.push(entry);
+      else answerUnsent(entry);
     }
-    waiting = waiting.slice(taken);
+    const batch = sendable.slice(0, fittingCount(sendable, limits));
+    waiting = sendable.slice(batch.length);
     return batch;
   }
 
   /** An aborted call is not counted, since nobody waits for its answers. */
   function answerUnsent(entry: Entry): void {
-    if (isWanted(entry)) telemetry.bulkAnswered('expired', 1);
-    give(entry, entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
+    if (entry.isWanted()) telemetry.bulkAnswered('expired', 1);
+    answerExpired(entry);
   }
 
   async function send(batch: readonly Entry[]): Promise<void> {
     const startedMs = clock.monotonicMs();
-    const sizeBytes = batch.reduce((sum, entry) => sum + entry.sizeBytes, 0);
-    const sent = (result: Parameters<Telemetry['bulkSent']>[0]['result']): void =>
-      telemetry.bulkSent({ actions: batch.length, sizeBytes, durationMs: clock.monotonicMs() - startedMs, result });
-    try {
-      const answers = await objects.write(batch.map((entry) => entry.request));
-      sent('ok');
-      deliver(batch, answers);
-    } catch (error) {
-      const fault = faultOf(error);
-      sent(fault.code);
-      const answer = { kind: 'fault', ...fault } as const;
-      deliver(
-        batch,
-        Array.from(batch, () => answer),
-      );
-    }
-    if (liveIsBusy()) pauseFor(clock.monotonicMs() - startedMs);
-  }
-
-  function deliver(batch: readonly Entry[], answers: readonly IndexWriteAnswer[]): void {
-    const pushedBack: Entry[] = [];
-    batch.forEach((entry, index) => {
-      const answer = answers[index] ?? UNANSWERED;
-      if (answer.kind === 'fault' && answer.code === 'index.overloaded') {
-        entry.pushBack = { code: answer.code, reason: answer.reason };
-        pushedBack.push(entry);
-      } else give(entry, answerOf(answer));
-    });
-    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+    const { pushedBack, equal } = await sendBulk(batch);
+    // the caller treats a tie like any refusal and compares the key again
+    for (const { answer } of equal) answer({ kind: 'tie' });
     if (pushedBack.length === 0) speedUp();
     else slowDown(pushedBack);
+    if (liveIsBusy()) pauseFor(clock.monotonicMs() - startedMs);
   }
 
   function speedUp(): void {
@@ -186,7 +143,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   function slowDown(pushedBack: readonly Entry[]): void {
     pushBacks += 1;
     allowed = Math.max(1, allowed / 2);
-    pauseFor(Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(pushBacks - 1, 10)) * (0.5 + Math.random() / 2));
+    pauseFor(backoffMs(pushBacks, PAUSE));
     waiting = [...pushedBack, ...waiting];
   }
 
@@ -195,27 +152,4 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   }
 
   return writeAll;
-}
-
-function isWanted({ call }: Entry): boolean {
-  return call.signal?.aborted !== true;
-}
-
-function give({ call, index }: Entry, answer: WriteAnswer): void {
-  call.answers[index] = answer;
-  call.left -= 1;
-  if (call.left === 0) call.resolve(call.answers);
-}
-
-function answerOf(answer: IndexWriteAnswer): WriteAnswer {
-  switch (answer.kind) {
-    case 'written':
-    case 'superseded':
-      return answer;
-    // the caller treats a tie like any refusal and compares the key again
-    case 'equal':
-      return { kind: 'tie' };
-    case 'fault':
-      return { kind: 'fault', fault: { code: answer.code, reason: answer.reason } };
-  }
 }

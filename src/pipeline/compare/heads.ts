@@ -37,7 +37,7 @@ export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDep
   const heads = new PQueue({ concurrency });
   const enricher = createEnricher({
     storage,
-    heads: { run: (task) => task(), tell: () => undefined },
+    heads: { run: (task) => task(), report: () => undefined },
     breaker: createEnrichBreaker({ clock }),
     clock,
     telemetry,

@@ -27,13 +27,11 @@ export interface GapReports {
   keysReported(bucket: string, keysToldMs: number): Promise<boolean>;
 }
 
-export interface UnconnectedReports {
-  /**
-   * Resolves when an event of the bucket is counted durably, alone or merged with others. When 1,000 names are stored, new
-   * names are counted in telemetry only. If the bucket was connected in the meantime, its loss gap is opened instead.
-   */
-  report(bucket: string, seenAtMs: number, signal?: AbortSignal): Promise<void>;
-}
+/**
+ * Resolves when an event of the bucket is counted durably, alone or merged with others. When 1,000 names are stored, new names
+ * are counted in telemetry only. If the bucket was connected in the meantime, its loss gap is opened instead.
+ */
+export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
 interface ReportDependencies {
   readonly state: StateStore;
@@ -99,12 +97,12 @@ interface UnconnectedSum {
 }
 
 /** Creates the reports of names that are not connected. Their memory is bounded as that of gap reports. */
-export function createUnconnectedReports({
+export function createReportUnconnected({
   state,
   clock,
   telemetry,
   gaps,
-}: ReportDependencies & { readonly gaps: GapReports }): UnconnectedReports {
+}: ReportDependencies & { readonly gaps: GapReports }): ReportUnconnected {
   const write = createCoalescingWriter<UnconnectedSum>({
     clock,
     merge: (earlier, later) => ({
@@ -130,9 +128,7 @@ export function createUnconnectedReports({
     if ((await readRecord(state, refs.bucket(bucket))) !== undefined) await absorbUnconnected({ state, clock, gaps }, bucket);
   }
 
-  return {
-    report: (bucket, seenAtMs, signal) => write(bucket, { firstSeenMs: seenAtMs, lastSeenMs: seenAtMs, count: 1 }, signal),
-  };
+  return (bucket, seenAtMs, signal) => write(bucket, { firstSeenMs: seenAtMs, lastSeenMs: seenAtMs, count: 1 }, signal);
 }
 
 /**

@@ -15,7 +15,7 @@ import { hintOf, hintOfTie, sourceOf } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { BucketAccess } from '../buckets/access.ts';
-import type { BulkWriter } from '../looks/bulk-writer.ts';
+import type { WriteDocument } from '../looks/bulk-writer.ts';
 import type { Enricher } from '../looks/enricher.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
@@ -30,7 +30,7 @@ export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outco
 
 interface FinishDependencies {
   readonly buckets: BucketAccess;
-  readonly writer: BulkWriter;
+  readonly write: WriteDocument;
   readonly observe: Observe;
   readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
@@ -60,7 +60,7 @@ const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
 
 /** Creates the function. It rejects only with the reason of the stop. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, writer, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, write, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
     let tie: ObserveHint | undefined;
@@ -136,7 +136,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await writer.write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
+    const answer = await write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
@@ -160,11 +160,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     );
   }
 
-  async function lookAndWrite(
-    record: ChangeRecord,
-    hint: ResolveHint | ObserveHint,
-    { bucket, hand: { traces } }: Context,
-  ): Promise<Attempt> {
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
+    const { traces } = hand;
     const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
     if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
     const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
@@ -194,8 +191,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function reportLifecycle(bucket: string): Promise<void> {
-    const sighting = { bucket, kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD', seenAtMs: clock.nowMs() } as const;
-    await gaps.report({ ...sighting, standing: true });
+    const reason = 'x-amz-expiration seen on a HEAD';
+    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
   }
 }
 

@@ -10,13 +10,14 @@ import type { FaultGate, Probe } from '../serving/fault-gate.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createBucketAccess } from '../buckets/access.ts';
 import { createBucketRecordCache } from '../buckets/record-cache.ts';
-import { createBulkWriter, type BulkLimits } from '../looks/bulk-writer.ts';
+import { createBulkWriter } from '../looks/bulk-writer.ts';
+import type { BulkLimits } from '../looks/bulk-request.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createLooks } from '../looks/create.ts';
 import { withPlainFallback } from '../looks/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
-import { createUnconnectedReports, type GapReports } from '../gaps/reports.ts';
+import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
 import { createHeldSet } from './held-set.ts';
 import { createDataPath } from './data-path.ts';
 import { createLastEvents } from '../buckets/last-events.ts';
@@ -91,20 +92,20 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const writer = withPlainFallback(
+  const write = withPlainFallback(
     createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
     telemetry,
   );
   const stopped = aborting.signal;
-  const { observe, enricher } = createLooks({ storage, writer, clock, telemetry, concurrency: limits.headConcurrency, stopped });
+  const { observe, enricher } = createLooks({ storage, write, clock, telemetry, concurrency: limits.headConcurrency, stopped });
   const bucketRecords = createBucketRecordCache({ state: store.state, clock });
-  const unconnected = createUnconnectedReports({ state: store.state, clock, telemetry, gaps });
+  const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({
     records: bucketRecords,
     state: store.state,
     clock,
     connect,
-    unconnected,
+    reportUnconnected,
     autoConnectMax: limits.autoConnectMax,
   });
   const probes = { index: probeIndex, storage: probeStorage };
@@ -112,7 +113,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const waitOut = createWaitOut({ gate, clock, probes, parking });
   const lastEvents = createLastEvents({ state: store.state, clock });
   const reportedKeys = createReportedKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, writer, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
+  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
   const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
   const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
   const admission = createAdmission({

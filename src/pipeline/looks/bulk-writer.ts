@@ -1,41 +1,29 @@
 /**
- * The shared bulk writer: fills a request to so many actions or bytes or so long a linger, whichever comes first, keeps
- * a bounded number of requests in flight, and answers each write once. Only what was pushed back (429) is sent again, and
- * never after it expired (rule 9).
+ * The bulk writer of the live path and of sweeps: fills a request up to a number of actions, a number of bytes or a linger,
+ * whichever comes first, keeps a bounded number of requests in flight, and answers each write once. It resends only what the
+ * store pushed back (429), and never a write that has expired (rule 9).
  */
 import PQueue from 'p-queue';
-import { sameContent } from '../../domain/documents/document.ts';
-import { enrichedBytes } from '../../domain/enrichment.ts';
-import type { Fault } from '../../domain/fault.ts';
+import { sameContent, type ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import {
+  answerExpired,
+  backoffMs,
+  bytesOf,
+  createBulkSender,
+  fittingCount,
+  sizeOf,
+  type BulkLimits,
+  type QueuedWrite,
+  type WriteAnswer,
+  type WriteRequest,
+} from './bulk-request.ts';
 
-export interface WriteRequest extends IndexWrite {
-  /** Monotonic: never sent at or after this moment. */
-  readonly expiresAtMs: number;
-}
-
-export type WriteAnswer =
-  | { readonly kind: 'written' }
-  | { readonly kind: 'superseded' }
-  /** The store holds this very clock with other content (rule 12). */
-  | { readonly kind: 'tie' }
-  /** Too old to be sent, without ever having been: ask again. */
-  | { readonly kind: 'expired' }
-  | { readonly kind: 'fault'; readonly fault: Fault };
-
-export interface BulkWriter {
-  write(request: WriteRequest): Promise<WriteAnswer>;
-}
-
-export interface BulkLimits {
-  readonly actionsMax: number;
-  readonly bytesMax: number;
-  readonly lingerMs: number;
-  readonly concurrency: number;
-}
+/** Writes one document. Never rejects. */
+export type WriteDocument = (request: WriteRequest) => Promise<WriteAnswer>;
 
 interface WriterDependencies {
   readonly objects: ObjectIndex;
@@ -44,44 +32,30 @@ interface WriterDependencies {
   readonly limits: BulkLimits;
 }
 
-interface Pending {
-  readonly request: WriteRequest;
-  readonly sizeBytes: number;
-  readonly answer: (answer: WriteAnswer) => void;
-  /** Why it was sent and not taken, when it was. */
-  pushBack: Fault | undefined;
-}
-
-/** What a document weighs beyond its key and its enrichment: field names, times, action line. An estimate; the adapter halves what is too large. */
-const DOCUMENT_BYTES = 700;
 /** A backlog fills requests faster than this; single events do not. */
 const FAST_PER_MS = 1;
-/** With the usual linger a tenth of a second, which in a backlog is nothing. */
+/** With the usual linger this is a tenth of a second, which does not matter in a backlog. */
 const LINGERS_MAX = 5;
-/** A push-back is waited out this long at first, doubling, with jitter; expiry (30 s) ends it, and then it is a fault. */
-const BACKOFF_MIN_MS = 100;
-const BACKOFF_MAX_MS = 5_000;
+/** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
+const BACKOFF = { minMs: 100, maxMs: 5_000 };
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
-export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): BulkWriter {
+export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): WriteDocument {
   const requests = new PQueue({ concurrency: limits.concurrency });
   const linger = createLinger(clock, limits.lingerMs, () => pump(true));
-  let pending: Pending[] = [];
+  const sendBulk = createBulkSender({ objects, clock, telemetry });
+  let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   let pushBacks = 0;
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      const sizeBytes = DOCUMENT_BYTES + 4 * request.document.key.length + enrichedBytes(request.document);
-      add({ request, sizeBytes, answer: resolve, pushBack: undefined });
+      const sizeBytes = sizeOf(request.document);
+      pending.push({ request, sizeBytes, answer: resolve, pushBack: undefined });
+      pendingBytes += sizeBytes;
+      linger.added();
       pump(false);
     });
-  }
-
-  function add(entry: Pending): void {
-    pending.push(entry);
-    linger.added();
-    pendingBytes += entry.sizeBytes;
   }
 
   /** Sends what is full, or what has lingered, while a request is free. What waits for a free request fills the next one. */
@@ -93,7 +67,7 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
       due = false;
     }
     const mustWait = pending.length > 0 && requests.pending < limits.concurrency;
-    // not at each of a thousand writes, between which nothing begins or ends
+    // not at each of a thousand writes between which no linger begins or ends
     if ((mustWait && linger.begin()) || lingered)
       telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
   }
@@ -102,60 +76,27 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     return pending.length >= limits.actionsMax || pendingBytes >= limits.bytesMax;
   }
 
-  function takeBatch(): Pending[] {
-    let count = 0;
-    let bytes = 0;
-    for (const { sizeBytes } of pending.slice(0, limits.actionsMax)) {
-      if (count > 0 && bytes + sizeBytes > limits.bytesMax) break;
-      bytes += sizeBytes;
-      count += 1;
-    }
-    const batch = pending.slice(0, count);
-    pending = pending.slice(count);
-    pendingBytes -= bytes;
+  function takeBatch(): readonly QueuedWrite[] {
+    const batch = pending.slice(0, fittingCount(pending, limits));
+    pending = pending.slice(batch.length);
+    pendingBytes -= bytesOf(batch);
     return batch;
   }
 
-  async function send(batch: readonly Pending[]): Promise<void> {
+  async function send(batch: readonly QueuedWrite[]): Promise<void> {
     const nowMs = clock.monotonicMs();
-    const live = batch.filter((entry) => entry.request.expiresAtMs > nowMs);
-    answerExpired(batch.filter((entry) => entry.request.expiresAtMs <= nowMs));
+    const expired = batch.filter(({ request }) => request.expiresAtMs <= nowMs);
+    if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
+    expired.forEach(answerExpired);
+    const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
     if (live.length === 0) return;
-    try {
-      const answers = await objects.write(live.map((entry) => entry.request));
-      bulkSent(live, nowMs, 'ok');
-      await deliver(live, answers);
-    } catch (error) {
-      const fault = faultOf(error);
-      bulkSent(live, nowMs, fault);
-      await deliver(
-        live,
-        live.map(() => ({ kind: 'fault', ...fault }) as const),
-      );
-    }
-  }
-
-  async function deliver(batch: readonly Pending[], answers: readonly IndexWriteAnswer[]): Promise<void> {
-    const pushedBack: Pending[] = [];
-    const equal: Pending[] = [];
-    batch.forEach((entry, index) => {
-      const answer = answers[index] ?? {
-        kind: 'fault',
-        code: 'internal.unexpected',
-        reason: 'the store answered fewer writes than it was sent',
-      };
-      if (answer.kind === 'equal') equal.push(entry);
-      else if (answer.kind !== 'fault') entry.answer(answer);
-      else if (answer.code === 'index.overloaded') pushedBack.push(pushBackOf(entry, answer));
-      else entry.answer({ kind: 'fault', fault: faultIn(answer) });
-    });
-    countAnswers(answers, telemetry);
+    const { pushedBack, equal } = await sendBulk(live);
     await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
     if (pushedBack.length === 0) pushBacks = 0;
   }
 
   /** Rule 12: the same content at the same clock is a repeat; other content is a tie, which is not an order. */
-  async function answerEqual(equal: readonly Pending[]): Promise<void> {
+  async function answerEqual(equal: readonly QueuedWrite[]): Promise<void> {
     for (const [bucket, entries] of Map.groupBy(equal, (entry) => entry.request.document.bucket)) {
       try {
         const stored = await objects.getMany(
@@ -169,48 +110,29 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     }
   }
 
-  /** Holds this request's place while backing off, which is what slows the pollers down; then half of the batch at a time. */
-  async function sendAgain(pushedBack: readonly Pending[]): Promise<void> {
+  /** Keeps this request's slot while it waits, which slows the pollers down; then sends half of the batch at a time. */
+  async function sendAgain(pushedBack: readonly QueuedWrite[]): Promise<void> {
     if (pushedBack.length === 0) return;
     pushBacks += 1;
-    const delayMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(pushBacks - 1, 10));
-    await clock.sleep(delayMs * (0.5 + Math.random() / 2));
+    await clock.sleep(backoffMs(pushBacks, BACKOFF));
     const half = Math.ceil(pushedBack.length / 2);
     await send(pushedBack.slice(0, half));
     if (half < pushedBack.length) await send(pushedBack.slice(half));
   }
 
-  function answerExpired(expired: readonly Pending[]): void {
-    if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
-    for (const entry of expired) {
-      // pushed back until it expired: the store as a whole takes nothing now
-      entry.answer(entry.pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: entry.pushBack });
-    }
-  }
-
-  function bulkSent(batch: readonly Pending[], startedMs: number, result: 'ok' | Fault): void {
-    const sizeBytes = batch.reduce((sum, entry) => sum + entry.sizeBytes, 0);
-    const durationMs = clock.monotonicMs() - startedMs;
-    telemetry.bulkSent({ actions: batch.length, sizeBytes, durationMs, result: result === 'ok' ? 'ok' : result.code });
-  }
-
-  return { write };
-}
-
-function countAnswers(answers: readonly IndexWriteAnswer[], telemetry: Telemetry): void {
-  for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+  return write;
 }
 
 interface Linger {
-  /** Something is there to be sent. */
+  /** Counts a write that waits. */
   added(): void;
-  /** Begins to linger, unless it does already; answers whether it began. */
+  /** Begins to linger if it does not linger already. Returns whether it began. */
   begin(): boolean;
-  /** Whether it lingers on because the request fills fast. */
+  /** Whether it continues to linger because the request fills fast. */
   readonly isFast: boolean;
 }
 
-/** Lingers once, and on for as long as the request fills fast: then nobody waits for any one write, and large requests cost a store least. */
+/** Lingers once, and again while the request fills fast (at most five times): in a backlog no single write is urgent, and large requests cost a store least. */
 function createLinger(clock: Clock, lingerMs: number, over: () => void): Linger {
   let total = 0;
   let isOn = false;
@@ -242,19 +164,10 @@ function createLinger(clock: Clock, lingerMs: number, over: () => void): Linger 
   };
 }
 
-function pushBackOf(entry: Pending, fault: Fault): Pending {
-  entry.pushBack = faultIn(fault);
-  return entry;
-}
-
-function faultIn({ code, reason }: Fault): Fault {
-  return { code, reason };
-}
-
-function isRepeat(request: WriteRequest, stored: IndexWrite['document'] | undefined): boolean {
+function isRepeat(request: WriteRequest, stored: ObjectDocument | undefined): boolean {
   if (stored === undefined) return false;
-  // another clock by now means that something newer was written since: as good as stale
+  // another clock by now means that something newer was written since
   if (stored.clock !== request.document.clock) return true;
-  // an unsettled document is no repeat of a settled fact: looking again settles it
+  // an unsettled document does not repeat a settled fact: another look settles it
   return stored.settled && sameContent(stored, request.document);
 }

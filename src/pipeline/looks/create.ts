@@ -1,6 +1,6 @@
-/** All that asks S3 about single objects and writes the answers, joined: one bounded queue of requests, whoever asks. */
+/** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
 import { createObserver, type Observe } from './observer.ts';
-import type { BulkWriter } from './bulk-writer.ts';
+import type { WriteDocument } from './bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -10,12 +10,12 @@ import { createHeadQueue } from './head-queue.ts';
 
 interface LooksDependencies {
   readonly storage: ObjectStorage;
-  readonly writer: BulkWriter;
+  readonly write: WriteDocument;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Requests at once. */
+  /** How many HEADs and enrichment requests may run at the same time. */
   readonly concurrency: number;
-  /** Aborted at the stop's deadline: looks end. */
+  /** Aborted at the deadline of the stop; looks end then. */
   readonly stopped: AbortSignal;
 }
 
@@ -25,8 +25,8 @@ export interface Looks {
 }
 
 /** Joins the parts. */
-export function createLooks({ storage, writer, clock, telemetry, concurrency, stopped }: LooksDependencies): Looks {
-  const asking = { storage, heads: createHeadQueue({ concurrency, telemetry }), stopped, clock, telemetry };
-  const enricher = createEnricher({ ...asking, breaker: createEnrichBreaker({ clock }) });
-  return { enricher, observe: createObserver({ ...asking, writer, enricher }) };
+export function createLooks({ storage, write, clock, telemetry, concurrency, stopped }: LooksDependencies): Looks {
+  const shared = { storage, heads: createHeadQueue({ concurrency, telemetry }), stopped, clock, telemetry };
+  const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
+  return { enricher, observe: createObserver({ ...shared, write, enricher }) };
 }

@@ -1,30 +1,30 @@
 /**
- * The breaker of enrichment, one for each bucket: while S3 does not answer for a bucket, its documents are written plain
- * at once, instead of each of them waiting in the held set that all buckets share.
+ * The circuit breaker of enrichment, one for each bucket. While S3 does not answer for a bucket, its documents are written
+ * without enrichment at once and do not wait in the held set that all buckets share.
  *
- *            failures in a row             after the pause
- *   trying ────────────────────► paused ──────────────────► one tries ─── answer ───► trying
+ *             failures in a row             after the pause
+ *   closed ────────────────────► paused ──────────────────► one request ─── answer ───► closed
  *                                   ▲                            │ failure
  *                                   └────────────────────────────┘
  */
 import type { Clock } from '../ports/clock.ts';
 
-/** More than passing trouble with single requests, and fewer than the places among the HEADs. */
+/** More than a few requests that fail by chance, and fewer than the slots of the HEAD queue. */
 const FAILURES_MAX = 5;
-/** As often as the fault gate's probe asks. */
+/** As long as the interval of the fault gate's probes. */
 const PAUSE_MS = 5_000;
 
 export interface EnrichBreaker {
   isPaused(bucket: string): boolean;
-  /** Whether a request may be sent now. After a pause the first who asks may, and nobody else for as long again. */
+  /** Whether a request may be sent now. After a pause one caller may send a request; the others wait for another pause. */
   admits(bucket: string): boolean;
-  /** S3 answered, be it with a refusal. */
+  /** S3 answered, even if it refused the request. */
   answered(bucket: string): void;
-  /** S3 did not answer in time, or for itself: unavailable, throttled, without credentials. */
+  /** S3 did not answer in time, or the fault was not the object's own (S3 is unavailable or throttles, no credentials, the bucket). */
   failed(bucket: string): void;
 }
 
-/** Creates the breaker; nothing is paused. It remembers failing buckets only, so no more than are connected. */
+/** Creates the breaker. It remembers failing buckets only, so its memory is bounded by the connected buckets. */
 export function createEnrichBreaker({ clock }: { readonly clock: Clock }): EnrichBreaker {
   const failing = new Map<string, { failures: number; pausedUntilMs: number }>();
 

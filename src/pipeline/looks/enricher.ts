@@ -1,11 +1,11 @@
 /**
- * Enrichment: reads what a bucket's record asks for beyond events and looks, and never holds back what is known. Whatever
- * is refused, late or about another object is left out and counted.
+ * Enrichment: reads the metadata and tags that a bucket's record asks for and that events and looks do not contain. It never
+ * holds back what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
  *
- *   exact event   a lasting version: HEAD of it, its tags
- *                 else: the present tags, then HEAD with If-Match, which says whose they were
- *   look          a lasting version: its tags
- *                 else: the present tags, then HEAD again, which must see the same object
+ *   exact event   of a lasting version: HEAD of the version, then its tags
+ *                 else: the present tags, then HEAD with If-Match, which proves whose tags they were
+ *   look          at a lasting version: its tags
+ *                 else: the present tags, then another HEAD, which must see the same object
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
@@ -19,22 +19,22 @@ import type { Traced } from '../ports/tracing.ts';
 import type { EnrichBreaker } from './enrich-breaker.ts';
 import type { HeadQueue } from './head-queue.ts';
 
-/** What the write keeps of the life of an answer or decision (30 s): so nothing expires by being enriched, and enrichment takes 10 s at most. */
+/** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;
-const LATE = new Error('enrichment took its whole time');
+const LATE = new Error('the time for enrichment is over');
 
 export interface EnrichRequest<State extends ObjectState> {
   readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'> & Traced;
   readonly key: string;
   readonly state: State;
-  /** Monotonic: when the write of this decision or answer expires (rule 9). */
+  /** When the write of this decision or answer expires, by the monotonic clock (rule 9). */
   readonly expiresAtMs: number;
 }
 
 export interface Enricher {
-  /** What an exact event stated, with what S3 adds to that version. Waits for a place among the HEADs. Never rejects. */
+  /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
   ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
-  /** What a look saw, as far as the bucket asks for it, with the tags. The caller holds a place among the HEADs. Never rejects. */
+  /** Returns the state that a look saw, as far as the bucket asks for it, with the tags. The caller has a slot of the HEAD queue. Never rejects. */
   ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState>;
 }
 
@@ -44,7 +44,7 @@ interface EnricherDependencies {
   readonly breaker: EnrichBreaker;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Aborted at the stop's deadline: what is asked for is late then. */
+  /** Aborted at the deadline of the stop; running requests count as late then. */
   readonly stopped: AbortSignal;
 }
 
@@ -57,12 +57,12 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   const { storage, heads, breaker, clock, telemetry, stopped } = dependencies;
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
-    if (breaker.isPaused(request.bucket.bucket)) return left(request, { result: 'paused' });
+    if (breaker.isPaused(request.bucket.bucket)) return withoutReading(request, { result: 'paused' });
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
       const begin = (): Promise<PresentState> => (begun = readEvent(request, signal));
-      // no place in time; what has begun notices the end of its time by itself
-      return heads.run(begin, signal).catch(() => begun ?? left(request, { result: 'late' }));
+      // no slot was free in time; a reading that has begun ends by the same signal
+      return heads.run(begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
     });
   }
 
@@ -71,9 +71,9 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (!state.present) return state;
     const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
     if (bucket.enrich === 'none') return asked.state;
-    // a HEAD always says which user metadata there is; a listing never does, and what it saw cannot be seen again by a HEAD
-    if (state.userMetadata === undefined) return left(asked, { result: 'listed' });
-    tell(bucket, 'head', { result: 'ok' });
+    // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
+    if (state.userMetadata === undefined) return withoutReading(asked, { result: 'listed' });
+    report(bucket, 'head', { result: 'ok' });
     if (bucket.enrich === 'head') return asked.state;
     const tags = breaker.isPaused(bucket.bucket)
       ? ({ result: 'paused' } as const)
@@ -81,7 +81,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return withTags(asked, tags);
   }
 
-  /** Gives the work the time that there is, and the signal that ends with it. */
+  /** Runs the work with a signal that is aborted when the time for enrichment is over. */
   async function withinTime<Result>(
     { expiresAtMs }: EnrichRequest<ObjectState>,
     work: (signal: AbortSignal) => Promise<Result>,
@@ -107,11 +107,11 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     const asksTags = bucket.enrich === 'tags';
     const before = asksTags && !isLastingVersion(state.versionId) ? await readTags(request, signal) : undefined;
     const head = await readHead(request, signal);
-    tell(bucket, 'head', head);
+    report(bucket, 'head', head);
     const enriched = head.result === 'ok' ? { ...request, state: head.value } : request;
     if (!asksTags) return enriched.state;
     if (before === undefined) return withTags(enriched, await readTags(request, signal));
-    // that they are the event's is known from the HEAD only
+    // only the HEAD proves that the tags belong to the event's object
     return withTags(enriched, head.result === 'ok' ? before : head);
   }
 
@@ -161,18 +161,18 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   }
 
   function withTags({ bucket, state }: EnrichRequest<PresentState>, tags: Reading<Tags>): PresentState {
-    tell(bucket, 'tags', tags);
+    report(bucket, 'tags', tags);
     return tags.result === 'ok' ? { ...state, tags: tags.value } : state;
   }
 
-  /** Nothing of what the bucket asks for was read. */
-  function left<State>({ bucket, state }: EnrichRequest<ObjectState> & { readonly state: State }, refusal: Refusal): State {
-    tell(bucket, 'head', refusal);
-    if (bucket.enrich === 'tags') tell(bucket, 'tags', refusal);
+  /** Reports that nothing of what the bucket asks for was read, and returns the state as it was. */
+  function withoutReading<State>({ bucket, state }: EnrichRequest<ObjectState> & { readonly state: State }, refusal: Refusal): State {
+    report(bucket, 'head', refusal);
+    if (bucket.enrich === 'tags') report(bucket, 'tags', refusal);
     return state;
   }
 
-  function tell({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichStep, how: Refusal | { readonly result: 'ok' }): void {
+  function report({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichStep, how: Refusal | { readonly result: 'ok' }): void {
     const reason = 'reason' in how && how.reason !== undefined ? { reason: how.reason } : {};
     telemetry.enriched({ bucket, enrich, result: how.result, ...reason });
   }

@@ -1,6 +1,6 @@
 /**
- * Looks at keys for resolve and observe hints: one HEAD for all hints of a key that are in hand when it is sent (rule
- * 11), one write at the highest clock they ask for, each hint its own verdict.
+ * Looks at keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
+ * 11) and share one write at the highest clock that they need; each hint gets its own verdict.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -12,7 +12,7 @@ import { faultOf } from '../../domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Verdict } from '../../domain/ordering/observation.ts';
 import { planObservedWrite } from '../../domain/ordering/observation.ts';
-import type { BulkWriter } from './bulk-writer.ts';
+import type { WriteDocument } from './bulk-writer.ts';
 import type { Enricher } from './enricher.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -26,12 +26,12 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
-  /** Of the message that waits for it; none where no message does. */
+  /** The traces of the message that waits for the look; absent if no message waits. */
   readonly traces?: Traces;
 }
 
 export type LookAnswer =
-  /** `objectExpires`: S3 said that a lifecycle rule is going to expire the object. */
+  /** `objectExpires`: S3 answered that a lifecycle rule is going to expire the object. */
   | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
@@ -41,12 +41,12 @@ export type Observe = (request: LookRequest) => Promise<LookAnswer>;
 
 interface ObserverDependencies {
   readonly storage: ObjectStorage;
-  readonly writer: BulkWriter;
+  readonly write: WriteDocument;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly heads: HeadQueue;
   readonly enricher: Pick<Enricher, 'ofLook'>;
-  /** Aborted at the stop's deadline: looks end. */
+  /** Aborted at the deadline of the stop; looks end then. */
   readonly stopped: AbortSignal;
 }
 
@@ -57,8 +57,8 @@ interface Member {
 
 /** Creates the observer. */
 export function createObserver(dependencies: ObserverDependencies): Observe {
-  const { storage, writer, clock, telemetry, heads, enricher, stopped } = dependencies;
-  /** Groups whose HEAD is not yet sent: they can still be joined. */
+  const { storage, write, clock, telemetry, heads, enricher, stopped } = dependencies;
+  /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
   const joinable = new Map<string, Member[]>();
 
   function observe(request: LookRequest): Promise<LookAnswer> {
@@ -77,25 +77,25 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   async function look(id: string, members: readonly Member[]): Promise<void> {
-    // a free place starts this at once: let the rest of the batch that it came with join first
+    // with a free slot this starts at once: the other records of the same batch must be able to join first
     await setImmediate();
-    // from here on nobody joins: the HEAD must be sent after every hint it serves was received
+    // from now on no hint may join, because the HEAD must be sent after every hint that it serves was received
     joinable.delete(id);
-    heads.tell();
+    heads.report();
     const first = members[0]?.request;
     if (first === undefined) return;
-    // its life is counted from before it was asked for: how long an answer lay unread in a process that stood still, nobody knows
+    // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const seen = await ask(first, tracesOf(members));
-    if ('fault' in seen) return tell(members, { kind: 'fault', fault: seen.fault });
+    const seen = await head(first, tracesOf(members));
+    if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
     const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
-    // the write goes on without holding a place among the HEADs
+    // the write does not keep a slot of the HEAD queue
     void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
-      tell(members, { kind: 'fault', fault: faultOf(error) }),
+      answerAll(members, { kind: 'fault', fault: faultOf(error) }),
     );
   }
 
-  async function ask({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
+  async function head({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
       telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
@@ -120,7 +120,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
     const objectExpires = document.expires_at !== undefined;
-    const answer = await writer.write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
+    const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
@@ -129,14 +129,14 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
         );
         return;
       case 'tie':
-        return tell(members, { kind: 'tie', clock: plan.clock });
+        return answerAll(members, { kind: 'tie', clock: plan.clock });
       case 'expired':
       case 'fault':
-        return tell(members, answer);
+        return answerAll(members, answer);
     }
   }
 
-  function tell(members: readonly Member[], answer: LookAnswer): void {
+  function answerAll(members: readonly Member[], answer: LookAnswer): void {
     for (const member of members) member.answer(answer);
   }
 

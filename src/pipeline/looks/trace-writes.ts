@@ -1,9 +1,9 @@
-/** The object index whose bulk requests are traced. Where tracing is off it is the index itself. */
+/** Traces the bulk requests of an object index. */
 import { faultOf } from '../../domain/fault.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import { noTracing, type Tracing } from '../ports/tracing.ts';
 
-/** Tells tracing of each write request, and for which messages it is sent. */
+/** Wraps the index: each write request is traced, with the messages that it serves. Returns the index itself if tracing is off. */
 export function traceWrites(objects: ObjectIndex, tracing: Tracing): ObjectIndex {
   if (tracing === noTracing) return objects;
   return {

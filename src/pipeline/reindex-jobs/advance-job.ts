@@ -22,7 +22,7 @@ import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
 import { cutKeys, probeIndex } from './key-probes.ts';
-import { boundsCut, ensureRange, freshRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
+import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
 import { REMOVE, type TaskEnd } from './tasks.ts';
 
 /** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
@@ -160,8 +160,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   }
 
   async function makeRange(job: JobRecord, number: number) {
-    const bounds = boundsCut(job, number);
-    if (bounds !== undefined) await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
+    await ensureCutRange(state, job, { number, nowMs: clock.nowMs() });
     return readRecord(state, refs.range(job.id, number));
   }
 

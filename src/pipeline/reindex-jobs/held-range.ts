@@ -10,7 +10,7 @@ import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
-import { boundsCut, ensureRange, freshRange } from './range-records.ts';
+import { ensureCutRange } from './range-records.ts';
 
 /** How long a range stays blocked at most after its worker was killed. */
 const LEASE_MS = 60_000;
@@ -72,10 +72,8 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
 
   /** Stores the record of a range that was cut in advance, if a crash kept the job's worker from it. */
   async function makeIfCut(job: JobRecord, number: number): Promise<StateEntry | undefined> {
-    const bounds = boundsCut(job, number);
-    if (bounds === undefined) return undefined;
-    await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
-    return state.get(refs.range(job.id, number).id);
+    const isCut = await ensureCutRange(state, job, { number, nowMs: clock.nowMs() });
+    return isCut ? state.get(refs.range(job.id, number).id) : undefined;
   }
 }
 

@@ -12,7 +12,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
-import { boundsCut, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
+import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
 /** The store's lists may lag. Once they show no more open ranges than this, each open or unlisted range is read by its id. */
@@ -77,9 +77,7 @@ export function createJobEnds({
 
   /** Stores the record of a range that was cut in advance and sends its task; false if the number is not one of those. */
   async function makeIfCut(job: JobRecord, number: number): Promise<boolean> {
-    const bounds = boundsCut(job, number);
-    if (bounds === undefined) return false;
-    await ensureRange(state, freshRange(job.id, number, { ...bounds, nowMs: clock.nowMs() }));
+    if (!(await ensureCutRange(state, job, { number, nowMs: clock.nowMs() }))) return false;
     await sendTask({ job: job.id, range: number });
     return true;
   }

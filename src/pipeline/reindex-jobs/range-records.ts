@@ -59,6 +59,21 @@ export async function ensureRange(state: StateStore, range: RangeRecord): Promis
   return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
 }
 
+/**
+ * Stores the record of a range that was cut in advance, unless it exists. Resolves with false if the number is not one of
+ * those ranges. Throws the store's fault.
+ */
+export async function ensureCutRange(
+  state: StateStore,
+  job: JobRecord,
+  range: { readonly number: number; readonly nowMs: number },
+): Promise<boolean> {
+  const bounds = boundsCut(job, range.number);
+  if (bounds === undefined) return false;
+  await ensureRange(state, freshRange(job.id, range.number, { ...bounds, nowMs: range.nowMs }));
+  return true;
+}
+
 /** A write returns once the store's lists show it, and 16 writes take no longer than one. */
 const WRITES_AT_ONCE = 16;
 

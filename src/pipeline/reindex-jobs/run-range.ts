@@ -49,7 +49,7 @@ interface Held {
   readonly range: HeldRange;
 }
 
-/** Creates the function that runs a turn. It throws the faults of the store and the work queue; then the range is free when its lease ends. */
+/** Creates the function that runs a turn. It throws the faults of the store and the work queue; the range is free when its lease ends, or before. */
 export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, telemetry, occupancy, ends, turn, sendTask, worker } = dependencies;
   const takeAndHold = createTakeRange({ state, clock, worker });

@@ -4,11 +4,11 @@ import type { Telemetry } from '../ports/telemetry.ts';
 
 export interface ReceiveFault {
   /** SQS answered a receive. */
-  polled(): void;
+  readonly polled: () => void;
   /** A receive failed. Reported once for each reason in a row, since every poller fails for the same one. */
-  failed(fault: FaultError): void;
+  readonly failed: (fault: FaultError) => void;
   /** Why the last receive failed; undefined if it did not. */
-  current(): Fault | undefined;
+  readonly current: () => Fault | undefined;
 }
 
 /** Creates the memory of a role that has received nothing yet. `operation` names the receives in the log. */

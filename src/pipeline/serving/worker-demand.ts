@@ -15,13 +15,11 @@ import type { Clock } from '../ports/clock.ts';
 /** The weight of the newest measurement: after three or four readings (a minute) an old rate hardly counts. */
 const NEWEST_WEIGHT = 0.4;
 
-export interface WorkerDemand {
-  /**
-   * Takes the backlog (visible messages) and how many messages this process has settled since its start; returns how many
-   * workers are wanted. It is 0 only if there is no backlog and nothing was settled since the last call.
-   */
-  update(backlog: number, settledTotal: number): number;
-}
+/**
+ * Takes the backlog (visible messages) and how many messages this process has settled since its start; returns how many workers
+ * are wanted. It is 0 only if there is no backlog and nothing was settled since the last call.
+ */
+export type WorkersWanted = (backlog: number, settledTotal: number) => number;
 
 interface Reading {
   readonly atMs: number;
@@ -30,19 +28,17 @@ interface Reading {
 }
 
 /** Creates the measure. A backlog needs one worker as long as the rate of a busy worker is unknown. */
-export function createWorkerDemand({ clock, targetLagS }: { readonly clock: Clock; readonly targetLagS: number }): WorkerDemand {
+export function createWorkerDemand({ clock, targetLagS }: { readonly clock: Clock; readonly targetLagS: number }): WorkersWanted {
   let last: Reading | undefined;
   let ratePerS: number | undefined;
-  return {
-    update(backlog, settledTotal) {
-      const reading = { atMs: clock.monotonicMs(), backlog, settledTotal };
-      const measured = last === undefined ? undefined : busyRate(last, reading);
-      if (measured !== undefined) ratePerS = ratePerS === undefined ? measured : ratePerS + NEWEST_WEIGHT * (measured - ratePerS);
-      const isUsed = settledTotal > (last?.settledTotal ?? 0);
-      last = reading;
-      if (backlog === 0) return isUsed ? 1 : 0;
-      return ratePerS === undefined ? 1 : Math.max(1, Math.ceil(backlog / (ratePerS * targetLagS)));
-    },
+  return function workersWanted(backlog, settledTotal) {
+    const reading = { atMs: clock.monotonicMs(), backlog, settledTotal };
+    const measured = last === undefined ? undefined : busyRate(last, reading);
+    if (measured !== undefined) ratePerS = ratePerS === undefined ? measured : ratePerS + NEWEST_WEIGHT * (measured - ratePerS);
+    const isUsed = settledTotal > (last?.settledTotal ?? 0);
+    last = reading;
+    if (backlog === 0) return isUsed ? 1 : 0;
+    return ratePerS === undefined ? 1 : Math.max(1, Math.ceil(backlog / (ratePerS * targetLagS)));
   };
 }
 

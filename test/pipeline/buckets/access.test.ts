@@ -4,7 +4,7 @@ import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { createBucketAccess } from '../../../src/pipeline/buckets/access.ts';
 import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createGapReports, createUnconnectedReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createGapReports, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore } from '../../support/worlds/ingest.ts';
@@ -25,8 +25,8 @@ function setUp(autoConnectMax = 0) {
   const gaps = createGapReports({ state, clock, telemetry });
   const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
   const cache = createBucketRecordCache({ state, clock });
-  const unconnected = createUnconnectedReports({ state, clock, telemetry, gaps });
-  const access = createBucketAccess({ records: cache, state, clock, connect, unconnected, autoConnectMax });
+  const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
+  const access = createBucketAccess({ records: cache, state, clock, connect, reportUnconnected, autoConnectMax });
   return {
     clock,
     telemetry,

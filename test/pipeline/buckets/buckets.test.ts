@@ -3,7 +3,7 @@ import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
-import { createGapReports, createListGaps, createUnconnectedReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import { createListBuckets, requireBucket } from '../../../src/pipeline/buckets/list.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -32,7 +32,7 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
     storage,
     gaps,
     jobs,
-    unconnected: createUnconnectedReports({ state, clock, telemetry, gaps }),
+    reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
     buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
     disconnect: createDisconnectBucket({ state, objects, jobs }),
     list: createListBuckets({ state }),
@@ -127,7 +127,7 @@ describe('connecting a bucket', () => {
 
   it('opens a loss gap where events were dropped before', async () => {
     const world = setUp();
-    await world.unconnected.report('photos', 1);
+    await world.reportUnconnected('photos', 1);
     const { unconnected } = await world.list();
     expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
@@ -140,7 +140,7 @@ describe('connecting a bucket', () => {
   it('opens it too for an event that a worker drops a moment later', async () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
-    await world.unconnected.report('photos', 1);
+    await world.reportUnconnected('photos', 1);
     expect((await world.list()).unconnected).toEqual([]);
     expect((await world.listGaps({})).items).toMatchObject([{ bucket: 'photos', kind: 'loss' }]);
   });
@@ -238,7 +238,7 @@ describe('the list of buckets', () => {
     world.storage.createBucket('albums');
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.buckets.connect({ bucket: 'albums' }, 'someone');
-    await world.unconnected.report('zebra', 7);
+    await world.reportUnconnected('zebra', 7);
     const { connected, unconnected } = await world.list();
     expect(connected.map(({ bucket }) => bucket)).toEqual(['albums', 'photos']);
     expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);

@@ -29,8 +29,8 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
-  const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const write = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;

@@ -27,8 +27,8 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
-  const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const write = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
-import { createGapReports, createListGaps, createUnconnectedReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -30,8 +30,8 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   const telemetry = createFakeTelemetry();
   const gaps = createGapReports({ state, clock, telemetry });
   await connect(plainState, 'photos');
-  const unconnected = createUnconnectedReports({ state, clock, telemetry, gaps });
-  return { state: plainState, clock, telemetry, gaps, unconnected, puts, list: createListGaps({ state: plainState }) };
+  const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
+  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState }) };
 }
 
 function sighting(change: Partial<GapSighting> = {}): GapSighting {
@@ -137,8 +137,8 @@ describe('gap reports', () => {
 describe('reports of unconnected names', () => {
   it('count every event in one write a second', async () => {
     const world = await setUp();
-    await world.unconnected.report('elsewhere', 500);
-    const waiting = [700, 300].map((seenAtMs) => world.unconnected.report('elsewhere', seenAtMs));
+    await world.reportUnconnected('elsewhere', 500);
+    const waiting = [700, 300].map((seenAtMs) => world.reportUnconnected('elsewhere', seenAtMs));
     await world.clock.advance(1_000);
     await Promise.all(waiting);
     const record = await readRecord(world.state, refs.unconnected('elsewhere'));
@@ -152,12 +152,12 @@ describe('reports of unconnected names', () => {
 
   it('keep at most 1,000 names, and go on counting those that are known', async () => {
     const world = await setUp();
-    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.unconnected.report(`name-${index}`, 1)));
-    await world.unconnected.report('one-too-many', 1);
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
+    await world.reportUnconnected('one-too-many', 1);
     expect(await world.state.count('unconnected')).toBe(1_000);
     expect(world.telemetry.told('unconnected').at(-1)).toEqual(['one-too-many', 1]);
     await world.clock.advance(1_000);
-    await world.unconnected.report('name-7', 2);
+    await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });
   });
 });

@@ -3,7 +3,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectState } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createBulkWriter, type BulkLimits, type WriteAnswer, type WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import type { BulkLimits, WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-request.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -23,7 +24,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
   await store.objects.createBucket('b');
-  const writer = createBulkWriter({ objects: store.objects, clock, telemetry, limits: { ...LIMITS, ...limits } });
+  const writeDocument = createBulkWriter({ objects: store.objects, clock, telemetry, limits: { ...LIMITS, ...limits } });
   const answers = new Map<string, WriteAnswer[]>();
 
   function write(key: string, change: WriteChange = {}) {
@@ -36,7 +37,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
     };
     const document = documentOf({ ...facts, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
     const request = { document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + (change.lifeMs ?? 30_000) } as const;
-    return writer.write(request).then((answer) => {
+    return writeDocument(request).then((answer) => {
       answers.set(key, [...(answers.get(key) ?? []), answer]);
       return answer;
     });
@@ -186,7 +187,7 @@ describe('a write', () => {
 
   it('that the store leaves without an answer is a fault, not a silence', async () => {
     const world = await setUp();
-    const writer = createBulkWriter({
+    const writeDocument = createBulkWriter({
       clock: world.clock,
       telemetry: world.telemetry,
       limits: LIMITS,
@@ -196,7 +197,7 @@ describe('a write', () => {
       },
     });
     const document = tombstone('k');
-    const answered = writer.write({ document, equalClock: 'accept', expiresAtMs: 99_000 });
+    const answered = writeDocument({ document, equalClock: 'accept', expiresAtMs: 99_000 });
     await run(world, 20);
     expect(await answered).toMatchObject({ kind: 'fault', fault: { code: 'internal.unexpected' } });
   });
@@ -222,12 +223,12 @@ describe('a push-back', () => {
         );
       },
     };
-    const writer = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, limits: LIMITS });
+    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, limits: LIMITS });
     const done: string[] = [];
     for (const key of ['a', 'busy-1', 'b', 'busy-2']) {
-      void writer
-        .write({ document: tombstone(key), equalClock: 'accept', expiresAtMs: 30_000 })
-        .then(({ kind }) => done.push(`${key} ${kind}`));
+      void writeDocument({ document: tombstone(key), equalClock: 'accept', expiresAtMs: 30_000 }).then(({ kind }) =>
+        done.push(`${key} ${kind}`),
+      );
     }
     await run(world, 20);
     expect(done).toEqual(['a written', 'b written']);
@@ -333,13 +334,18 @@ describe('whatever arrives, whenever the store answers whatever', () => {
             );
           };
           const { objects } = createBreakableStore();
-          const writer = createBulkWriter({ objects: { ...objects, write }, clock, telemetry: createFakeTelemetry(), limits: bounds });
+          const writeDocument = createBulkWriter({
+            objects: { ...objects, write },
+            clock,
+            telemetry: createFakeTelemetry(),
+            limits: bounds,
+          });
           const failures: unknown[] = [];
           const answers: WriteAnswer[] = [];
           for (const { afterMs, keyLength, lifeMs } of arrivals) {
             if (afterMs > 0) await clock.advance(afterMs);
             const document = tombstone('k'.repeat(keyLength));
-            void writer.write({ document, equalClock: 'accept', expiresAtMs: clock.monotonicMs() + lifeMs }).then(
+            void writeDocument({ document, equalClock: 'accept', expiresAtMs: clock.monotonicMs() + lifeMs }).then(
               (each) => answers.push(each),
               (error: unknown) => failures.push(error),
             );

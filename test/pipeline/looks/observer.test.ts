@@ -29,7 +29,7 @@ async function setUp(concurrency = 4) {
       return observation;
     },
   };
-  const writer = createBulkWriter({
+  const write = createBulkWriter({
     objects: store.objects,
     clock,
     telemetry,
@@ -38,7 +38,7 @@ async function setUp(concurrency = 4) {
   const heads = createHeadQueue({ concurrency, telemetry });
   const shared = { storage: slowStorage, heads, clock, telemetry, stopped: stopping.signal };
   const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
-  const look = createObserver({ ...shared, writer, enricher });
+  const look = createObserver({ ...shared, write, enricher });
   const bucket: BucketRecord = {
     bucket: 'b',
     region: 'us-east-1',

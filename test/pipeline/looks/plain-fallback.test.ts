@@ -2,23 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type PresentState } from '../../../src/domain/documents/document.ts';
 import type { FaultCode } from '../../../src/domain/fault.ts';
 import { withPlainFallback } from '../../../src/pipeline/looks/plain-fallback.ts';
-import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
+import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-request.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 function setUp(answers: readonly WriteAnswer[]) {
   const telemetry = createFakeTelemetry();
   const left = [...answers];
   const written: WriteRequest[] = [];
-  const writer = withPlainFallback(
-    {
-      write: async (each) => {
-        written.push(each);
-        return left.shift()!;
-      },
-    },
-    telemetry,
-  );
-  return { telemetry, written, writer };
+  const write = withPlainFallback(async (each) => {
+    written.push(each);
+    return left.shift()!;
+  }, telemetry);
+  return { telemetry, written, write };
 }
 
 function request(state: Partial<PresentState>): WriteRequest {
@@ -32,8 +27,8 @@ const enriched = { contentType: 'text/plain', userMetadata: { a: 'b' }, tags: { 
 
 describe('an enriched document that the index refuses', () => {
   it.each(['index.rejected', 'bucket.index-outdated'] as const)('as %s is written plain, with the same life, and counted', async (code) => {
-    const { writer, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
-    expect(await writer.write(request(enriched))).toEqual({ kind: 'written' });
+    const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
+    expect(await write(request(enriched))).toEqual({ kind: 'written' });
     expect(written).toEqual([request(enriched), request({})]);
     expect(telemetry.told('enriched').map(([fact]) => fact)).toEqual([
       { bucket: 'b', enrich: 'head', result: code, reason: 'as scripted' },
@@ -42,8 +37,8 @@ describe('an enriched document that the index refuses', () => {
   });
 
   it('and that is refused plain too has the fault of the plain one', async () => {
-    const { writer } = setUp([refusal('index.rejected'), refusal('bucket.index-blocked')]);
-    expect(await writer.write(request({ userMetadata: {} }))).toEqual(refusal('bucket.index-blocked'));
+    const { write } = setUp([refusal('index.rejected'), refusal('bucket.index-blocked')]);
+    expect(await write(request({ userMetadata: {} }))).toEqual(refusal('bucket.index-blocked'));
   });
 
   it('for anything else is not written again here', async () => {
@@ -54,8 +49,8 @@ describe('an enriched document that the index refuses', () => {
       { kind: 'expired' },
       refusal('index.blocked'),
     ] as const) {
-      const { writer, written, telemetry } = setUp([answer]);
-      expect(await writer.write(request(enriched))).toEqual(answer);
+      const { write, written, telemetry } = setUp([answer]);
+      expect(await write(request(enriched))).toEqual(answer);
       expect(written).toHaveLength(1);
       expect(telemetry.facts).toEqual([]);
     }
@@ -63,8 +58,8 @@ describe('an enriched document that the index refuses', () => {
 });
 
 it('a plain document that the index refuses is refused', async () => {
-  const { writer, written, telemetry } = setUp([refusal('index.rejected')]);
-  expect(await writer.write(request({ storageClass: 'X' }))).toEqual(refusal('index.rejected'));
+  const { write, written, telemetry } = setUp([refusal('index.rejected')]);
+  expect(await write(request({ storageClass: 'X' }))).toEqual(refusal('index.rejected'));
   expect(written).toHaveLength(1);
   expect(telemetry.facts).toEqual([]);
 });

@@ -7,12 +7,12 @@ const INTERVAL_MS = 15_000;
 /** Readings 15 s apart, each with what was settled since the one before; the workers wanted after each. */
 async function wanted(readings: readonly { readonly backlog: number; readonly settled: number }[]): Promise<readonly number[]> {
   const clock = createFakeClock();
-  const demand = createWorkerDemand({ clock, targetLagS: 60 });
+  const workersWanted = createWorkerDemand({ clock, targetLagS: 60 });
   const answers: number[] = [];
   let settledTotal = 0;
   for (const { backlog, settled } of readings) {
     settledTotal += settled;
-    answers.push(demand.update(backlog, settledTotal));
+    answers.push(workersWanted(backlog, settledTotal));
     await clock.advance(INTERVAL_MS);
   }
   return answers;
@@ -60,7 +60,7 @@ describe('workers wanted', () => {
   });
 
   it('survive two readings at the same moment', () => {
-    const demand = createWorkerDemand({ clock: createFakeClock(), targetLagS: 60 });
-    expect([demand.update(10, 0), demand.update(10, 5)]).toEqual([1, 1]);
+    const workersWanted = createWorkerDemand({ clock: createFakeClock(), targetLagS: 60 });
+    expect([workersWanted(10, 0), workersWanted(10, 5)]).toEqual([1, 1]);
   });
 });
