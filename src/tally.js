@@ -1,9 +1,9 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 /**
- * The program's first file: it says which Node is needed, in a language that every Node can read, and starts main.ts.
+ * The program's first file: it checks the version of Node, in a syntax that older versions can read, and starts main.ts.
  *
- * The first line's option keeps V8 from giving 128 MiB to objects that are younger than a message in hand; it can only be
- * given before the start, so the npm scripts and config/systemd/tally.service say the same.
+ * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
+ * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
  */
 var needed = 24;
 var major = Number(process.versions.node.split('.')[0]);

@@ -28,7 +28,7 @@ export interface Row {
   /** The body of the response; absent: it has none. */
   readonly answer?: z.ZodType;
   readonly status: number;
-  /** Other statuses that are no error, with what they mean. */
+  /** Other statuses that are not errors, with what they mean. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
   /** Of the response. Default: application/json. */
   readonly media?: string;

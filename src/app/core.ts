@@ -59,7 +59,7 @@ export interface Queues {
   readonly deadLetter: string | undefined;
 }
 
-/** Where the index is: the setting, or else the file of the embedded mode. */
+/** The location of the index: the setting, or else the file of the embedded mode. */
 export function indexLocation(settings: Settings): IndexLocation {
   return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
 }
@@ -160,7 +160,7 @@ async function createStore(settings: Settings, region: string): Promise<Store> {
     case 'sqlite':
       return createSqliteStore({ path: index.path });
     case 'opensearch': {
-      // imported only here: the client has 550 modules, which take a fifth of the time to start
+      // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
       const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
       return createOpenSearchStore({
         urls: index.nodes,

@@ -25,7 +25,7 @@ const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
 const RETRY_MS = 2_000;
 /** A client that reads receives the end of a stream at once; one that does not read is cut off after this time. */
 const DRAIN_MS = 250;
-/** The event id of an end state. Clients connect again after every end, and by this id they are told to stop. */
+/** The event id of an end state. Clients connect again after every end, and this id tells them to stop. */
 const END_ID = 'end';
 
 interface JobEventsParts {

@@ -23,7 +23,7 @@ export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyR
   return ({ params, query, body }) => checkRequest(row, { params, query: withNumbers(query, numbers), body });
 }
 
-/** A URL holds text only. What is no whole number stays as it is, for the check to refuse. */
+/** A URL holds text only. A text that is not a whole number stays as it is, and the check refuses it. */
 function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
   if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
   return Object.fromEntries(

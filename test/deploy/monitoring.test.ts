@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createMetrics } from '../../src/adapters/telemetry/metrics.ts';
-import { seriesTable } from '../../src/adapters/telemetry/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
@@ -183,7 +183,7 @@ describe('config/monitoring/alerts.yaml', () => {
     const watched = new Set(alerts.flatMap(({ expr }) => selectorsIn(expr).map(({ metric }) => metric.replace(/_bucket$/, ''))));
     // the age of what was received comes with the lag of what was written
     const without = ['tally_queue_oldest_message_age_seconds'];
-    const worthOne = Object.entries(seriesTable).flatMap(([name, { alert }]) => (alert === '' ? [] : [name]));
+    const worthOne = Object.entries<SeriesDefinition>(seriesTable).flatMap(([name, { alert }]) => (alert === undefined ? [] : [name]));
     expect(worthOne.filter((name) => !watched.has(name))).toEqual(without);
   });
 

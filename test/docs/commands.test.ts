@@ -82,7 +82,7 @@ describe('README.md: try it', () => {
   });
 
   it('npm start and npm test are what the page says', () => {
-    expect(packageJson.scripts.start).toBe(`node ${nodeOptions().join(' ')} src/main.ts serve --embedded`);
+    expect(packageJson.scripts.start).toBe(`node ${nodeOptions().join(' ')} src/tally.js serve --embedded`);
     for (const check of ['types', 'lint', 'format:check', 'deadcode']) expect(packageJson.scripts.test).toContain(check);
     expect(blockWith(README, 'npm start')).toEqual(['npm ci && npm start']);
     expect(blockWith(README, 'npm test')).toEqual(['npm ci && npm test']);

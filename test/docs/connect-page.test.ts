@@ -95,6 +95,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   GetQueueAttributesCommand: ['sqs:GetQueueAttributes'],
   GetQueueUrlCommand: ['sqs:GetQueueUrl'],
   ConfirmSubscriptionCommand: ['sns:ConfirmSubscription'],
+  GetTopicAttributesCommand: ['sns:GetTopicAttributes'],
   HeadObjectCommand: ['s3:GetObject', 's3:GetObjectVersion'],
   GetObjectTaggingCommand: ['s3:GetObjectTagging', 's3:GetObjectVersionTagging'],
   HeadBucketCommand: ['s3:ListBucket'],

@@ -1,5 +1,5 @@
 /** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
-import { seriesTable } from '../../src/adapters/telemetry/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { textOf } from './pages.ts';
@@ -35,11 +35,11 @@ function tracesMarkdown(): string {
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
 function metricsMarkdown(): string {
-  const rows = Object.entries(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');
-    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert === '' ? '–' : alert} |`;
+    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert ?? '–'} |`;
   });
   return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }

@@ -4,7 +4,7 @@
  *
  *   process QUEUE   one per message, the root of its trace; linked to the trace of the message's sender
  *   ├─ S3.HeadObject, S3.HeadBucket, S3.ListObjectsV2
- *   ⇄ bulk          one per request, the root of its own trace; linked with each message that it serves, both ways
+ *   ⇄ bulk          one per request, the root of a separate trace; linked with each message that it serves, both ways
  *
  * Spans are linked, and have no parent, if one span serves many messages or if the sender's trace may have ended long ago.
  * Spans contain bucket and key, but no reason of a fault (it may contain an address) and no part of a body.

@@ -80,7 +80,7 @@ function resourceOf(version: string): Resource {
   return defaultResource().merge(named).merge(detected);
 }
 
-/** Every message is the root of its own trace, so the root part of a parent-based sampler decides. */
+/** Every message is the root of a separate trace, so the root part of a parent-based sampler decides. */
 function samplerOf({ sampler, samplerRatio }: OtelOptions): Sampler {
   switch (sampler) {
     case 'always_on':

@@ -8,10 +8,9 @@ import { jobStates } from '../../domain/reindex/job.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { CalendarTelemetry, ReindexTelemetry, Telemetry } from '../../pipeline/ports/telemetry.ts';
 import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
-import { labelOf } from './labels.ts';
+import { gapStates, labelOf, objectKinds, receivingStates } from './labels.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './memory.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { gapStates, objectKinds, receivingStates } from './series.ts';
 
 export interface TelemetryOptions {
   readonly level: string;

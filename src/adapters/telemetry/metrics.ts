@@ -9,7 +9,7 @@ type NameOf<Type extends string> = { [Name in MetricName]: Table[Name]['type'] e
 /** One value for each label of the metric. */
 type LabelsOf<Name extends MetricName> = { readonly [Label in keyof Table[Name]['labels']]: ValueOf<Table[Name]['labels'][Label]> };
 type ValueOf<Values> = Values extends readonly (infer Value extends string)[] ? Value : never;
-/** The labels are an argument of their own only if the metric has any. */
+/** A separate argument for the labels, if the metric has any. */
 type LabelArguments<Name extends MetricName> = keyof LabelsOf<Name> extends never ? [] : [labels: LabelsOf<Name>];
 
 /**

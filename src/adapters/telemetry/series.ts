@@ -1,49 +1,37 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
 import { enrichResults, enrichSteps } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
-import { faults, isFaultCode, scopeOf } from '../../domain/fault.ts';
-import { gapKinds, gapSchema } from '../../domain/gaps/gap.ts';
+import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
-import { jobModes, type JobState, jobStates } from '../../domain/reindex/job.ts';
+import { jobModes, jobStates } from '../../domain/reindex/job.ts';
 import { sweeps, taskResults } from '../../pipeline/ports/telemetry.ts';
-import { labelOf } from './labels.ts';
+import {
+  anyValue,
+  endStates,
+  faultCodes,
+  gapStates,
+  headFaults,
+  indexFaults,
+  labelOf,
+  objectKinds,
+  pausingFaults,
+  receivingStates,
+} from './labels.ts';
 
-interface SeriesDefinition {
+export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly unit: string;
   /** The closed set of each label's values: every series exists at 0 from the start. {@link anyValue} stands for values that are not known in advance. */
   readonly labels: Readonly<Record<string, readonly string[]>>;
   readonly help: string;
-  /** A useful alert; empty when there is none. */
-  readonly alert: string;
+  /** A useful alert, if there is one. */
+  readonly alert?: string;
   /** The upper bounds of a histogram's buckets, in its unit. */
   readonly buckets?: readonly number[];
 }
 
-const anyValue: readonly string[] = [];
-
 /** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-
-const faultCodes = Object.keys(faults).filter(isFaultCode);
-const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
-const indexFaults = faultCodes.filter((code) => code.includes('index'));
-/** A probe can fail with any of these, and receiving stays paused until it succeeds. */
-const pausingFaults = faultCodes.filter((code) => scopeOf(code) === 'shared' || code === 'internal.unexpected');
-const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
-
-export const gapStates = gapSchema.shape.state.options;
-export const receivingStates = ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] as const;
-
-/** The counts of a job that are shown by kind: the name of the count, and its label value. */
-export const objectKinds = [
-  ['equal', 'equal'],
-  ['incomplete', 'incomplete'],
-  ['missing', 'missing'],
-  ['stale', 'stale'],
-  ['phantom', 'phantom'],
-  ['inFlight', 'in-flight'],
-] as const;
 
 export const seriesTable = {
   // ── the data path ──
@@ -67,7 +55,6 @@ export const seriesTable = {
     unit: 'messages',
     labels: { settlement: ['delete', 'defer', 'wait', 'dead-letter', 'give-back'] },
     help: 'Counts the messages that were settled, by settlement.',
-    alert: '',
   },
   tally_service_messages_total: {
     type: 'counter',
@@ -88,7 +75,6 @@ export const seriesTable = {
     unit: 'records',
     labels: {},
     help: 'Counts the records that were ignored because their event name is unknown.',
-    alert: '',
   },
   tally_unconnected_records_total: {
     type: 'counter',
@@ -102,14 +88,12 @@ export const seriesTable = {
     unit: 'requests',
     labels: { result: ['ok', ...indexFaults, 'internal.unexpected'] },
     help: 'Counts the bulk requests, by result.',
-    alert: '',
   },
   tally_bulk_actions_total: {
     type: 'counter',
     unit: 'actions',
     labels: { answer: ['written', 'stale', 'equal', 'expired', 'fault'] },
     help: 'Counts the actions of bulk requests, by answer. An expired action was too old to be sent.',
-    alert: '',
   },
   tally_bulk_duration_seconds: {
     type: 'histogram',
@@ -125,22 +109,9 @@ export const seriesTable = {
     labels: {},
     buckets: [1_024, 16_384, 131_072, 524_288, 1_048_576, 5_242_880],
     help: 'Measures the estimated size of bulk requests.',
-    alert: '',
   },
-  tally_bulk_in_flight_requests: {
-    type: 'gauge',
-    unit: 'requests',
-    labels: {},
-    help: 'Shows how many bulk requests are in flight.',
-    alert: '',
-  },
-  tally_bulk_queued_actions: {
-    type: 'gauge',
-    unit: 'actions',
-    labels: {},
-    help: 'Shows how many actions wait for a bulk request.',
-    alert: '',
-  },
+  tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', labels: {}, help: 'Shows how many bulk requests are in flight.' },
+  tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', labels: {}, help: 'Shows how many actions wait for a bulk request.' },
   tally_head_requests_total: {
     type: 'counter',
     unit: 'requests',
@@ -154,7 +125,6 @@ export const seriesTable = {
     labels: {},
     buckets: requestBuckets,
     help: 'Measures the duration of looks at objects in S3.',
-    alert: '',
   },
   tally_enrich_total: {
     type: 'counter',
@@ -168,28 +138,24 @@ export const seriesTable = {
     unit: 'requests',
     labels: {},
     help: 'Shows how many looks and enrichments are in flight.',
-    alert: '',
   },
   tally_head_queued_requests: {
     type: 'gauge',
     unit: 'requests',
     labels: {},
     help: 'Shows how many looks and enrichments wait to be sent.',
-    alert: '',
   },
   tally_spans_dropped_total: {
     type: 'counter',
     unit: 'spans',
     labels: { reason: ['queue-full', 'export-failed'] },
     help: 'Counts the spans that the trace collector did not get, by reason.',
-    alert: '',
   },
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',
     labels: {},
     help: 'Shows how many messages are held while they wait for a look, for enrichment, for the time of their settle or for the end of an outage.',
-    alert: '',
   },
   // ── queues and gaps ──
   tally_queue_messages: {
@@ -211,7 +177,6 @@ export const seriesTable = {
     unit: 'workers',
     labels: {},
     help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
-    alert: '',
   },
   tally_gaps_open: {
     type: 'gauge',
@@ -233,21 +198,18 @@ export const seriesTable = {
     unit: 'objects',
     labels: { mode: jobModes, kind: objectKinds.map(([, kind]) => kind) },
     help: 'Counts the keys that re-index jobs and reports compared, by what was found.',
-    alert: '',
   },
   tally_reindex_writes_total: {
     type: 'counter',
     unit: 'documents',
     labels: { kind: ['document', 'tombstone'] },
     help: 'Counts the documents and tombstones that re-index jobs wrote.',
-    alert: '',
   },
   tally_reindex_requests_total: {
     type: 'counter',
     unit: 'requests',
     labels: { request: ['list', 'head'] },
     help: 'Counts the requests to S3 that turns of re-index jobs made.',
-    alert: '',
   },
   tally_reindex_turns_total: {
     type: 'counter',
@@ -268,15 +230,13 @@ export const seriesTable = {
     unit: 'splits',
     labels: { result: ['split', 'none'] },
     help: 'Counts the attempts to split a range because a worker had a free slot.',
-    alert: '',
   },
-  tally_reindex_ranges: { type: 'gauge', unit: 'ranges', labels: {}, help: 'Shows how many ranges this process compares now.', alert: '' },
+  tally_reindex_ranges: { type: 'gauge', unit: 'ranges', labels: {}, help: 'Shows how many ranges this process compares now.' },
   tally_jobs_ended_total: {
     type: 'counter',
     unit: 'jobs',
     labels: { state: endStates },
     help: 'Counts the re-index jobs whose end this process recorded, by final state.',
-    alert: '',
   },
   // ── the calendar ──
   tally_gaps: {
@@ -284,21 +244,18 @@ export const seriesTable = {
     unit: 'gaps',
     labels: { kind: gapKinds, state: gapStates },
     help: 'Shows how many gaps are stored, by kind and state: open, closing (a job is running for it), or closed and kept to be shown.',
-    alert: '',
   },
   tally_gaps_closed_total: {
     type: 'counter',
     unit: 'gaps',
     labels: { kind: gapKinds },
     help: 'Counts the gaps that this process recorded as closed by a re-index job.',
-    alert: '',
   },
   tally_gap_failures_total: {
     type: 'counter',
     unit: 'jobs',
     labels: { kind: gapKinds },
     help: 'Counts the jobs that did not close their gap or could not begin. Each gap shows the reason and is tried again.',
-    alert: '',
   },
   tally_sweeps_total: {
     type: 'counter',
@@ -312,14 +269,12 @@ export const seriesTable = {
     unit: 'objects',
     labels: { sweep: ['unsettled', 'lifecycle'] },
     help: 'Counts the objects that sweeps looked at in S3.',
-    alert: '',
   },
   tally_purged_tombstones_total: {
     type: 'counter',
     unit: 'tombstones',
     labels: {},
     help: 'Counts the tombstones that were deleted after seven days.',
-    alert: '',
   },
   // ── the state of the process ──
   tally_paused: {

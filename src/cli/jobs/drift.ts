@@ -77,7 +77,7 @@ function countsText(counts: JobCounts): string {
   return `${table}\n\nOf the equal ones, ${countText(lacking)} lack an optional field, such as the storage class, because their events did not\ncarry it. This is no drift. A re-index with --fill adds it to all of them.`;
 }
 
-/** A few examples of keys that are no drift are enough. */
+/** For keys that are not drift a few examples are enough. */
 const NO_DRIFT_MAX = 5;
 const maxima: Readonly<Record<DifferenceKind, number>> = {
   missing: EXAMPLES_MAX,

@@ -1,6 +1,6 @@
 /**
  * The constants of the ordering rules, in milliseconds. They depend on each other: before you change one, read the
- * inequalities in test/domain/ordering/constants.test.ts and the ordering section of src/README.md.
+ * inequalities in test/domain/ordering/constants.test.ts and docs/internals/ordering.md.
  */
 
 /** W: the greatest distance between a sequencer and its event's time at which the sequencer is trusted. */

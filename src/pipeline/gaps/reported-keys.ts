@@ -18,7 +18,7 @@ const STORE_INTERVAL_MS = 3_600_000;
 const RETRY_INTERVAL_MS = 10_000;
 
 export interface ReportedKeys {
-  /** Notes a bulk delete with this event time. Returns the latest event time of a bulk delete whose keys had events of their own, if one was seen. */
+  /** Notes a bulk delete with this event time. Returns the latest event time of a bulk delete whose keys were also reported one by one, if one was seen. */
   bulk(bucket: string, eventTimeMs: number): number | undefined;
   /** Notes the delete of one key with this event time. What this proves about an open gap is stored in the background. */
   single(bucket: string, eventTimeMs: number): void;

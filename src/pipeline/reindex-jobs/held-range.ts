@@ -142,7 +142,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     }
   }
 
-  // rejects when the range is released, which is no failure
+  // rejects when the range is released, which is not a failure
   void keep().catch(() => undefined);
 
   return {

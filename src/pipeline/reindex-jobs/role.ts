@@ -40,7 +40,7 @@ const QUEUE_EMPTY_MS = 1_500;
 const SPLIT_CHECK_MS = 500;
 /** How often a worker without a free slot, which receives nothing, reads the queue's depth to see whether others may lack work. */
 const QUEUE_CHECK_MS = 5_000;
-/** Attempts to start a job whose start fails by a fault of its own. */
+/** Attempts to start a job whose start fails because of the job itself. */
 const STARTS_MAX = 3;
 const START_RETRY_S = 10;
 
