@@ -74,7 +74,7 @@ function countsText(counts: JobCounts): string {
   );
   const lacking = counts.lacking_optional_fields;
   if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} lack an optional field, such as the storage class, because their events did not\ncarry it. This is no drift. A re-index with --fill adds it to all of them.`;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is no drift. A re-index with --fill adds it.`;
 }
 
 /** A few examples of keys that are no drift are enough. */
