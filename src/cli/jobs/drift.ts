@@ -61,7 +61,7 @@ function headingOf(job: Job): string {
   return `${place} and its index agree.`;
 }
 
-/** The kinds that are keys; what lacks optional fields is among the equal ones. */
+/** The kinds that have a row: objects that lack optional fields are among the equal ones. */
 const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
 
 function countsText(counts: JobCounts): string {
