@@ -45,11 +45,8 @@ export const objectKey = keyText(1).meta({ description: 'The key of the object, 
 /** The beginning of keys; empty: all keys. */
 export const keyPrefix = keyText(0).meta({ description: 'The beginning of the keys, at most 1,024 bytes in UTF-8.' });
 
-/** An id in a path. */
-export const id = z
-  .string(must('must be text'))
-  .min(1, 'must not be empty')
-  .max(ID_LENGTH_MAX, `must have at most ${ID_LENGTH_MAX} characters`);
+/** An id of a job or a dead letter. */
+export const id = textOf(ID_LENGTH_MAX, 1);
 
 /** How many items a page has at most. */
 export const limit = z
@@ -62,7 +59,7 @@ export const limit = z
 /** Where the page before ended. */
 export const cursor = z
   .string(must('must be text'))
-  .regex(/^[A-Za-z0-9_-]*$/, 'must be the `next` of an earlier page')
+  .regex(/^[A-Za-z0-9_-]+$/, 'must be the `next` of an earlier page')
   .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
   .describe('The `next` of the page before; absent for the first page.');
 

@@ -11,7 +11,16 @@ interface Described {
 
 /** As senders see it: fields with a default may be left out, and answers may have more fields in a later version. */
 export function jsonSchemaOf(schema: z.ZodType): Described {
-  const { $schema: _dialect, $defs: named = {}, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const {
+    $schema: _dialect,
+    $defs: named = {},
+    ...rest
+  } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    // of a type only: in OpenAPI a read-only field is one that requests must not have
+    override: ({ jsonSchema }) => void delete jsonSchema.readOnly,
+  });
   return { schema: rest, named };
 }
 

@@ -28,6 +28,7 @@ Try it from another terminal in this folder:
   curl '${controlUrl}/v1/objects?q=readme'
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
-Stop it with Ctrl-C.
+Stop it with Ctrl-C. In a container these addresses are those inside of it: from the host use the ports that you published,
+and "docker exec CONTAINER tally …" instead of the control plane, which is never published.
 `;
 }

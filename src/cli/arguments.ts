@@ -28,7 +28,7 @@ export function registryOption(): Option {
   return new Option('--registry <url>', 'ask a running registry, for example http://127.0.0.1:8080');
 }
 
-/** What was given with it. Throws {@link CommandError}; not by commander's argParser, which would repeat a password. */
+/** The URL that the option gives. Throws {@link CommandError}. Commander's argParser will not do: its error would repeat a password. */
 export function registryOf({ registry }: { readonly registry?: string }): string | undefined {
   if (registry === undefined) return undefined;
   const parsed = registryUrl.safeParse(registry);
@@ -44,7 +44,7 @@ export function allowDeletesOption(description: string): Option {
   });
 }
 
-/** Ends the help of a command. Examples name the program `tally`, and are shown as they must be typed. */
+/** Adds examples to the help of a command. They name the program `tally`, and are shown as they must be typed. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
   return command.addHelpText('after', () => {
@@ -57,7 +57,7 @@ function programOf(command: Command): string {
   return command.parent === null ? command.name() : programOf(command.parent);
 }
 
-/** What ends the definition of a command that prints: `--json` and examples. */
+/** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
   return withExamples(command.option('--json', 'print JSON as the HTTP API answers it'), ...examples);
 }

@@ -32,7 +32,7 @@ export interface CliDependencies {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly clock: Clock;
-  /** Of stderr, where it is a terminal on which a line can be drawn over. */
+  /** The terminal of stderr; absent where stderr is no terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
   /** Where Ctrl-C comes from: the process. */
   readonly signals: Signals;
@@ -44,7 +44,7 @@ export interface CliDependencies {
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
 
-/** The option that every command which prints something has. */
+/** The option of every command that prints records. */
 export interface JsonOption {
   readonly json?: true;
 }
@@ -56,17 +56,17 @@ export interface Cli {
   settings(overrides?: Readonly<Record<string, string>>): Settings;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
-  /** Serves; throws {@link SettingsError} with every mistake that only matters to serving. */
+  /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, else the text for people. */
   print(options: JsonOption, answer: unknown, text: () => string): void;
-  /** For people, beside the output, so that pipes stay clean; nothing with --json. */
+  /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
   hint(options: JsonOption, text: string): void;
   /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
-  /** Shows how far a job is, beside the output; nothing with --json. */
+  /** Shows the progress of a job on stderr; shows nothing with --json. */
   progress(options: JsonOption): Progress;
-  /** Gives the work a signal that the first Ctrl-C aborts; a second one ends the process as ever. */
+  /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** A command of this program as it must be typed here: `npx tally jobs`. Texts from outside in it are made harmless. */
   typed(command: string): string;
@@ -75,7 +75,7 @@ export interface Cli {
   /** Ends with the exit code of an interrupted command. The hint says what goes on all the same. */
   leave(options: JsonOption, hint: string): void;
   readonly clock: Clock;
-  /** Wall clock, ms since the epoch: for ages. */
+  /** Wall clock in ms since 1970, for ages. */
   readonly nowMs: () => number;
   readonly exitCode: number;
 }

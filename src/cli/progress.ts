@@ -13,13 +13,13 @@ export interface Progress {
 interface ProgressParts {
   readonly write: (text: string) => unknown;
   readonly nowMs: () => number;
-  /** The terminal that is written to; absent where lines are wanted. */
+  /** The terminal that is written to; absent: whole lines are written. */
   readonly terminal?: { columns(): number } | undefined;
 }
 
-/** Lines are for logs: one every so often is enough. */
+/** Lines end up in logs, where one every ten seconds is enough. */
 const LINE_INTERVAL_MS = 10_000;
-/** Wide enough to see it move, and half of a narrow terminal. */
+/** Wide enough to see it move, and at most half of a narrow terminal. */
 const BAR_WIDTH = 24;
 
 /** Shows nothing. */
@@ -33,7 +33,7 @@ export function createProgress(parts: ProgressParts): Progress {
 function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): number }): Progress {
   let drawn = 0;
   const clear = (): void => {
-    // spaces rather than an escape sequence: not every terminal knows those
+    // spaces, because not every terminal knows escape sequences
     if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
     drawn = 0;
   };
@@ -42,7 +42,7 @@ function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): numbe
       // the last column stays free: some terminals begin a new line there
       const columns = terminal.columns() - 1;
       const text = barText(job, { nowMs: nowMs(), columns });
-      // it may have become narrower since
+      // the terminal may have become narrower
       write(`\r${text.padEnd(Math.min(drawn, columns))}`);
       drawn = text.length;
     },
@@ -76,13 +76,13 @@ export function stageOf({ state, phase, paused_because: pausedBecause }: Job): s
   return state === 'paused' && pausedBecause === 'brake' ? 'paused by the brake' : state;
 }
 
-/** The bar if there is something to measure, then as many facts as there is room for. */
+/** The bar if the progress is known, then as many facts as there is room for. */
 function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
   const { progress } = job;
   const filled = progress === undefined ? 0 : Math.floor(Math.min(1, progress) * BAR_WIDTH);
   const bar = progress === undefined ? [] : [`[${'#'.repeat(filled).padEnd(BAR_WIDTH, '-')}]`];
   const [first = '', ...facts] = factsOf(job, nowMs);
-  // the share or the stage is worth more than its picture
+  // the percentage or the stage comes before the bar
   let text = first.slice(0, Math.max(0, columns));
   for (const fact of [...bar, ...facts]) {
     if (text.length + 2 + fact.length > columns) break;
@@ -111,7 +111,7 @@ function factsOf(job: Job, nowMs: number): readonly string[] {
 function speedFacts({ counts, progress, objects_per_s: rate }: Job): readonly string[] {
   if (rate === undefined || rate <= 0) return [];
   const speed = `${countText(rate)}/s`;
-  // before a hundredth is done an estimate is a guess
+  // before 1 % is done, an estimate is only a guess
   if (counts === undefined || progress === undefined || progress < 0.01 || progress >= 1) return [speed];
   const leftMs = ((counts.listed / progress) * (1 - progress) * 1_000) / rate;
   return [speed, `${durationText(leftMs)} left`];

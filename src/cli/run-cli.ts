@@ -15,7 +15,7 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
-/** Help is as wide as most terminals, whatever is on the other end of the pipe. */
+/** Help is as wide as most terminals, also where stdout is a pipe. */
 const HELP_COLUMNS = 80;
 
 /** Runs the command that the arguments (without node and script) name. Never rejects: failures are reported on stderr and by the exit code. */
@@ -36,7 +36,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
     const { exitCode, text } = failureOf(error, { json: wantsJson, program: dependencies.program });
-    // commander's own words come with a hint at --help, or are the help itself
+    // the text of commander has a hint at --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
     stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
     return exitCode;
@@ -99,7 +99,7 @@ Example:
   return program;
 }
 
-/** Looked for by hand: the arguments may be such that commander cannot read them. */
+/** Searched by hand, because commander may not be able to read the arguments. */
 function isJsonWanted(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).includes('--json');

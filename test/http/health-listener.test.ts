@@ -43,7 +43,7 @@ it('answers nothing else', async () => {
 });
 
 it('takes GET and HEAD only', async () => {
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'QUERY']) {
     const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { method });
     expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, 'GET, HEAD']);
   }

@@ -61,7 +61,7 @@ function headingOf(job: Job): string {
   return `${place} and its index agree.`;
 }
 
-/** The kinds that are keys; what lacks optional fields is among the equal ones. */
+/** The kinds that have a row: objects that lack optional fields are among the equal ones. */
 const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
 
 function countsText(counts: JobCounts): string {
@@ -74,7 +74,7 @@ function countsText(counts: JobCounts): string {
   );
   const lacking = counts.lacking_optional_fields;
   if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} lack an optional field, such as the storage class, because their events did not\ncarry it. This is no drift. A re-index with --fill adds it to all of them.`;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is no drift. A re-index with --fill adds it.`;
 }
 
 /** For keys that are not drift a few examples are enough. */

@@ -9,7 +9,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { countText } from '../human.ts';
 import { stageOf, type Progress } from '../progress.ts';
 
-/** A waiting job's countdown is drawn this often. */
+/** The countdown of a waiting job is redrawn this often. */
 const REDRAW_MS = 1_000;
 /** A worker takes a job within seconds; a lost task is sent again within minutes. */
 const STALL_MS = { queued: 15_000, running: 240_000 } as const;
