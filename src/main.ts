@@ -27,8 +27,8 @@ const exitNow = (code: number): void => process.exit(code);
 
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
-  const { createApp, StartError } = await import('./app.ts');
-  const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
+  const { createApp, StartError } = await import('./app/serve.ts');
+  const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
   const app = createApp(settings, environment, (text) => void process.stdout.write(text));
@@ -71,7 +71,7 @@ const exitCode = await runCli(process.argv.slice(2), {
       const { createRegistryControl } = await import('./http/client/registry-control.ts');
       return { control: createRegistryControl(settings.TALLY_REGISTRY_URL), close: async () => undefined };
     }
-    const { openControl } = await import('./core.ts');
+    const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);
   },
   serve,

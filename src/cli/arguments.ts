@@ -1,6 +1,6 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { registryUrl } from '../config-urls.ts';
+import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
 export interface PageOptions {

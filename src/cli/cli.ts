@@ -1,8 +1,8 @@
 /** What every command is given: settings, the control plane's functions, and where to print. */
-import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../config.ts';
-import { parseTraceSettings, type ServeEnvironment } from '../config-traces.ts';
+import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../settings/settings.ts';
+import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Control } from '../pipeline/control/control.ts';
-import type { Clock } from '../pipeline/ports.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { createProgress, silentProgress, type Progress } from './jobs/progress.ts';

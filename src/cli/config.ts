@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { settingsSchema, type Settings } from '../config.ts';
+import { settingsSchema, type Settings } from '../settings/settings.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';

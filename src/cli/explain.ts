@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { msOfClock } from '../domain/ordering/clock.ts';
-import type { ObjectDocument } from '../domain/document.ts';
+import type { ObjectDocument } from '../domain/documents/document.ts';
 import { printable } from '../domain/printable.ts';
 import type { Explanation } from '../pipeline/control/control.ts';
 import { printing } from './arguments.ts';

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { gapSchema, type GapRecord } from '../domain/gap.ts';
+import { gapSchema, type GapRecord } from '../domain/gaps/gap.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { ageText, durationText } from './human.ts';

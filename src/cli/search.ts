@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ObjectDocument } from '../domain/document.ts';
+import type { ObjectDocument } from '../domain/documents/document.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { ageOfText, sizeText } from './human.ts';

@@ -2,9 +2,10 @@
 import type { FastifyReply } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 import type { Control } from '../pipeline/control/control.ts';
-import { inTime } from '../pipeline/control/in-time.ts';
-import type { Clock, Telemetry } from '../pipeline/ports.ts';
-import type { Readiness } from '../pipeline/readiness.ts';
+import { inTime } from '../pipeline/serving/in-time.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Readiness } from '../pipeline/serving/readiness.ts';
 import { requireJsonBody, requireLocalCaller } from './guard.ts';
 import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
 import { createJobEvents } from './job-events.ts';

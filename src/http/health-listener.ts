@@ -1,5 +1,5 @@
-import type { Telemetry } from '../pipeline/ports.ts';
-import type { Readiness } from '../pipeline/readiness.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Readiness } from '../pipeline/serving/readiness.ts';
 import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
 import { answerUnknown, createServer, listenerOf, type Address, type Listener } from './server.ts';
 

@@ -1,6 +1,6 @@
 /** /livez, /readyz and /metrics: the same on the health listener and on the control plane. */
 import type { FastifyInstance } from 'fastify';
-import type { Readiness } from '../pipeline/readiness.ts';
+import type { Readiness } from '../pipeline/serving/readiness.ts';
 
 export interface MetricsSource {
   metricsText(): Promise<string>;

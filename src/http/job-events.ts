@@ -10,7 +10,8 @@ import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Control } from '../pipeline/control/control.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
-import type { Clock, Telemetry } from '../pipeline/ports.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { route, type RouteDescription } from './route.ts';
 import { loggedProblemOf } from './server.ts';
 

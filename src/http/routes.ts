@@ -1,11 +1,11 @@
 /** The routes of the control plane under /v1: what each takes, which verb it calls, what it answers. OpenAPI is made from the same table. */
 import { z } from 'zod';
 import { bucketRecordSchema, bucketSources, enrichModes, unconnectedSchema } from '../domain/bucket.ts';
-import { gapSchema } from '../domain/gap.ts';
+import { gapSchema } from '../domain/gaps/gap.ts';
 import { jobModes } from '../domain/reindex/job.ts';
 import { jobViewSchema } from '../domain/reindex/job-view.ts';
 import type { Control } from '../pipeline/control/control.ts';
-import { limitSchema } from '../pipeline/control/pages.ts';
+import { limitSchema } from '../pipeline/records/pages.ts';
 import { route, type Route } from './route.ts';
 
 /** Who asks, until callers are known. */

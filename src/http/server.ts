@@ -1,7 +1,7 @@
 /** What both listeners share: bounds, headers, problem documents. */
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
-import type { Telemetry } from '../pipeline/ports.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken, type Problem } from './problem.ts';
 
 export interface Address {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecord, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fake-control.ts';
+import { bucketRecord, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */

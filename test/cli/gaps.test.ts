@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gap } from '../support/fake-control.ts';
+import { gap } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('tally gaps', () => {

@@ -3,7 +3,7 @@ import { FaultError } from '../../src/domain/fault.ts';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import { noCounts } from '../../src/domain/reindex/counts.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { job, runningJob } from '../support/fake-control.ts';
+import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 const done: JobView = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finishedAtMs: job.createdAtMs };

@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
-import { createFakeControl, job } from '../support/fake-control.ts';
-import { createFakeTelemetry } from '../support/fakes.ts';
+import { createFakeControl, job } from '../support/fakes/control.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 

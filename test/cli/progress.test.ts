@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createProgress } from '../../src/cli/jobs/progress.ts';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import { job, runningJob } from '../support/fake-control.ts';
+import { job, runningJob } from '../support/fakes/control.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);
 

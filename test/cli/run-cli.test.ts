@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SettingsError } from '../../src/cli/errors.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { createFakeControl } from '../support/fake-control.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('help', () => {

@@ -2,9 +2,9 @@
 import { EventEmitter } from 'node:events';
 import type { CliDependencies } from '../../src/cli/cli.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
-import type { Settings } from '../../src/config.ts';
-import { createFakeControl } from '../support/fake-control.ts';
-import { createFakeClock } from '../support/fakes.ts';
+import type { Settings } from '../../src/settings/settings.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 
 /** Two hours after everything that the fake control plane tells of. */
 const NOW_MS = Date.UTC(2026, 0, 2, 5, 4, 5);

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { plainDocument } from '../../src/domain/enrichment.ts';
-import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/document.ts';
-import { withPlainFallback } from '../../src/pipeline/enrich/plain-fallback.ts';
-import { createBulkWriter, type BulkWriter, type WriteAnswer } from '../../src/pipeline/ingest/bulk-writer.ts';
-import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes.ts';
+import { plainDocument } from '../../src/domain/documents/enrichment.ts';
+import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
+import { withPlainFallback } from '../../src/pipeline/looks/plain-fallback.ts';
+import { createBulkWriter, type BulkWriter, type WriteAnswer } from '../../src/pipeline/looks/bulk-writer.ts';
+import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const plain: PresentState = { present: true, etag: 'e', sizeBytes: 5, lastModifiedMs: 1_000, lastModifiedExact: false };

@@ -1,11 +1,13 @@
-/** The contract of ports.ts that both stores must pass: one behaviour, whatever is behind it. */
+/** The contract of the ports that both stores must pass: one behaviour, whatever is behind it. */
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/document.ts';
+import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { faultOf } from '../../src/domain/fault.ts';
-import { queryWordsOf } from '../../src/domain/words.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, Store } from '../../src/pipeline/ports.ts';
+import { queryWordsOf } from '../../src/domain/documents/words.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
+import type { StateEntry } from '../../src/pipeline/ports/state.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { StateKind } from '../../src/domain/state-kind.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */

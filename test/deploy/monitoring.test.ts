@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { createMetrics, metricTable } from '../../src/adapters/telemetry-metrics.ts';
-import { settingsSchema } from '../../src/config.ts';
-import { freePort, startDaemon, type Daemon } from '../support/daemon.ts';
+import { createMetrics, metricTable } from '../../src/adapters/telemetry/metrics.ts';
+import { settingsSchema } from '../../src/settings/settings.ts';
+import { freePort, startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
 
 const config = (name: string): string => readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');

@@ -1,11 +1,11 @@
 /** A stranger's view of re-index: the program's commands on a serving process, by the settings and by its address. */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import type { TestAws } from '../support/aws.ts';
-import { createTestAws, until } from '../support/aws.ts';
-import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../support/daemon.ts';
-import { indexKinds, openIndex, type IndexKind } from '../support/flow.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import type { TestAws } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
+import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../support/servers/daemon.ts';
+import { indexKinds, openIndex, type IndexKind } from '../support/worlds/flow.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A job that writes waits a minute for late events first; the machine is shared. */
 const TIMEOUT_MS = 240_000;

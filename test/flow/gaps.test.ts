@@ -1,15 +1,15 @@
 import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/domain/bucket.ts';
-import type { GapRecord } from '../../src/domain/gap.ts';
+import type { GapRecord } from '../../src/domain/gaps/gap.ts';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
-import type { TestAws } from '../support/aws.ts';
-import { createTestAws, until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
-import { indexKinds } from '../support/flow.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import type { TestAws } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { indexKinds } from '../support/worlds/flow.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A minute of quiet, a minute's wait for late events, and what lies between. */
 const CLOSE_TIMEOUT_MS = 240_000;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { Daemon } from '../support/daemon.ts';
-import { applyDrift } from '../support/listing/drift.ts';
-import { createKeySpace } from '../support/listing/key-space.ts';
-import type { Fault } from '../support/listing/listing-faults.ts';
-import { openReindexFlow } from '../support/reindex-flow.ts';
-import type { ReindexFlow, TestBucket } from '../support/reindex-flow.ts';
-import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import { applyDrift } from '../support/servers/listing/drift.ts';
+import { createKeySpace } from '../support/servers/listing/key-space.ts';
+import type { Fault } from '../support/servers/listing/listing-faults.ts';
+import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
+import type { ReindexFlow, TestBucket } from '../support/worlds/reindex-flow.ts';
+import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
 const COUNT = 5_000;
 /** Where every listing fails: after two whole pages, in the middle of the third. */

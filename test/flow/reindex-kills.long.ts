@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { applyDrift } from '../support/listing/drift.ts';
-import { createKeySpace } from '../support/listing/key-space.ts';
-import { openReindexFlow } from '../support/reindex-flow.ts';
-import type { TestBucket } from '../support/reindex-flow.ts';
-import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { applyDrift } from '../support/servers/listing/drift.ts';
+import { createKeySpace } from '../support/servers/listing/key-space.ts';
+import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
+import type { TestBucket } from '../support/worlds/reindex-flow.ts';
+import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
 const OBJECTS = 200_000;
 /** Half of them the index knows, and every thirtieth is not what it knows. */

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import type { TestAws } from '../support/aws.ts';
-import { createTestAws, until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { checkOf, startWorld } from '../support/aws-world.ts';
-import { startDaemon } from '../support/daemon.ts';
-import { indexKinds, openIndex } from '../support/flow.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import type { TestAws } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { checkOf, startWorld } from '../support/worlds/aws.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
+import { indexKinds, openIndex } from '../support/worlds/flow.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** The wait for late events is a minute of S3's clock. */
 const JOB_TIMEOUT_MS = 150_000;

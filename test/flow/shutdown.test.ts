@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { runTally } from '../support/daemon.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import { opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { checkOf, startWorld } from '../support/aws-world.ts';
-import type { Environment } from '../support/daemon.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { checkOf, startWorld } from '../support/worlds/aws.ts';
+import type { Environment } from '../support/servers/daemon.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A provisional answer that a slow machine wrote out of order is put right by its settle, some 45 s later. */
 const AGREE_TIMEOUT_MS = 90_000;

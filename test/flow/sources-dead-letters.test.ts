@@ -1,9 +1,9 @@
 import { ReceiveMessageCommand, SendMessageCommand, StartMessageMoveTaskCommand } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 import { pendingSubscription } from '../support/sources.ts';
 
 const AGREE_TIMEOUT_MS = 90_000;

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sequencerOf } from '../../src/adapters/embedded/embedded-clock.ts';
+import { sequencerOf } from '../../src/adapters/embedded/clock.ts';
 import type { Dialect } from '../../src/domain/events/record.ts';
 import type { BucketSource } from '../../src/domain/bucket.ts';
-import { until } from '../support/aws.ts';
+import { until } from '../support/servers/aws.ts';
 import { documentedTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
 import { confirmationBody, encodesEventBridgeKeys, pendingSubscription } from '../support/sources.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A space, a plus, a percent, a quote, a backslash, and letters of two and of four bytes. */
 const AWKWARD_KEY = 'dir/a b+c 100%20 "q" \\ ü😀.txt';

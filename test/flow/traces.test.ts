@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { startWorld } from '../support/aws-world.ts';
-import type { Daemon } from '../support/daemon.ts';
-import { runTally } from '../support/daemon.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import { nativeRecord } from '../support/ingest-world.ts';
-import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { nativeRecord } from '../support/worlds/ingest.ts';
+import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 const onLocalStack = test.skipIf(awsEndpoint() === undefined).concurrent;
 const STOPPED = { code: 0, signal: null };
@@ -212,7 +212,7 @@ describe('without an endpoint', () => {
     // the API, without an SDK, belongs to prom-client
     expect(await loadedBy({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'nonsense' })).toEqual(['@opentelemetry/api']);
     expect(await loadedBy({ ...collector.env, TALLY_ROLES: 'ingest,http' })).toEqual(
-      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/otel-tracing.ts']),
+      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/tracing.ts']),
     );
   }, 120_000);
 });

@@ -6,7 +6,7 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createRoutes } from '../../src/http/routes.ts';
 import type { Listener } from '../../src/http/server.ts';
-import type { ReadinessReport } from '../../src/pipeline/readiness.ts';
+import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
 import {
   bucketRecord,
   createFakeControl,
@@ -17,8 +17,8 @@ import {
   nastyKey,
   objectDocument,
   type FakeControl,
-} from '../support/fake-control.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes.ts';
+} from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
 const ready: ReadinessReport = { ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } };
 

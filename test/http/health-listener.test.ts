@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHealthListener } from '../../src/http/health-listener.ts';
 import type { Listener } from '../../src/http/server.ts';
-import { createFakeTelemetry } from '../support/fakes.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
 let listener: Listener;
 let port: number;

@@ -6,8 +6,8 @@ import type { JobView } from '../../src/domain/reindex/job-view.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import type { Listener } from '../../src/http/server.ts';
-import { createFakeControl, job, runningJob, type FakeControl } from '../support/fake-control.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes.ts';
+import { createFakeControl, job, runningJob, type FakeControl } from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
 const done: JobView = { ...runningJob, state: 'done', progress: 1 };
 const PATH = '/v1/jobs/job-1/events';

@@ -15,8 +15,8 @@ import {
   objectDocument,
   runningJob,
   type FakeControl,
-} from '../support/fake-control.ts';
-import { createFakeClock, createFakeTelemetry } from '../support/fakes.ts';
+} from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
 let fake: FakeControl;
 let listener: Listener;

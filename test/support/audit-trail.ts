@@ -3,7 +3,7 @@
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
 import { pageTransformer } from '../docs/page.ts';
-import type { TestAws } from './aws.ts';
+import type { TestAws } from './servers/aws.ts';
 
 /** One call of S3's API, as a trail tells it. */
 export interface Call {

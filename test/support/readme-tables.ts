@@ -1,7 +1,7 @@
 /** The README's tables, as the code says them. */
-import { metricTable } from '../../src/adapters/telemetry-metrics.ts';
-import { settingsSchema, type Settings } from '../../src/config.ts';
-import { tracesSchema } from '../../src/config-traces.ts';
+import { metricTable } from '../../src/adapters/telemetry/metrics.ts';
+import { settingsSchema, type Settings } from '../../src/settings/settings.ts';
+import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 
 /** Each setting with its default and its description, as Markdown. */

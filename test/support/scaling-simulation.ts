@@ -2,7 +2,7 @@
  * A queue, workers and what scales them, second by second: arrivals, workers that each settle `RATE_PER_S`, SQS's approximate numbers,
  * scrapes, KEDA with the autoscaler that it feeds, or ECS's target tracking. All delays are the real ones; nothing here waits.
  */
-import { createWorkerDemand, type WorkerDemand } from '../../src/pipeline/worker-demand.ts';
+import { createWorkerDemand, type WorkerDemand } from '../../src/pipeline/serving/worker-demand.ts';
 
 /** What one worker settles in a second when it has enough to do. */
 export const RATE_PER_S = 100;

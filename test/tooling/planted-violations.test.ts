@@ -14,7 +14,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const planted: readonly (readonly [name: string, file: string, source: string, says: RegExp])[] = [
-  ['domain imports pipeline', 'src/domain/a.ts', "import { x } from '../pipeline/ports.ts';\nexport const y = x;\n", /domain is pure/],
+  [
+    'domain imports pipeline',
+    'src/domain/a.ts',
+    "import { x } from '../pipeline/ports/clock.ts';\nexport const y = x;\n",
+    /domain is pure/,
+  ],
   [
     'a folder of domain imports adapters',
     'src/domain/events/a.ts',
@@ -28,7 +33,7 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
     'pipeline imports an adapter',
     'src/pipeline/ingest/a.ts',
     "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
-    /ports\.ts only/,
+    /ports only/,
   ],
   [
     'pipeline knows a vendor',
@@ -45,8 +50,8 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   [
     'an adapter imports a verb',
     'src/adapters/aws/a.ts',
-    "import { x } from '../../pipeline/ingest/ingest.ts';\nexport const y = x;\n",
-    /ports\.ts only/,
+    "import { x } from '../../pipeline/ingest/handle-messages.ts';\nexport const y = x;\n",
+    /ports only/,
   ],
   [
     'an adapter imports http',

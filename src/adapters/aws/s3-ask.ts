@@ -2,10 +2,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { z } from 'zod';
-import type { PresentState } from '../../domain/document.ts';
+import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { Clock } from '../../pipeline/ports.ts';
-import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { questionText } from './s3-faults.ts';
 

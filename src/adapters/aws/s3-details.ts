@@ -1,7 +1,7 @@
 /** What S3 says of one version beyond what its event says: HEAD and GetObjectTagging, for enrichment. */
 import { GetObjectTaggingCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
-import type { ObjectStorage } from '../../pipeline/ports.ts';
+import type { ObjectStorage } from '../../pipeline/ports/storage.ts';
 import type { Ask } from './s3-ask.ts';
 import type { S3Refusal } from './s3-faults.ts';
 import { questionText, s3Fault } from './s3-faults.ts';

@@ -2,8 +2,8 @@
 import type { FaultCode } from '../../domain/fault.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
-import type { TracedRequest } from '../../pipeline/ports-tracing.ts';
-import { errorText } from './aws-clients.ts';
+import type { TracedRequest } from '../../pipeline/ports/tracing.ts';
+import { errorText } from './clients.ts';
 
 /** The answer to one attempt of a request, before the SDK makes anything of it. */
 export interface S3Answer {

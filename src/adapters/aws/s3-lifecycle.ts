@@ -3,8 +3,8 @@ import type { GetBucketLifecycleConfigurationCommandOutput, S3Client } from '@aw
 import { GetBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { BucketLifecycle } from '../../pipeline/ports-reindex.ts';
-import type { Clock } from '../../pipeline/ports.ts';
+import type { BucketLifecycle } from '../../pipeline/ports/storage.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
 import { createAsk } from './s3-ask.ts';
 import { s3Fault } from './s3-faults.ts';
 

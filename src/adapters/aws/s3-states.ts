@@ -1,6 +1,6 @@
 /** What S3's answers say of an object, in the domain's words. */
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
-import type { PresentState } from '../../domain/document.ts';
+import type { PresentState } from '../../domain/documents/document.ts';
 import { presentState } from './s3-ask.ts';
 
 /** All that a HEAD says. */

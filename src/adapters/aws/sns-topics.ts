@@ -2,8 +2,8 @@
 import type { SNSClient } from '@aws-sdk/client-sns';
 import { ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
 import { FaultError } from '../../domain/fault.ts';
-import type { TopicClient } from '../../pipeline/ports-queues.ts';
-import { errorText } from './aws-clients.ts';
+import type { TopicClient } from '../../pipeline/ports/queues.ts';
+import { errorText } from './clients.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]{1,256}$/;
 

@@ -9,8 +9,8 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
-import type { Clock } from '../../pipeline/ports.ts';
-import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports-queues.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports/queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
 
 interface SqsClientDependencies {

@@ -1,5 +1,5 @@
 import { FaultError } from '../../domain/fault.ts';
-import { errorText } from './aws-clients.ts';
+import { errorText } from './clients.ts';
 
 /** Names under which SQS says that a queue does not exist (JSON protocol, query protocol). */
 const MISSING = new Set(['QueueDoesNotExist', 'AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue']);

@@ -12,8 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
 import { FaultError, faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../../pipeline/ports.ts';
-import type { QueueReceiver } from '../../pipeline/ports-queues.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { QueueReceiver } from '../../pipeline/ports/queues.ts';
 import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
 import { queueFault } from './sqs-faults.ts';
 

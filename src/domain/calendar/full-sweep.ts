@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { JobRecord } from '../reindex/job.ts';
-import type { ScheduleRecord } from '../schedule.ts';
+import type { ScheduleRecord } from './schedule.ts';
 
 const WEEK_MS = 604_800_000;
 /** Long enough for whatever made it fail to be seen, four times a day. */

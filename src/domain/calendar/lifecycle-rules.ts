@@ -1,5 +1,5 @@
 /** Lifecycle rules: what they are going to expire, and when, as far as documents can tell. */
-import type { ObjectDocument } from '../document.ts';
+import type { ObjectDocument } from '../documents/document.ts';
 
 /** One lifecycle rule, as far as it matters here. */
 export interface LifecycleRule {

@@ -7,14 +7,14 @@
  *   detail-type  EventBridge: S3's own event, or an audit-trail event
  */
 import type { Fault, FaultCode } from '../fault.ts';
-import { parseEventBridge } from './record-eventbridge.ts';
-import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './record-fields.ts';
-import type { JsonObject } from './record-fields.ts';
-import { isNative, parseNative } from './record-native.ts';
+import { parseEventBridge } from './eventbridge.ts';
+import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './fields.ts';
+import type { JsonObject } from './fields.ts';
+import { isNative, parseNative } from './native.ts';
 import type { Dialect } from './record.ts';
 import type { RecordResult } from './record-result.ts';
-import { isSynthetic, parseSynthetic } from './record-synthetic.ts';
-import { parseTrail } from './record-trail.ts';
+import { isSynthetic, parseSynthetic } from './synthetic.ts';
+import { parseTrail } from './trail.ts';
 
 export type { RecordResult } from './record-result.ts';
 

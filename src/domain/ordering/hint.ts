@@ -10,7 +10,7 @@
 import type { BucketRecord } from '../bucket.ts';
 import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
-import type { DocumentSource, ObjectState } from '../document.ts';
+import type { DocumentSource, ObjectState } from '../documents/document.ts';
 import type { Dialect, ChangeRecord } from '../events/record.ts';
 
 export interface ExactHint {

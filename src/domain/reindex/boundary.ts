@@ -6,7 +6,7 @@
  * share so much differs at a lesser depth. At the least one all that is left differs, and the code point half way up cuts it,
  * or a nearer one where nothing follows.
  */
-import { compareKeys } from '../key-order.ts';
+import { compareKeys } from '../documents/key-order.ts';
 
 /** Which keys there are, within the caller's prefix. */
 export interface KeyProbe {

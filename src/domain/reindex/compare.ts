@@ -1,6 +1,6 @@
 /** What a listing and a scan of the index say of the same keys: pure, and cheap where they agree. */
-import type { ObjectDocument, PresentState } from '../document.ts';
-import { compareKeys } from '../key-order.ts';
+import type { ObjectDocument, PresentState } from '../documents/document.ts';
+import { compareKeys } from '../documents/key-order.ts';
 import { PLAUSIBLE_MS } from '../ordering/constants.ts';
 
 /** The fields that LIST gives and that are compared, by the document's names. */

@@ -1,6 +1,6 @@
 /** What a reconcile does about a key: ordering rules 6 and 7, on what is stored at this moment. */
-import type { DocumentSource, ObjectDocument, ObjectState, PresentState } from '../document.ts';
-import { documentOf } from '../document.ts';
+import type { DocumentSource, ObjectDocument, ObjectState, PresentState } from '../documents/document.ts';
+import { documentOf } from '../documents/document.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import { hintOfTie } from '../ordering/hint.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { addCounts, addExamples, examplesSchema, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import { compareKeys } from '../key-order.ts';
+import { compareKeys } from '../documents/key-order.ts';
 import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
 
 /**

@@ -1,9 +1,9 @@
 /** The control plane's verbs by a running registry's HTTP API: what the command line uses with --registry. */
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
-import { objectDocumentSchema } from '../../domain/document.ts';
+import { objectDocumentSchema } from '../../domain/documents/document.ts';
 import { faults, type FaultCode } from '../../domain/fault.ts';
-import { gapSchema } from '../../domain/gap.ts';
+import { gapSchema } from '../../domain/gaps/gap.ts';
 import type { Control, DeadLetter, Explanation, Page } from '../../pipeline/control/control.ts';
 import { jobViewSchema } from '../../domain/reindex/job-view.ts';
 import { createAskRegistry, type AskRegistry } from './registry-client.ts';

@@ -4,17 +4,19 @@
  * was begun and not noted is found again as the bucket's latest.
  */
 import { bucketRecordSchema } from '../../domain/bucket.ts';
-import { affordable, gapBudgetSchema, spentNow } from '../../domain/calendar/gap-budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/calendar/gap-closing.ts';
-import { jobsOf, type GapJobPlan } from '../../domain/calendar/gap-plan.ts';
+import { affordable, gapBudgetSchema, spentNow } from '../../domain/gaps/budget.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/gaps/closing.ts';
+import { jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../domain/gap.ts';
+import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ObjectScan } from '../ports-reindex.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
 import { createGapBudgets } from './gap-budgets.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /** Begins a re-index for the product's own sake. Throws `job.conflict` (a RequestError) where the bucket has one. */
 export type StartJob = (

@@ -3,16 +3,19 @@
  * done it, which may be days late. A few objects one by one; many by a gap, which a re-index of their prefix closes.
  */
 import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
-import { commonPrefix } from '../../domain/calendar/gap-plan.ts';
+import { commonPrefix } from '../../domain/gaps/plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
-import type { GapReports } from '../gap-records.ts';
-import type { BucketLifecycle, ObjectMaintenance, ObjectScan } from '../ports-reindex.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import { refs, updateRecord } from '../state-records.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
+import type { BucketLifecycle } from '../ports/storage.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { refs, updateRecord } from '../records/stored.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 

@@ -1,11 +1,11 @@
 /** What closing gaps costs each bucket: estimated before a job begins, noted once it has, and put right when it has ended. */
-import { freshBudget, withEnded, withJob, type GapBudget, type Limits } from '../../domain/calendar/gap-budget.ts';
-import { prefixesOf } from '../../domain/calendar/gap-plan.ts';
-import type { GapRecord } from '../../domain/gap.ts';
+import { freshBudget, withEnded, withJob, type GapBudget, type Limits } from '../../domain/gaps/budget.ts';
+import { prefixesOf } from '../../domain/gaps/plan.ts';
+import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
-import type { ObjectScan } from '../ports-reindex.ts';
-import type { StateStore } from '../ports.ts';
-import { readRecord, refs, updateRecord } from '../state-records.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
 
 /** Keys of one LIST page. */
 const PAGE_KEYS = 1_000;

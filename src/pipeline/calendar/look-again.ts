@@ -1,9 +1,9 @@
 /** Looks at documents again as at an observe hint of their own clock (rules 4 and 12): by the live path's own observer. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
-import type { Observe } from '../ingest/observer.ts';
+import type { Observe } from '../looks/observer.ts';
 
 /**
  * Asks S3 for each key and writes what it says, unless something newer is there by then. What fails for one object alone

@@ -1,7 +1,7 @@
 /** Deletes tombstones that nothing can need any more, in small batches, slowly: there may be millions. */
 import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
-import type { ObjectMaintenance } from '../ports-reindex.ts';
-import type { Clock } from '../ports.ts';
+import type { ObjectMaintenance } from '../ports/object-index.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Visit } from './sweep.ts';
 
 /** One transaction of SQLite, which nothing is served beside: some 10 ms. */

@@ -3,11 +3,13 @@
  * record by compare-and-swap. A worker that dies leaves a claim that ends; one that outlives its claim is aborted. Where
  * clocks jump or a worker stands still for longer than its claim, two may overlap for a moment: the work must bear that.
  */
-import { claimStep, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/schedule.ts';
+import { claimStep, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock, StateStore, StateVersion, Telemetry } from '../ports.ts';
-import { repeat } from '../repeat.ts';
-import { parseEntry, refs } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore, StateVersion } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { repeat } from '../serving/repeat.ts';
+import { parseEntry, refs } from '../records/stored.ts';
 
 export interface Schedule {
   /** Its id, and its name in logs. */

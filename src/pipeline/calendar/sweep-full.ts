@@ -2,8 +2,9 @@
 import { isBestEffort } from '../../domain/bucket.ts';
 import { fullSweepBegun, fullSweepName, fullSweepStep } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock, StateStore } from '../ports.ts';
-import { readRecord, refs, updateRecord } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { StartJob } from './close-gaps.ts';
 import type { Visit } from './sweep.ts';
 

@@ -3,8 +3,8 @@
  * written by a check that came too early to be final.
  */
 import { clockOfMs } from '../../domain/ordering/clock.ts';
-import type { ObjectMaintenance } from '../ports-reindex.ts';
-import type { Clock } from '../ports.ts';
+import type { ObjectMaintenance } from '../ports/object-index.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 

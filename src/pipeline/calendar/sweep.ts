@@ -1,9 +1,10 @@
 /** Sweeps: one visit to each connected bucket. What fails for one is told, and the others are visited all the same. */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Sweep } from '../ports-reindex.ts';
-import type { StateStore, Telemetry } from '../ports.ts';
-import { listAllRecords } from '../state-records.ts';
+import type { Sweep } from '../ports/telemetry.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { listAllRecords } from '../records/stored.ts';
 
 interface SweepDependencies {
   readonly state: StateStore;

@@ -1,8 +1,8 @@
 /** What the control plane can do. The HTTP routes and the commands of the command line are both thin clients of this. */
 import type { BucketRecord, BucketSource, EnrichMode, UnconnectedRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument, ObjectState } from '../../domain/document.ts';
+import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
 import type { Fault } from '../../domain/fault.ts';
-import type { GapRecord } from '../../domain/gap.ts';
+import type { GapRecord } from '../../domain/gaps/gap.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
 

@@ -2,10 +2,11 @@
 import { isBucketName } from '../../domain/bucket.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import type { Control } from './control.ts';
-import { notConnected } from './list-buckets.ts';
-import type { ObjectIndex, StateStore } from '../ports.ts';
+import { notConnected } from '../buckets/list.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
-import { readRecord, refs, removeRecord } from '../state-records.ts';
+import { readRecord, refs, removeRecord } from '../records/stored.ts';
 
 /** Gaps removed from the store's list at once. */
 const GAPS_MAX = 1_000;

@@ -1,12 +1,14 @@
 /** Explain: one key, in the index and in S3, looked at now. */
 import { z } from 'zod';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
+import { explanationOf, type StorageAnswer } from '../../domain/documents/explanation.ts';
 import { FaultError, faults } from '../../domain/fault.ts';
 import type { Control, Explanation } from './control.ts';
-import { requireBucket } from './list-buckets.ts';
-import { keyTextSchema, parseRequest } from './pages.ts';
-import type { ObjectIndex, ObjectStorage, StateStore } from '../ports.ts';
+import { requireBucket } from '../buckets/list.ts';
+import { keyTextSchema, parseRequest } from '../records/pages.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;

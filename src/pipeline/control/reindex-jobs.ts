@@ -9,15 +9,17 @@ import { mayStep, type JobStep } from '../../domain/reindex/job-steps.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobModes, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { stepJob, sumsNow } from '../jobs/job-records.ts';
-import { listRanges } from '../jobs/range-records.ts';
-import type { SendTask } from '../jobs/tasks.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
+import { stepJob, sumsNow } from '../reindex-jobs/job-records.ts';
+import { listRanges } from '../reindex-jobs/range-records.ts';
+import type { SendTask } from '../reindex-jobs/tasks.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import type { Control } from './control.ts';
-import { createJobSlots } from '../jobs/job-slots.ts';
-import { requireBucket } from './list-buckets.ts';
-import { keyTextSchema, limitSchema, parseRequest, readPage } from './pages.ts';
+import { createJobSlots } from '../reindex-jobs/job-slots.ts';
+import { requireBucket } from '../buckets/list.ts';
+import { keyTextSchema, limitSchema, parseRequest, readPage } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
 
 /** Far beyond any bucket, and far below where a number is no longer exact. */

@@ -1,11 +1,11 @@
 /** Search: the same request finds the same objects, in the same order, on both stores. */
 import { z } from 'zod';
 import { decodeCursor } from '../../domain/cursor.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
-import { queryWordsOf } from '../../domain/words.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { queryWordsOf } from '../../domain/documents/words.ts';
 import type { Page, SearchRequest } from './control.ts';
-import { keyTextSchema, limitSchema, parseRequest, readPage } from './pages.ts';
-import type { ObjectIndex, ObjectQuery } from '../ports.ts';
+import { keyTextSchema, limitSchema, parseRequest, readPage } from '../records/pages.ts';
+import type { ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 
 const searchSchema = z.strictObject({
   bucket: z.string().min(1, 'must not be empty').max(255, 'must have at most 255 characters').optional(),

@@ -3,8 +3,8 @@ import { FaultError } from '../../domain/fault.ts';
 import { hasEnded } from '../../domain/reindex/job.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports.ts';
-import { inTime } from './in-time.ts';
+import type { Clock } from '../ports/clock.ts';
+import { inTime } from '../serving/in-time.ts';
 
 /** Often enough for a person who watches; one look costs some reads of the state store. */
 const LOOK_INTERVAL_MS = 1_000;

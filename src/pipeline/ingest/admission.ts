@@ -1,9 +1,11 @@
 /** When to receive: back-pressure, outages and the question whether there is any bucket at all. */
 import { faultOf } from '../../domain/fault.ts';
-import type { FaultGate, Probe } from './fault-gate.ts';
+import type { FaultGate, Probe } from '../serving/fault-gate.ts';
 import type { HeldSet } from './in-hand.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import type { QueueWatch } from './queue-watch.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { QueueWatch } from '../queues/watch.ts';
 
 /** How soon a condition that holds receiving back is looked at again. */
 const LOOK_AGAIN_MS = 200;

@@ -7,23 +7,23 @@
  */
 import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { documentOf, type ObjectState } from '../../domain/document.ts';
+import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
 import type { Fault } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { ExactHint, ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import { hintOf, hintOfTie, sourceOf } from '../../domain/ordering/hint.ts';
-import type { Outcome } from '../../domain/outcome.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import type { BucketAccess } from './bucket-access.ts';
-import type { BulkWriter } from './bulk-writer.ts';
-import type { Enricher } from '../enrich/enricher.ts';
-import type { GapReports } from '../gap-records.ts';
+import type { BucketAccess } from '../buckets/access.ts';
+import type { BulkWriter } from '../looks/bulk-writer.ts';
+import type { Enricher } from '../looks/enricher.ts';
+import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './in-hand.ts';
-import type { LastEvents } from './last-events.ts';
-import type { LookAnswer, Observe } from './observer.ts';
+import type { LastEvents } from '../buckets/last-events.ts';
+import type { LookAnswer, Observe } from '../looks/observer.ts';
 import type { BucketPart, Parking } from './parking.ts';
-import type { Clock } from '../ports.ts';
-import type { ToldKeys } from '../told-keys.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ToldKeys } from '../gaps/told-keys.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;

@@ -1,8 +1,9 @@
 /** Messages in hand: which of them are slow (waiting for HEADs, settles, outages), and how many may be. */
-import { isLastReceive } from '../../domain/settlement.ts';
-import type { Clock, Telemetry } from '../ports.ts';
-import type { QueueMessage } from '../ports-queues.ts';
-import type { Traces, Tracing } from '../ports-tracing.ts';
+import { isLastReceive } from '../../domain/messages/settlement.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { QueueMessage } from '../ports/queues.ts';
+import type { Traces, Tracing } from '../ports/tracing.ts';
 
 /** SQS lets a message be hidden for 12 hours in all; an hour less than that. */
 const LAST_HOLD_MAX_MS = 11 * 3_600_000;

@@ -10,7 +10,8 @@
 import type { Fault } from '../../domain/fault.ts';
 import { faults } from '../../domain/fault.ts';
 import type { InHand } from './in-hand.ts';
-import type { Clock, Telemetry } from '../ports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 
 /** How long a bucket's records are parked before they are tried again. */
 const PARK_MS = 30_000;

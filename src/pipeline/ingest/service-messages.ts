@@ -2,14 +2,16 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
-import type { Outcome } from '../../domain/outcome.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { GapReports } from '../gap-records.ts';
+import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './in-hand.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import type { TopicClient } from '../ports-queues.ts';
-import { listAllRecords } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { TopicClient } from '../ports/queues.ts';
+import { listAllRecords } from '../records/stored.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;

@@ -1,11 +1,11 @@
 /** What a fault means for a record in hand: wait for better times here, or end with an outcome. */
 import type { Fault } from '../../domain/fault.ts';
 import { scopeOf } from '../../domain/fault.ts';
-import type { Outcome } from '../../domain/outcome.ts';
-import type { FaultGate, Probe } from './fault-gate.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
+import type { FaultGate, Probe } from '../serving/fault-gate.ts';
 import type { InHand } from './in-hand.ts';
 import type { Parking } from './parking.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../ports/clock.ts';
 
 export interface FaultContext {
   readonly bucket: string;

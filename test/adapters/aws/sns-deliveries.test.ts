@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { documentedTransformer } from '../../support/audit-trail.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const KEY = 'dir/a b+c ü%20.txt';
 

@@ -2,10 +2,10 @@ import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/cli
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createSnsTopics } from '../../../src/adapters/aws/sns-topics.ts';
-import type { TopicClient } from '../../../src/pipeline/ports-queues.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { TopicClient } from '../../../src/pipeline/ports/queues.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const TOPIC_ARN = 'arn:aws:sns:eu-west-1:000000000000:some-topic';
 

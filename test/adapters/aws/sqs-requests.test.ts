@@ -10,7 +10,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/aws-clients.ts';
+import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
 
 interface Seen {

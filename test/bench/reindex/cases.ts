@@ -1,11 +1,11 @@
 /** The cases of the re-index benchmark, each measured on a fresh worker and checked for its result. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
-import { createContents } from '../../support/listing/contents.ts';
-import { applyDrift } from '../../support/listing/drift.ts';
-import { createKeySpace } from '../../support/listing/key-space.ts';
-import type { KeyShape, KeySpace } from '../../support/listing/key-space.ts';
-import type { Latency, RequestCounts } from '../../support/listing/listing-server.ts';
+import { createContents } from '../../support/servers/listing/contents.ts';
+import { applyDrift } from '../../support/servers/listing/drift.ts';
+import { createKeySpace } from '../../support/servers/listing/key-space.ts';
+import type { KeyShape, KeySpace } from '../../support/servers/listing/key-space.ts';
+import type { Latency, RequestCounts } from '../../support/servers/listing/listing-server.ts';
 import { loadBare } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';
 import { fingerprintOfContents } from './verify.ts';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { countsSchema } from '../../../src/domain/reindex/counts.ts';
 import { jobStates } from '../../../src/domain/reindex/job.ts';
-import { MAIN, nodeOptions } from '../../support/program.ts';
+import { MAIN, nodeOptions } from '../../support/servers/program.ts';
 import { metricsOf } from '../ingest/metrics.ts';
 import { freePort, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fullSweepBegun, fullSweepStep } from '../../../src/domain/calendar/full-sweep.ts';
 import type { JobRecord, JobState } from '../../../src/domain/reindex/job.ts';
-import type { ScheduleRecord } from '../../../src/domain/schedule.ts';
+import type { ScheduleRecord } from '../../../src/domain/calendar/schedule.ts';
 
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;

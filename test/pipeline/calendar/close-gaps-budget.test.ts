@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
+import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../../src/domain/gap.ts';
+import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { listAllRecords, readRecord, refs } from '../../../src/pipeline/state-records.ts';
-import { createGapWorld } from '../../support/gap-world.ts';
+import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
+import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gap.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/state-records.ts';
-import { createGapWorld } from '../../support/gap-world.ts';
+import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { LifecycleRule } from '../../../src/domain/calendar/lifecycle-rules.ts';
-import type { ObjectDocument } from '../../../src/domain/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gap.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
-import { createGapReports } from '../../../src/pipeline/gap-records.ts';
-import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
-import type { ObjectDocument } from '../../../src/domain/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
@@ -11,11 +11,11 @@ import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
-import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const WEEK_MS = 604_800_000;

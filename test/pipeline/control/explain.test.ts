@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { documentOf } from '../../../src/domain/document.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createConnectBucket } from '../../../src/pipeline/control/connect-bucket.ts';
-import { createControl } from '../../../src/pipeline/control/create-control.ts';
-import { createDeadLetters } from '../../../src/pipeline/dead-letters.ts';
-import { createGapReports } from '../../../src/pipeline/gap-records.ts';
-import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createControl } from '../../../src/pipeline/control/create.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/letters.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 async function setUp() {
   const store = createMemoryStore();

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import type { StateStore } from '../../../src/pipeline/ports.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { refs, removeRecord, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
-import { racingState } from '../../support/racing-state.ts';
+import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { racingState } from '../../support/fakes/racing-state.ts';
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state } = createMemoryStore();

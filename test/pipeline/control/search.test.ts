@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentOf } from '../../../src/domain/document.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
 import type { SearchRequest } from '../../../src/pipeline/control/control.ts';
 import { createSearch, type Search } from '../../../src/pipeline/control/search.ts';
-import { compareUtf8, createMemoryStore } from '../../support/memory-store.ts';
+import { compareUtf8, createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 async function searchOver(keys: readonly { readonly bucket: string; readonly key: string; readonly deleted?: boolean }[]): Promise<Search> {
   const { objects } = createMemoryStore();

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { documentOf, type ObjectDocument, type ObjectState } from '../../../src/domain/documents/document.ts';
+import { explanationOf, type ExplanationFacts } from '../../../src/domain/documents/explanation.ts';
+
+const NOW_MS = Date.UTC(2026, 5, 1, 12);
+const HOUR_MS = 3_600_000;
+const bucket: ExplanationFacts['bucket'] = { source: 'notification', floor: 0, createdAtMs: NOW_MS - 240 * HOUR_MS };
+
+function present(change: { etag?: string; lastModifiedMs?: number; versionId?: string } = {}): ObjectState {
+  return { present: true, etag: 'one', sizeBytes: 1, lastModifiedMs: NOW_MS - HOUR_MS, ...change };
+}
+
+function held(state: ObjectState, change: Partial<ObjectDocument> = {}): ObjectDocument {
+  const at = { clock: clockOfMs(NOW_MS - HOUR_MS), settled: true, stateAtMs: NOW_MS - HOUR_MS, nowMs: NOW_MS };
+  return { ...documentOf({ bucket: 'b', key: 'k', state, source: 'native', cause: {}, ...at }), ...change };
+}
+
+function explain(document: ObjectDocument | undefined, state: ObjectState, change: Partial<ExplanationFacts['bucket']> = {}) {
+  return explanationOf({ bucket: { ...bucket, ...change }, document, storage: { state, observedAtMs: NOW_MS } });
+}
+
+const ABSENT: ObjectState = { present: false };
+
+describe('an explanation', () => {
+  it('writes its look at D − M, in microseconds', () => {
+    expect(explain(undefined, ABSENT).observationClock).toBe((NOW_MS - 20_000) * 1_000);
+  });
+
+  it.each<[string, ObjectDocument | undefined, ObjectState, RegExp]>([
+    ['a live document equal to S3', held(present()), present(), /^A search finds it: .* as of 2026-06-01T11:00:00.000Z\.$/],
+    ['a provisional one that is equal', held(present(), { settled: false }), present(), /provisionally/],
+    [
+      'an event’s time beside S3’s LastModified',
+      held(present(), { last_modified_exact: false }),
+      present({ lastModifiedMs: 5 }),
+      /finds it/,
+    ],
+    ['a version id that only one side states', held(present()), present({ versionId: 'v1' }), /finds it/],
+    ['a tombstone of what S3 does not have', held(ABSENT), ABSENT, /rightly: .* tombstone as of 2026-06-01T11/],
+    ['neither side', undefined, ABSENT, /rightly: .* holds nothing/],
+  ])('agrees on %s', (_, document, state, sentence) => {
+    const verdict = explain(document, state);
+    expect(verdict.agrees).toBe(true);
+    expect(verdict.sentence).toMatch(sentence);
+  });
+
+  it.each<[string, ObjectDocument | undefined, ObjectState, RegExp]>([
+    ['a recent change', undefined, present({ lastModifiedMs: NOW_MS - 5_000 }), /holds nothing.*has not arrived yet/],
+    ['a change long ago', undefined, present(), /lost, dead-lettered or still waits/],
+    ['a change before the bucket was connected', undefined, present({ lastModifiedMs: 1_000 }), /before the bucket was connected/],
+    ['an S3 that says no time', undefined, { present: true }, /no event of its last change/],
+    ['a tombstone', held(ABSENT), present({ lastModifiedMs: NOW_MS - 5_000 }), /holds a tombstone as of .*has not arrived yet/],
+    ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional and is looked at again 40 s after/],
+    [
+      'an older state',
+      held(present()),
+      present({ etag: 'two', lastModifiedMs: NOW_MS - 5_000 }),
+      /not as S3 has it now \(etag, last modified\): .*has not arrived/,
+    ],
+    ['an older upload', held(present()), present({ etag: 'two', lastModifiedMs: NOW_MS - 9 * HOUR_MS }), /not after the document's clock/],
+    ['a change within the margin', held(present(), { clock: clockOfMs(NOW_MS - 5_000) }), ABSENT, /less than 20 s ago/],
+    [
+      'a clock of the future',
+      held(present(), { clock: clockOfMs(NOW_MS + HOUR_MS) }),
+      ABSENT,
+      /2026-06-01T13:00:00.000Z, is later than this look/,
+    ],
+    ['an object that is gone', held(present()), ABSENT, /although S3 no longer has it: the event of its removal/],
+  ])('differs and says why: %s', (_, document, state, sentence) => {
+    const verdict = explain(document, state);
+    expect(verdict.agrees).toBe(false);
+    expect(verdict.sentence).toMatch(sentence);
+    expect(verdict.sentence).toMatch(/^A search (finds|does not find) it.*\.$/);
+  });
+
+  it('names the floor below which the change lies', () => {
+    expect(explain(undefined, present(), { floor: clockOfMs(NOW_MS - 1_000) }).sentence).toMatch(/below the floor/);
+  });
+
+  it('names what a routed source does not tell', () => {
+    expect(explain(held(present()), ABSENT, { source: 'routed' }).sentence).toMatch(/audit trails/);
+  });
+
+  it.each<[string, ObjectDocument | undefined, RegExp]>([
+    ['a live document', held(present()), /^A search finds it as it was/],
+    ['a tombstone', held(ABSENT), /^A search does not find it, because the index holds its tombstone/],
+    ['nothing', undefined, /^A search does not find it, because the index holds nothing/],
+  ])('does not judge %s when S3 could not be asked', (_, document, sentence) => {
+    const fault = { code: 'object.denied', reason: 'HEAD and LIST are denied' } as const;
+    const verdict = explanationOf({ bucket, document, storage: { fault } });
+    expect(verdict).toEqual({ agrees: 'unknown', sentence: expect.stringMatching(sentence) });
+    expect(verdict.sentence).toContain('object.denied: HEAD and LIST are denied');
+  });
+});
