@@ -11,7 +11,7 @@ import { canRun, findProgram } from './programs.ts';
 const MOTO = { name: 'moto_server', variable: 'TALLY_TEST_MOTO_SERVER' } as const;
 const runs = canRun('the CloudTrail and KMS blocks of docs/connect.md', [AWS_CLI, JQ, MOTO]);
 /** Each command starts a Python program. */
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 600_000;
 const OPERATIONS = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
 
 describe.skipIf(!runs)('docs/connect.md on moto', { timeout: TEST_TIMEOUT_MS }, () => {

@@ -31,7 +31,7 @@ const KEY = 'dir/plain.txt';
 const READ_AND_ADD = ["2. Read the bucket's configuration and add the notification"] as const;
 const WRITE = ['3. Write the configuration'] as const;
 /** A block takes seconds, each command of it starts a Python program, and a re-index waits a minute for late events. */
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 600_000;
 
 const runs = canRun('the AWS CLI blocks of docs/connect.md', [AWS_CLI, JQ]);
 
