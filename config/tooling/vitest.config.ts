@@ -13,8 +13,8 @@ const common = {
   // hundreds of daemons are started: what Node compiled for the first is taken by the others
   env: { NODE_COMPILE_CACHE: new URL('../../node_modules/.cache/tally-test-compile', import.meta.url).pathname },
   // no test is about time: what takes so long hangs
-  testTimeout: 300_000,
-  hookTimeout: 300_000,
+  testTimeout: 600_000,
+  hookTimeout: 600_000,
   // one more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
   maxWorkers: 3,
 };
