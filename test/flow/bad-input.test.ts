@@ -148,13 +148,13 @@ describe('bad input', () => {
           { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
         ),
       );
-      await flow.converged(daemon, 120_000);
+      await flow.converged(daemon);
       // the one of 2099 did not shut its key
       world.send(world.remove('future'));
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -179,7 +179,7 @@ describe('bad input', () => {
       expect(daemon.isRunning).toBe(true);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -230,7 +230,7 @@ describe('bad input', () => {
       });
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -253,6 +253,6 @@ describe('bad input', () => {
       const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
       expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
     },
-    300_000,
+    600_000,
   );
 });

@@ -106,7 +106,7 @@ describe('killed', () => {
       await using flow = await openFlow(kind);
       await killAt(flow, moment, load);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -128,6 +128,6 @@ describe('killed', () => {
       await flow.converged(await flow.start(), SETTLE_TIMEOUT_MS);
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 });

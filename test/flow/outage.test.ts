@@ -87,7 +87,7 @@ describe('an outage', () => {
       expect(await daemon.metric('tally_messages_total', { settlement: 'give-back' })).toBe(0);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch.each(indexFaults)(
@@ -111,7 +111,7 @@ describe('an outage', () => {
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch(
@@ -130,7 +130,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch(
@@ -153,7 +153,7 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
@@ -176,7 +176,7 @@ describe('an outage', () => {
     expect(daemon.logged('receiving paused')).toHaveLength(1);
     expect(world.deadLetters()).toEqual([]);
     expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
-  }, 300_000);
+  }, 600_000);
 
   test.concurrent.each(indexKinds.flatMap((kind) => storageFaults.map(([name, interference]) => ({ name, interference, kind }))))(
     'of S3, because it $name: what is to be looked at waits, and nothing is lost, with index $kind',
@@ -206,7 +206,7 @@ describe('an outage', () => {
       expect(world.deadLetters()).toEqual([]);
       expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -235,7 +235,7 @@ describe('an outage', () => {
       expect(told).toHaveLength(1);
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -252,6 +252,6 @@ describe('an outage', () => {
       await flow.converged(daemon);
       expect(world.deadLetters()).toEqual([]);
     },
-    300_000,
+    600_000,
   );
 });

@@ -99,7 +99,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
     } finally {
       await world.dispose();
     }
-  }, 240_000);
+  }, 600_000);
 
   it('makes a process unready whose work queue does not exist', async () => {
     const workQueue = await own.createQueue();
@@ -119,5 +119,5 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
       await index.close();
       await world.dispose();
     }
-  }, 240_000);
+  }, 600_000);
 });

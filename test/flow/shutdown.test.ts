@@ -39,7 +39,7 @@ describe('asked to stop', () => {
       const successor = await flow.start();
       await flow.converged(successor, SETTLE_TIMEOUT_MS);
     },
-    300_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)('an idle daemon ends with 0, with index %s', async (kind) => {
@@ -72,7 +72,7 @@ describe('asked to stop', () => {
       // whatever was in hand could be finished: nothing was received twice
       expect(Math.max(...visible.map((message) => message.approximateReceiveCount))).toBe(0);
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch(
@@ -94,7 +94,7 @@ describe('asked to stop', () => {
       await index.accept();
       await flow.converged(await flow.start());
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch(
@@ -118,7 +118,7 @@ describe('asked to stop', () => {
       slowness.remove();
       await flow.converged(await flow.start());
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch(
@@ -130,7 +130,7 @@ describe('asked to stop', () => {
       await until('not ready', async () => (await daemon.readyz())?.status === 503);
       expect(await daemon.stop()).toEqual(STOPPED);
     },
-    300_000,
+    600_000,
   );
 
   onOpenSearch.each([
@@ -154,7 +154,7 @@ describe('asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    300_000,
+    600_000,
   );
 });
 
@@ -177,7 +177,7 @@ describe('what cannot be finished when a daemon is asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    300_000,
+    600_000,
   );
 
   test.skipIf(opensearchUrl() === undefined)(
@@ -199,7 +199,7 @@ describe('what cannot be finished when a daemon is asked to stop', () => {
       outage.remove();
       await flow.converged(await flow.start());
     },
-    300_000,
+    600_000,
   );
 });
 
@@ -229,7 +229,7 @@ describe('a second daemon on one SQLite file', () => {
     expect(await daemon.stop()).toEqual(STOPPED);
     const third = await flow.start();
     await flow.converged(third);
-  }, 300_000);
+  }, 600_000);
 
   test.concurrent('may begin after the first was killed', async () => {
     await using flow = await openFlow('sqlite');
@@ -237,5 +237,5 @@ describe('a second daemon on one SQLite file', () => {
     await first.kill();
     const second = await flow.start();
     expect(second.isRunning).toBe(true);
-  }, 300_000);
+  }, 600_000);
 });

@@ -105,7 +105,7 @@ describe('traces', () => {
       expect(otlp.exports[0]?.['authorization']).toBe(`Bearer ${SECRET}`);
       tellsNoSecret(daemon);
     },
-    200_000,
+    600_000,
   );
 
   test.concurrent.each(indexKinds)(
@@ -130,7 +130,7 @@ describe('traces', () => {
       ]);
       expect(otlp.named('bulk').map(({ attributes }) => attributes['db.system.name'])).toEqual([kind, kind]);
     },
-    200_000,
+    600_000,
   );
 });
 
@@ -166,7 +166,7 @@ describe('a collector that fails', () => {
       expect(daemon.logged('the OpenTelemetry SDK reported a problem')).toEqual([]);
       tellsNoSecret(daemon);
     },
-    200_000,
+    600_000,
   );
 
   test.concurrent('because it does not answer holds up no stop', async () => {
@@ -183,7 +183,7 @@ describe('a collector that fails', () => {
     expect(await daemon.stop()).toEqual(STOPPED);
     expect(daemon.logged('spans were lost at the stop: the collector did not accept them in time')).toHaveLength(1);
     expect(world.messages()).toEqual({ visible: [], inFlight: [] });
-  }, 200_000);
+  }, 600_000);
 });
 
 describe('without an endpoint', () => {
@@ -214,7 +214,7 @@ describe('without an endpoint', () => {
     expect(await loadedBy({ ...collector.env, TALLY_ROLES: 'ingest,http' })).toEqual(
       expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/tracing.ts']),
     );
-  }, 200_000);
+  }, 600_000);
 });
 
 test.concurrent('an endpoint that is none ends the start with 78, and says why', async () => {

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import type { TestProject } from 'vitest/node';
 
@@ -17,8 +17,8 @@ interface Server {
   /** The environment variable that gives an address instead. */
   readonly variable: string;
   readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint' | 'securedOpensearchUrl';
-  /** Started only for test files that hold these words. */
-  readonly words: string;
+  /** Started only for test files that hold these words. Default: for those that import servers.ts, also by way of others. */
+  readonly words?: string;
   readonly start: (image: string) => Promise<StartedServer>;
 }
 
@@ -39,7 +39,6 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_URL',
     context: 'opensearchUrl',
-    words: '/support/',
     start: (image) => startOpenSearch(image, {}),
   },
   {
@@ -47,7 +46,7 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_LIMITED_URL',
     context: 'limitedOpensearchUrl',
-    words: '/support/',
+    words: 'limitedOpensearchUrl',
     start: (image) =>
       startOpenSearch(image, {
         'http.max_content_length': '1mb',
@@ -70,7 +69,6 @@ const servers: readonly Server[] = [
     image: 'localstack/localstack:4',
     variable: 'TALLY_TEST_AWS_ENDPOINT',
     context: 'awsEndpoint',
-    words: '/support/',
     async start(image) {
       const { LocalstackContainer } = await import('@testcontainers/localstack');
       const container = await new LocalstackContainer(image).withStartupTimeout(STARTUP_TIMEOUT_MS).start();
@@ -131,13 +129,18 @@ async function forwardTo(host: string, port: number): Promise<{ readonly port: n
   return { port: address.port, close: () => server.close() };
 }
 
+/** The folder of all tests, wherever in it this file is. */
+const TESTS = `${import.meta.dirname.replace(/\/test\/.*$/, '')}/test/`;
+
 const missing: string[] = [];
 const running: { readonly stop: () => Promise<unknown> }[] = [];
 
 export async function setup(project: TestProject): Promise<void> {
-  const texts = await selectedTests(project);
-  // a run of pure tests alone must not wait for containers
-  const wanted = new Set(servers.filter((server) => addressOf(server) === undefined && texts.some((text) => text.includes(server.words))));
+  const tests = await selectedTests(project);
+  // a run of tests that need no server must not wait for containers
+  const usesServers = tests.length > 0 && (await reachesServers(tests.map(({ file }) => file)));
+  const isWanted = ({ words }: Server): boolean => (words === undefined ? usesServers : tests.some(({ text }) => text.includes(words)));
+  const wanted = new Set(servers.filter((server) => addressOf(server) === undefined && isWanted(server)));
   const dockerRefusal = wanted.size > 0 ? await dockerRefusalReason() : undefined;
   project.provide('securedOpensearchCaFile', process.env['TALLY_TEST_OPENSEARCH_SECURED_CA_FILE']);
   await Promise.all(
@@ -164,12 +167,33 @@ function addressOf(server: Server): string | undefined {
   return address === undefined || address === '' ? undefined : address;
 }
 
-/** The texts of the test files that this run selects. */
-async function selectedTests(project: TestProject): Promise<readonly string[]> {
+interface SelectedTest {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** The test files that this run selects, but those of the lane that needs no server. */
+async function selectedTests({ vitest }: TestProject): Promise<readonly SelectedTest[]> {
   // not in vitest's types; without it every file counts, so nothing is missed
-  const selection: unknown = Reflect.get(project.vitest, 'filenamePattern');
-  const { testFiles } = await project.globTestFiles(Array.isArray(selection) ? selection.map(String) : []);
-  return Promise.all(testFiles.map((file) => readFile(file, 'utf8')));
+  const selection: unknown = Reflect.get(vitest, 'filenamePattern');
+  const selected = await vitest.globTestSpecifications(Array.isArray(selection) ? selection.map(String) : []);
+  const files = selected.filter(({ project }) => project.name !== 'unit').map(({ moduleId }) => moduleId);
+  return Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
+}
+
+/** Whether servers.ts is among the files or what they import of the tests. */
+async function reachesServers(files: readonly string[]): Promise<boolean> {
+  const seen = new Set(files);
+  // what is added meanwhile is visited too
+  for (const file of seen) {
+    if (file.endsWith('/servers.ts')) return true;
+    const text = await readFile(file, 'utf8');
+    const imported = [...text.matchAll(/^(?:import|export|\}).* from '(\.{1,2}\/[^']+\.ts)'/gm)].map(([, path = '']) =>
+      join(dirname(file), path),
+    );
+    for (const each of imported) if (each.startsWith(TESTS)) seen.add(each);
+  }
+  return false;
 }
 
 /** Why containers cannot be started; undefined when Docker answers. */

@@ -189,7 +189,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     for (const bucket of buckets) await olderIndex(bucket, olderMapping);
     await store.setup.prepare();
     expect(new Set(await Promise.all(buckets.map((bucket) => schemaOf(`objects-${bucket}`))))).toEqual(new Set([1]));
-  }, 60_000);
+  }, 300_000);
 
   it('leaves the indices of another prefix alone, even of one that begins alike', async () => {
     const other = `${prefix}-two-objects-b`;

@@ -116,7 +116,8 @@ export interface Proxy {
 /** A real HTTP server before the real OpenSearch, for answers that a shared server cannot be made to give. */
 export async function startProxy(interfere: Interference): Promise<Proxy> {
   const requests: ProxiedRequest[] = [];
-  const server = createServer((incoming, outgoing) => {
+  // a client's idle connection is not closed under its next request
+  const server = createServer({ keepAliveTimeout: 3_600_000 }, (incoming, outgoing) => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {

@@ -91,7 +91,11 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   }
 
-  const server = createServer((request, response) => void take(request, response).catch(() => response.destroy()));
+  // an exporter's idle connection is not closed under its next request
+  const server = createServer(
+    { keepAliveTimeout: 3_600_000 },
+    (request, response) => void take(request, response).catch(() => response.destroy()),
+  );
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

@@ -10,6 +10,8 @@ export const faultKinds = [
   'slow-down',
   /** `status` and `code`. */
   'error',
+  /** Answered `delayMs` later. */
+  'slow',
   /** Answered when the fault is removed. */
   'held',
   /** The connection is reset before an answer. */
@@ -51,6 +53,7 @@ export const faultSchema = z.object({
   times: z.number().int().positive().exactOptional(),
   status: z.number().int().default(403),
   code: z.string().default('AccessDenied'),
+  delayMs: z.number().default(1_000),
 });
 export type Fault = z.input<typeof faultSchema>;
 export type ActiveFault = z.output<typeof faultSchema> & { /** Resolves when the fault is removed. */ readonly removed: Promise<void> };

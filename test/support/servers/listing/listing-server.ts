@@ -221,6 +221,9 @@ async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<
     case 'reset':
       outgoing.socket?.resetAndDestroy();
       return true;
+    case 'slow':
+      await delay(fault.delayMs);
+      return false;
     case 'held':
       await fault.removed;
       return false;
