@@ -4,12 +4,12 @@
 #   docker run --read-only --tmpfs /tmp -e TALLY_QUEUE_URL=… -e TALLY_INDEX_URL=… tally serve
 #   docker exec CONTAINER tally search invoice
 #
-# Without anything else, with SQS, SNS and S3 of its own and its data in a volume:
+# Without anything else, with embedded SQS, SNS and S3 and its data in a volume:
 #
 #   docker run --name tally --read-only --tmpfs /tmp -v tally-data:/data -p 127.0.0.1:4566:4566 tally serve --embedded
 #
-# `docker stop` kills after 10 s, Tally stops within TALLY_SHUTDOWN_TIMEOUT_MS (25 s; an idle one at once): say
-# `docker stop -t 30`, or `docker run --stop-timeout 30`. What a killed one held comes back to the queue.
+# `docker stop` kills after 10 s, while Tally stops within TALLY_SHUTDOWN_TIMEOUT_MS (25 s; at once when idle). Use
+# `docker stop -t 30`, or `docker run --stop-timeout 30`. What a killed process held comes back to the queue.
 
 FROM node:24-slim AS dependencies
 WORKDIR /app
@@ -26,13 +26,13 @@ LABEL org.opencontainers.image.title="tally" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="docker.io/library/node:24-slim"
 WORKDIR /app
-# belongs to root: the process can change nothing of its own program
+# These files belong to root, so the process cannot change its program.
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY config/opensearch config/opensearch
 COPY src src
 # `node` is user 1000 of the base image; a new volume at /data takes its owner from here
-RUN chmod 755 src/main.ts && ln -s /app/src/main.ts /usr/local/bin/tally && install -d -o node -g node -m 700 /data
+RUN chmod 755 src/tally.js && ln -s /app/src/tally.js /usr/local/bin/tally && install -d -o node -g node -m 700 /data
 
 # Health and metrics for probes from outside. The control plane stays on the container's loopback, where `docker exec` is.
 ENV NODE_ENV=production \

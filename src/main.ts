@@ -1,10 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
-/**
- * The edge of the process: arguments, environment, standard streams, exit code. What a command does not need is not loaded.
- *
- * The first line's option keeps V8 from giving 128 MiB to objects that are younger than a message in hand; it can only be
- * given before the start, so the npm scripts and config/systemd/tally.service say the same.
- */
+/** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
 import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -13,13 +7,14 @@ import { systemClock } from './adapters/system-clock.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
+import { programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
 
 let isServing = false;
 
 /**
- * V8 would let the heap grow to four times of what is in use before it looks for garbage; twice costs 4 % more CPU a
- * message and a third less memory in all (`npm run bench -- ingest`).
+ * By default V8 lets the heap grow to four times the memory in use before it collects garbage. Growing to twice that memory
+ * costs 4 % more CPU per message and saves a third of all memory (`npm run bench -- ingest`).
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
 
@@ -27,8 +22,8 @@ const exitNow = (code: number): void => process.exit(code);
 
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
-  const { createApp, StartError } = await import('./app.ts');
-  const { exitOnUncaught, runUntilStopped } = await import('./lifecycle.ts');
+  const { createApp, StartError } = await import('./app/serve.ts');
+  const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
   const app = createApp(settings, environment, (text) => void process.stdout.write(text));
@@ -50,7 +45,7 @@ async function confirm(question: string): Promise<boolean> {
   }
 }
 
-// whoever reads (head, less) has seen enough; a serving process goes on without the reader
+// the reader of the output (head, less) has closed it; a serving process continues without one
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (isServing) return;
   exitNow(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure);
@@ -58,6 +53,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const exitCode = await runCli(process.argv.slice(2), {
   version: packageJson.version,
+  program: programOf({ script: process.argv[1], npmExecPath: process.env['npm_execpath'] }),
   env: process.env,
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
@@ -68,14 +64,14 @@ const exitCode = await runCli(process.argv.slice(2), {
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
   openControl: async (settings, aws) => {
     if (settings.TALLY_REGISTRY_URL !== undefined) {
-      const { createRegistryControl } = await import('./http/client/registry-control.ts');
-      return { control: createRegistryControl(settings.TALLY_REGISTRY_URL), close: async () => undefined };
+      const { createRegistryOperations } = await import('./http/client/registry.ts');
+      return { operations: createRegistryOperations(settings.TALLY_REGISTRY_URL), close: async () => undefined };
     }
-    const { openControl } = await import('./core.ts');
+    const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);
   },
   serve,
 });
 
-// not before what was written has left; a closed pipe calls back as well
+// end only after all output was written; the callback also runs when the pipe is closed
 process.stdout.write('', () => exitNow(exitCode));

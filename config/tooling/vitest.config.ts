@@ -1,18 +1,18 @@
-/** Three lanes, each a command of its own (npm run test:unit …); `npm test` runs all of them at once. */
+/** Three lanes, each with its own command (npm run test:unit …); `npm test` runs all of them at once. */
 import { defineConfig } from 'vitest/config';
 
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
 const unit = ['test/{api,cli,domain,http,panel,pipeline,settings}/**/!(*-real|random-reindexes).test.ts', 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */
 const flow = ['test/{deploy,flow}/**/*.test.ts'];
-// what no other lane has is in this one, so that no file is left out
+// every file that is in no other lane, so that no file is left out
 const integration = ['test/**/*.test.ts'];
 
 const common = {
   root: new URL('../..', import.meta.url).pathname,
-  // hundreds of daemons are started: what Node compiled for the first is taken by the others
+  // hundreds of daemons are started: the later ones use what Node compiled for the first
   env: { NODE_COMPILE_CACHE: new URL('../../node_modules/.cache/tally-test-compile', import.meta.url).pathname },
-  // no test is about time: what takes so long hangs
+  // no test asserts a time: a test that takes this long hangs
   testTimeout: 600_000,
   hookTimeout: 600_000,
   // one more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
@@ -24,7 +24,7 @@ const lanes = [
   { name: 'integration', include: integration, exclude: [...unit, ...flow] },
   { name: 'flow', include: flow },
 ];
-// what takes minutes of waiting for leases is a command of its own: npm run test:long
+// tests that wait minutes for leases are a separate command: npm run test:long
 const long = [{ name: 'long', include: ['test/**/*.long.ts'] }];
 
 export default defineConfig({

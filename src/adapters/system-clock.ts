@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Clock } from '../pipeline/ports.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
 
-/** The clock of this machine. A sleep that is aborted rejects with the signal's reason. */
+/** The clock of this machine. An aborted sleep rejects with the signal's reason. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),

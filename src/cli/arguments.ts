@@ -1,6 +1,6 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { registryUrl } from '../config-urls.ts';
+import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
 export interface PageOptions {
@@ -20,15 +20,15 @@ export function limitOption(): Option {
 
 /** `--cursor CURSOR`: where the page before ended. */
 export function cursorOption(): Option {
-  return new Option('--cursor <cursor>', 'go on where the page before ended');
+  return new Option('--cursor <cursor>', 'continue where the page before ended');
 }
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
-  return new Option('--registry <url>', 'ask a running registry, http://127.0.0.1:8080 for one');
+  return new Option('--registry <url>', 'ask a running registry, for example http://127.0.0.1:8080');
 }
 
-/** What was given with it. Throws {@link CommandError}; not by commander's argParser, which would repeat a password. */
+/** The URL that the option gives. Throws {@link CommandError}. Commander's argParser will not do: its error would repeat a password. */
 export function registryOf({ registry }: { readonly registry?: string }): string | undefined {
   if (registry === undefined) return undefined;
   const parsed = registryUrl.safeParse(registry);
@@ -36,26 +36,33 @@ export function registryOf({ registry }: { readonly registry?: string }): string
   return parsed.data;
 }
 
-/** `--allow-deletes N`: what a re-index may delete whatever its brake says. */
-export function allowDeletesOption(): Option {
-  return new Option('--allow-deletes <n>', 'delete up to so many documents, whatever the brake says').argParser((text) => {
+/** `--allow-deletes N`: how many documents a re-index may delete whatever its brake says. */
+export function allowDeletesOption(description: string): Option {
+  return new Option('--allow-deletes <n>', description).argParser((text) => {
     if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
     return Number(text);
   });
 }
 
-/** Ends the help of a command. */
+/** Adds examples to the help of a command. They name the program `tally`, and are shown as they must be typed. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
-  return command.addHelpText('after', `\n${heading}:\n${examples.map((example) => `  ${example}`).join('\n')}`);
+  return command.addHelpText('after', () => {
+    const typed = examples.map((example) => `  ${example.replace(/\btally (?=[a-z])/, `${programOf(command)} `)}`);
+    return `\n${heading}:\n${typed.join('\n')}`;
+  });
 }
 
-/** What ends the definition of a command that prints: `--json` and examples. */
+function programOf(command: Command): string {
+  return command.parent === null ? command.name() : programOf(command.parent);
+}
+
+/** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
-  return withExamples(command.option('--json', 'print the JSON that the HTTP API answers with'), ...examples);
+  return withExamples(command.option('--json', 'print JSON as the HTTP API answers it'), ...examples);
 }
 
 /** The remark below a page that is not the last. */
 export function moreText(next: string): string {
-  return `There are more: repeat this with --cursor ${next}`;
+  return `There is more. Repeat the command with --cursor ${next}`;
 }

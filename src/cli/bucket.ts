@@ -1,16 +1,10 @@
 import { type Command, Option } from 'commander';
-import {
-  bucketSources,
-  enrichModes,
-  type BucketRecord,
-  type BucketSource,
-  type EnrichMode,
-  type UnconnectedRecord,
-} from '../domain/bucket.ts';
+import type { Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { printing, withExamples } from './arguments.ts';
-import { CALLER, type Cli, type JsonOption } from './cli.ts';
-import { ageText } from './human.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
 
 interface AddOptions extends JsonOption {
@@ -40,24 +34,24 @@ function addAdd(bucket: Command, cli: Cli): void {
     .command('add')
     .summary('connect a bucket')
     .description(
-      'Connects a bucket, so that its events are indexed from now on. Of a bucket that is connected already it changes what is given.',
+      'Connects a bucket: its events are indexed from now on. For a bucket that is connected already, it changes the given options.',
     )
     .argument('<name>', 'the bucket')
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object beyond its events').choices(enrichModes));
+    .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
+    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes));
   printing(add, 'tally bucket add photos', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
       const { source, topic, enrich } = options;
-      const request = {
+      const body = {
         bucket: name,
         ...(source !== undefined && { source }),
-        ...(topic !== undefined && { topicArn: topic }),
+        ...(topic !== undefined && { topic_arn: topic }),
         ...(enrich !== undefined && { enrich }),
       };
-      const record = await cli.withControl((control) => control.buckets.add(request, CALLER));
+      const record = await cli.withControl((control, context) => control.addBucket({ body }, context));
       cli.print(options, record, () => bucketText(record));
-      cli.hint(options, `Its events are indexed from now on. For what it holds already: tally reindex ${printable(name)}`);
+      cli.hint(options, `Its events are indexed from now on. To index what it holds already: ${cli.typed(`reindex ${name}`)}`);
     },
   );
 }
@@ -68,12 +62,11 @@ function addList(bucket: Command, cli: Cli): void {
     .summary('list buckets')
     .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
   printing(list, 'tally bucket list').action(async (options: JsonOption) => {
-    const { connected, unconnected } = await cli.withControl((control) => control.buckets.list());
-    if (connected.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME');
-    const tables = () => [connectedText(connected, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
-    if (connected.length + unconnected.length > 0 || options.json === true) {
-      cli.print(options, { items: connected, unconnected }, () => tables().join('\n\n'));
-    }
+    const answer = await cli.withControl((control, context) => control.listBuckets({}, context));
+    const { items, unconnected } = answer;
+    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME')}`);
+    const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
+    if (items.length + unconnected.length > 0 || options.json === true) cli.print(options, answer, () => tables().join('\n\n'));
   });
 }
 
@@ -83,19 +76,19 @@ function addRemove(bucket: Command, cli: Cli): void {
     .summary('disconnect a bucket')
     .description('Disconnects a bucket and deletes its documents from the index. The bucket itself and its objects are never touched.')
     .argument('<name>', 'the bucket')
-    .option('--yes', 'do not ask');
+    .option('--yes', 'do not ask for confirmation');
   printing(remove, 'tally bucket remove photos --yes').action(async (name: string, options: RemoveOptions) => {
     await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
-    await cli.withControl((control) => control.buckets.remove(name));
-    cli.print(options, { removed: name }, () => `${printable(name)} is disconnected and its documents are deleted.`);
+    await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name } }, context));
+    cli.print(options, { removed: name }, () => `${printable(name)} is disconnected, and its documents are deleted from the index.`);
   });
 }
 
-function bucketText({ bucket, region, source, topicArn, versioning, enrich }: BucketRecord): string {
-  return fieldsText({ bucket, region, source, topic: topicArn, versioning: versioning.status, enrich });
+function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich }: Bucket): string {
+  return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich });
 }
 
-function connectedText(connected: readonly BucketRecord[], nowMs: number): string {
+function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
     ['BUCKET', 'REGION', 'SOURCE', 'VERSIONING', 'ENRICH', 'LAST EVENT'],
@@ -105,20 +98,20 @@ function connectedText(connected: readonly BucketRecord[], nowMs: number): strin
       record.source,
       record.versioning.status,
       record.enrich,
-      ageText(record.lastEventAtMs, nowMs),
+      ageOfText(record.last_event_at, nowMs),
     ]),
   );
 }
 
-function unconnectedText(unconnected: readonly UnconnectedRecord[], nowMs: number): string {
+function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {
   if (unconnected.length === 0) return '';
   return tableText(
     ['NOT CONNECTED', 'EVENTS', 'FIRST', 'LAST'],
-    unconnected.map(({ bucket, count, firstSeenMs, lastSeenMs }) => [
+    unconnected.map(({ bucket, count, first_seen_at: first, last_seen_at: last }) => [
       bucket,
       count,
-      ageText(firstSeenMs, nowMs),
-      ageText(lastSeenMs, nowMs),
+      ageOfText(first, nowMs),
+      ageOfText(last, nowMs),
     ]),
   );
 }

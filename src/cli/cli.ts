@@ -1,11 +1,14 @@
-/** What every command is given: settings, the control plane's functions, and where to print. */
-import { awsEnvironment, parseSettings, serveMistakes, type AwsEnvironment, type ReadFile, type Settings } from '../config.ts';
-import { parseTraceSettings, type ServeEnvironment } from '../config-traces.ts';
-import type { Control } from '../pipeline/control/control.ts';
-import type { Clock } from '../pipeline/ports.ts';
+/** What every command is given: settings, the operations of the control plane, and where to print. */
+import { awsEnvironment, type AwsEnvironment } from '../settings/aws.ts';
+import type { ReadFile } from '../settings/files.ts';
+import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
+import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
+import type { Context, Operations } from '../api/contract.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
-import { createProgress, silentProgress, type Progress } from './jobs/progress.ts';
+import { printable } from '../domain/printable.ts';
+import { createProgress, silentProgress, type Progress } from './progress.ts';
 import { jsonText } from './output.ts';
 
 /** Where text goes: a standard stream, or a list in tests. */
@@ -21,64 +24,68 @@ export interface Signals {
 
 export interface CliDependencies {
   readonly version: string;
+  /** How this program is called, as it must be typed: `tally`, `npx tally`. */
+  readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
   readonly readFile: ReadFile;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly clock: Clock;
-  /** Of stderr, where it is a terminal on which a line can be drawn over. */
+  /** The terminal of stderr; absent where stderr is no terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
   /** Where Ctrl-C comes from: the process. */
   readonly signals: Signals;
-  /** Asks the person at the terminal a yes-or-no question; absent where nobody sits at one. */
+  /** Asks the person at the terminal a yes-or-no question; absent where there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
-  /** The control plane's functions: those of the registry that the settings name, else on the store and queues that they name. */
-  readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly control: Control; close(): Promise<void> }>;
-  /** Serves until it is told to stop; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
+  /** The control plane: the registry that the settings name, else one on the store and the queues that they name. */
+  readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
 
-/** The option that every command which prints something has. */
+/** The option of every command that prints records. */
 export interface JsonOption {
   readonly json?: true;
 }
 
-/** Who asks, in the records that commands make. */
-export const CALLER = 'cli';
-
 export interface Cli {
-  /** From now on these count besides the environment: what options say. */
+  /** Adds settings to those of the environment: what options say. */
   override(settings: Readonly<Record<string, string>>): void;
   /** The settings from the environment; throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
   /** Opens the control plane for the work, and closes it whatever happens. */
-  withControl<Answer>(work: (control: Control) => Promise<Answer>): Promise<Answer>;
-  /** Serves; throws {@link SettingsError} with every mistake that only matters to serving. */
+  withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
+  /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, else the text for people. */
   print(options: JsonOption, answer: unknown, text: () => string): void;
-  /** For people, beside the output, so that pipes stay clean; nothing with --json. */
+  /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
   hint(options: JsonOption, text: string): void;
   /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
-  /** Shows how far a job is, beside the output; nothing with --json. */
+  /** Shows the progress of a job on stderr; shows nothing with --json. */
   progress(options: JsonOption): Progress;
-  /** Gives the work a signal that the first Ctrl-C aborts; a second one ends the process as ever. */
+  /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Ends with this exit code, when the command has run to its end. */
+  /** A command of this program as it must be typed here: `npx tally jobs`. Texts from outside in it are made harmless. */
+  typed(command: string): string;
+  /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
-  /** Ends as whoever was interrupted; the hint says what goes on without him. */
+  /** Ends with the exit code of an interrupted command. The hint says what goes on all the same. */
   leave(options: JsonOption, hint: string): void;
   readonly clock: Clock;
-  /** Wall clock, ms since the epoch: for ages. */
+  /** Wall clock in ms since 1970, for ages. */
   readonly nowMs: () => number;
   readonly exitCode: number;
 }
 
+/** Who asks, in the records that commands make. */
+const CALLER = { kind: 'local', name: 'cli' } as const;
+
 /** Joins the dependencies with what commands need. Nothing is opened before a command asks. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -104,6 +111,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     clock,
     nowMs,
+    typed: (command) => printable(`${program} ${command}`),
     hint,
     endWith,
     progress: ({ json }) => (json === true ? silentProgress : createProgress({ write: (text) => stderr.write(text), nowMs, terminal })),
@@ -124,7 +132,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     async withControl(work) {
       const opened = await openControl(settings(), awsEnvironment(env));
       try {
-        return await work(opened.control);
+        return await work(opened.operations, { actor: CALLER, signal: new AbortController().signal });
       } finally {
         await opened.close();
       }
@@ -140,7 +148,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     async requireYes({ yes }, consequence) {
       if (yes === true) return;
-      if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat this with --yes`);
+      if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);
       if (!(await confirm(`${consequence}. Go on?`))) throw new CommandError('declined', 'nothing was changed');
     },
     get exitCode() {

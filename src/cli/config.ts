@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { settingsSchema, type Settings } from '../config.ts';
+import { settingsSchema, type Settings } from '../settings/settings.ts';
+import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';
@@ -12,7 +13,7 @@ export function addConfigCommand(program: Command, cli: Cli): void {
   const config = program
     .command('config')
     .summary('show the effective settings')
-    .description('Shows the effective settings, each with what it means. Passwords are masked.');
+    .description('Shows each setting with its effective value and its meaning. Passwords are masked.');
   printing(config, 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action((options: JsonOption) => {
     const shown = shownSettings(cli.settings());
     cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));
@@ -29,6 +30,7 @@ function shownValue(value: Settings[keyof Settings]): Shown {
   if (typeof value === 'string') return withoutPasswords(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if ('host' in value) return `${value.host.includes(':') ? `[${value.host}]` : value.host}:${value.port}`;
+  if ('product' in value) return withoutPasswords(indexUrlText(value));
   return value.map(withoutPasswords);
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { DeadLetter } from '../pipeline/control/control.ts';
+import type { DeadLetter, LetterChoice, WholeDeadLetter } from '../api/dead-letters.ts';
 import { limitOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -19,7 +19,7 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
     .command('dead-letters')
     .summary('look at messages that could not be handled')
     .description(
-      'Shows messages that could not be handled, sends them back or discards them. While one command looks at letters, another sees only the rest.',
+      'Shows messages that could not be handled, sends them back or deletes them. While one command reads letters, another command sees only the rest.',
     );
   withExamples(deadLetters, 'tally dead-letters list', 'tally dead-letters replay --all');
   addList(deadLetters, cli);
@@ -32,11 +32,11 @@ function addList(deadLetters: Command, cli: Cli): void {
   const list = deadLetters
     .command('list')
     .summary('list dead letters')
-    .description('Lists dead letters with their faults. None is removed.')
+    .description('Lists dead letters with their faults. No letter is removed.')
     .addOption(limitOption());
   printing(list, 'tally dead-letters list --limit 20').action(async (options: JsonOption & { readonly limit?: number }) => {
-    const { json, ...request } = options;
-    const items = await cli.withControl((control) => control.deadLetters.list(request));
+    const { json, ...query } = options;
+    const { items } = await cli.withControl((control, context) => control.listDeadLetters({ query }, context));
     if (items.length === 0) cli.hint(options, 'There are no dead letters.');
     if (items.length > 0 || json === true) cli.print(options, { items }, () => lettersText(items, cli.nowMs()));
   });
@@ -47,9 +47,9 @@ function addShow(deadLetters: Command, cli: Cli): void {
     .command('show')
     .summary('show one dead letter')
     .description('Shows one dead letter with its original body.')
-    .argument('<id>', 'the ID that list shows');
+    .argument('<id>', 'the ID that `list` shows');
   printing(show, `tally dead-letters show ${ID}`).action(async (id: string, options: JsonOption) => {
-    const letter = await cli.withControl((control) => control.deadLetters.show(id));
+    const letter = await cli.withControl((control, context) => control.getDeadLetter({ params: { id } }, context));
     cli.print(options, letter, () => letterText(letter));
   });
 }
@@ -58,14 +58,14 @@ function addReplay(deadLetters: Command, cli: Cli): void {
   const replay = deadLetters
     .command('replay')
     .summary('send dead letters back to the bucket queue')
-    .description('Sends the original bodies back to the bucket queue and removes the letters. At most 1000 at once.')
-    .argument('[id...]', 'these letters')
+    .description('Sends the original bodies back to the bucket queue and removes the letters. At most 1000 letters are sent at once.')
+    .argument('[id...]', 'the IDs of the letters')
     .option('--all', 'all letters');
   printing(replay, `tally dead-letters replay ${ID}`, 'tally dead-letters replay --all').action(
     async (ids: readonly string[], options: ChoiceOptions) => {
-      const chosen = chosenOf(ids, options);
-      const replayed = await cli.withControl((control) => control.deadLetters.replay(chosen));
-      cli.print(options, { replayed }, () => `Sent back: ${replayed}`);
+      const body = choiceOf(ids, options);
+      const answer = await cli.withControl((control, context) => control.replayDeadLetters({ body }, context));
+      cli.print(options, answer, () => `Sent back: ${answer.replayed}`);
     },
   );
 }
@@ -74,38 +74,38 @@ function addDiscard(deadLetters: Command, cli: Cli): void {
   const discard = deadLetters
     .command('discard')
     .summary('delete dead letters')
-    .description('Deletes letters for good. At most 1000 at once.')
-    .argument('[id...]', 'these letters')
+    .description('Deletes dead letters for good, at most 1000 at once.')
+    .argument('[id...]', 'the IDs of the letters')
     .option('--all', 'all letters')
-    .option('--yes', 'do not ask');
+    .option('--yes', 'do not ask for confirmation');
   printing(discard, `tally dead-letters discard ${ID} --yes`, 'tally dead-letters discard --all --yes').action(
     async (ids: readonly string[], options: ChoiceOptions) => {
-      const chosen = chosenOf(ids, options);
-      await cli.requireYes(options, `This deletes ${chosen === 'all' ? 'all dead letters' : `dead letters (${ids.length})`} for good`);
-      const discarded = await cli.withControl((control) => control.deadLetters.discard(chosen));
-      cli.print(options, { discarded }, () => `Deleted: ${discarded}`);
+      const body = choiceOf(ids, options);
+      await cli.requireYes(options, `This deletes ${'all' in body ? 'all dead letters' : `dead letters (${ids.length})`} for good`);
+      const answer = await cli.withControl((control, context) => control.discardDeadLetters({ body }, context));
+      cli.print(options, answer, () => `Deleted: ${answer.discarded}`);
     },
   );
 }
 
-function chosenOf(ids: readonly string[], { all }: ChoiceOptions): readonly string[] | 'all' {
+function choiceOf(ids: readonly string[], { all }: ChoiceOptions): LetterChoice {
   if ((all === true) === ids.length > 0) throw new CommandError('usage', 'name letters by their IDs, or give --all');
-  return all === true ? 'all' : ids;
+  return all === true ? { all } : { ids };
 }
 
 function lettersText(letters: readonly DeadLetter[], nowMs: number): string {
   return tableText(
     ['ID', 'AGE', 'SIZE', 'FAULT', 'REASON'],
-    letters.map(({ id, sentAt, fault, sizeBytes, reason }) => [id, ageOfText(sentAt, nowMs), sizeText(sizeBytes), fault, reason]),
+    letters.map((letter) => [letter.id, ageOfText(letter.sent_at, nowMs), sizeText(letter.size_bytes), letter.fault, letter.reason]),
   );
 }
 
-function letterText({ id, sentAt, fault, reason, context, sizeBytes, body }: DeadLetter & { readonly body: string }): string {
+function letterText({ id, fault, reason, context, body, ...letter }: WholeDeadLetter): string {
   const fields = fieldsText({
     id,
-    sent: sentAt,
-    size: sizeText(sizeBytes),
-    fault: fault ?? 'not stated: SQS itself moved it here, or its reason had no room',
+    sent: letter.sent_at,
+    size: sizeText(letter.size_bytes),
+    fault: fault ?? 'not stated: SQS itself moved the message here, or there was no room for the reason',
     reason,
     context: context === undefined ? undefined : jsonText(context, 'compact'),
   });

@@ -1,4 +1,4 @@
-/** What ends a command otherwise than well: one report on stderr and one exit code. */
+/** How a command fails: one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
 import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -7,7 +7,7 @@ import { RequestError } from '../domain/request-error.ts';
 import { exitCodes } from './exit-codes.ts';
 import { jsonText } from './output.ts';
 
-/** Settings, or what they name, are such that nothing can start: each mistake on its own line. */
+/** Nothing can start with these settings: each mistake on its own line. */
 export class SettingsError extends Error {
   readonly mistakes: readonly string[];
 
@@ -18,7 +18,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** A command that was called as it cannot be, or that the person at the terminal did not want after all. */
+/** A command that was used wrongly, or that the person at the terminal declined. */
 export class CommandError extends Error {
   readonly code: 'usage' | 'declined';
 
@@ -29,7 +29,7 @@ export class CommandError extends Error {
   }
 }
 
-/** What was thrown, in one line for people; not escaped yet. */
+/** An error in one line for people; not escaped yet. */
 export function messageOf(error: unknown): string {
   return describe(error).lines[0] ?? '';
 }
@@ -42,10 +42,15 @@ interface Failure {
   readonly lines: readonly string[];
 }
 
-/** The report of whatever was thrown. */
-export function failureOf(error: unknown, json: boolean): { readonly exitCode: number; readonly text: string } {
+/** The report of an error. Commands in backticks are shown as they must be typed. */
+export function failureOf(
+  error: unknown,
+  { json, program }: { readonly json: boolean; readonly program: string },
+): { readonly exitCode: number; readonly text: string } {
   const { exitCode, problem, lines } = describe(error);
-  return { exitCode, text: json ? jsonText(problem, 'compact') : lines.map((line) => `tally: ${printable(line)}`).join('\n') };
+  if (json) return { exitCode, text: jsonText(problem, 'compact') };
+  const typed = lines.map((line) => line.replaceAll('`tally ', `\`${program} `));
+  return { exitCode, text: typed.map((line) => `tally: ${printable(line)}`).join('\n') };
 }
 
 function describe(error: unknown): Failure {
@@ -57,7 +62,7 @@ function describe(error: unknown): Failure {
   return {
     exitCode: exitCodes.failure,
     problem: { code: 'internal.unexpected', detail },
-    lines: [`something nobody foresaw went wrong: ${detail}`],
+    lines: [`unexpected error: ${detail}`],
   };
 }
 

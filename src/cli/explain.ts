@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
+import type { Explanation, StoredObject } from '../api/objects.ts';
 import { msOfClock } from '../domain/ordering/clock.ts';
-import type { ObjectDocument } from '../domain/document.ts';
 import { printable } from '../domain/printable.ts';
-import type { Explanation } from '../pipeline/control/control.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { sizeText } from './human.ts';
@@ -18,7 +17,8 @@ export function addExplainCommand(program: Command, cli: Cli): void {
     .argument('<key>', 'the key');
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
     async (bucket: string, key: string, options: JsonOption) => {
-      const explanation = await cli.withControl((control) => control.explain(bucket, key));
+      const request = { params: { bucket }, query: { key } };
+      const explanation = await cli.withControl((control, context) => control.explainObject(request, context));
       cli.print(options, explanation, () => explanationText(explanation));
     },
   );
@@ -31,7 +31,7 @@ function explanationText(explanation: Explanation): string {
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
     'written by': index === undefined ? undefined : causeText(index),
     'written at': index?.indexed_at,
-    'seen at': 'fault' in storage ? undefined : storage.observedAt,
+    'seen at': 'fault' in storage ? undefined : storage.observed_at,
     floor: clocks.floor === 0 ? undefined : clockText(clocks.floor),
     'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
     advice: 'fault' in storage ? storage.advice : undefined,
@@ -39,7 +39,7 @@ function explanationText(explanation: Explanation): string {
   return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }
 
-/** What both sides say, side by side; rows about which neither says anything are left out. */
+/** What both sides say, side by side. Rows that are empty on both sides are left out. */
 function comparedRows({ index, storage, clocks }: Explanation): readonly (readonly Cell[])[] {
   const ours = [clockText(clocks.document), ...indexCells(index)];
   const theirs = [clockText(clocks.observation), ...storageCells(storage)];
@@ -48,7 +48,7 @@ function comparedRows({ index, storage, clocks }: Explanation): readonly (readon
     .filter(([, left, right]) => left !== undefined || right !== undefined);
 }
 
-function indexCells(index: ObjectDocument | undefined): readonly Cell[] {
+function indexCells(index: StoredObject | undefined): readonly Cell[] {
   if (index === undefined) return ['nothing'];
   const state = `${index.deleted ? 'deleted' : 'present'}${index.settled ? '' : ', provisional'}`;
   return [state, sizeText(index.size), index.etag, index.version_id, index.last_modified, index.storage_class];
@@ -58,10 +58,10 @@ function storageCells(storage: Explanation['storage']): readonly Cell[] {
   if ('fault' in storage) return ['unknown'];
   const { state } = storage;
   if (!state.present) return ['absent'];
-  return ['present', sizeText(state.sizeBytes), state.etag, state.versionId, timeText(state.lastModifiedMs), state.storageClass];
+  return ['present', sizeText(state.size_bytes), state.etag, state.version_id, state.last_modified, state.storage_class];
 }
 
-function causeText({ source, event_name: eventName, event_time: eventTime }: ObjectDocument): string {
+function causeText({ source, event_name: eventName, event_time: eventTime }: StoredObject): string {
   return [source, eventName, eventTime === undefined ? undefined : `of ${eventTime}`].filter((part) => part !== undefined).join(' ');
 }
 

@@ -1,37 +1,38 @@
 import { type Command, Option } from 'commander';
-import { gapSchema, type GapRecord } from '../domain/gap.ts';
+import type { Gap } from '../api/gaps.ts';
+import { gapStates } from '../domain/gaps/gap.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { ageText, durationText } from './human.ts';
+import { ageOfText, durationText } from './human.ts';
 import { tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
   readonly bucket?: string;
-  readonly state?: GapRecord['state'];
+  readonly state?: Gap['state'];
 }
 
-/** `tally gaps`: changes that a source did not tell. */
+/** `tally gaps`: changes that a source did not report. */
 export function addGapsCommand(program: Command, cli: Cli): void {
   const gaps = program
     .command('gaps')
-    .summary('list changes that a source did not tell')
-    .description('Lists gaps: changes that a source did not tell, so that the index may differ until a re-index closes them.')
-    .option('--bucket <name>', 'only of this bucket')
-    .addOption(new Option('--state <state>', 'only in this state').choices(gapSchema.shape.state.options))
+    .summary('list changes that a source did not report')
+    .description('Lists gaps: changes that a source did not report. The index may differ from the bucket until a re-index closes them.')
+    .option('--bucket <name>', 'only gaps of this bucket')
+    .addOption(new Option('--state <state>', 'only gaps in this state').choices(gapStates))
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(gaps, 'tally gaps --state open').action(async (options: GapOptions) => {
-    const { json, ...request } = options;
-    const page = await cli.withControl((control) => control.gaps(request));
+    const { json, ...query } = options;
+    const page = await cli.withControl((control, context) => control.listGaps({ query }, context));
     if (page.items.length === 0) cli.hint(options, 'There are no gaps.');
     if (page.items.length > 0 || json === true) cli.print(options, page, () => gapsText(page.items, cli.nowMs()));
     if (page.next !== undefined) cli.hint(options, moreText(page.next));
   });
 }
 
-/** With the jobs that close them or have closed them, and why they are open still, where that is known of one. */
-function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
-  const withJobs = gaps.some(({ jobId }) => jobId !== undefined);
+/** Columns for jobs and for what gaps wait for are there only if a gap has them. */
+function gapsText(gaps: readonly Gap[], nowMs: number): string {
+  const withJobs = gaps.some((gap) => gap.job_id !== undefined);
   const withWaits = gaps.some(({ waits }) => waits !== undefined);
   return tableText(
     [
@@ -50,10 +51,10 @@ function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
       gap.bucket,
       gap.kind,
       gap.state,
-      ...(withJobs ? [gap.jobId] : []),
+      ...(withJobs ? [gap.job_id] : []),
       gap.count,
-      ageText(gap.firstSeenMs, nowMs),
-      ageText(gap.lastSeenMs, nowMs),
+      ageOfText(gap.first_seen_at, nowMs),
+      ageOfText(gap.last_seen_at, nowMs),
       gap.prefix,
       gap.reason,
       ...(withWaits ? [waitsText(gap, nowMs)] : []),
@@ -61,7 +62,7 @@ function gapsText(gaps: readonly GapRecord[], nowMs: number): string {
   );
 }
 
-function waitsText({ waits }: GapRecord, nowMs: number): string | undefined {
-  if (waits?.untilMs === undefined) return waits?.reason;
-  return `${durationText(waits.untilMs - nowMs)}: ${waits.reason}`;
+function waitsText({ waits }: Gap, nowMs: number): string | undefined {
+  if (waits?.until === undefined) return waits?.reason;
+  return `${durationText(Date.parse(waits.until) - nowMs)}: ${waits.reason}`;
 }

@@ -41,7 +41,7 @@ export function percentText(share: number | undefined): string | undefined {
   return share === undefined ? undefined : `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
 }
 
-/** How long something is going to take, in one unit. */
+/** A duration in one unit. */
 export function durationText(durationMs: number): string {
   return ageText(0, Math.max(0, durationMs)) ?? '';
 }

@@ -1,7 +1,7 @@
-/** How commands print: tables and fields for people, JSON for programs. Nothing from outside reaches a terminal unescaped. */
+/** How commands print: tables and fields for people, JSON for programs. Text from outside reaches a terminal only escaped. */
 import { printable } from '../domain/printable.ts';
 
-/** What JSON.stringify leaves as it is although a terminal would act on it. Only strings can hold these, so escaping them keeps the JSON the same. */
+/** Characters that JSON.stringify leaves unescaped although terminals act on them. Only strings can hold them, so escaping them does not change the JSON. */
 const TERMINAL_CONTROLS = /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
 
 /** JSON with every control and bidi character escaped; over several lines unless `compact`. */
@@ -12,7 +12,7 @@ export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'
 
 export type Cell = string | number | undefined;
 
-/** A table with its columns aligned; an absent cell is `-`. The last column is as wide as it needs. */
+/** A table with aligned columns; an absent cell is `-`. */
 export function tableText(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [headings, ...rows.map((row) => row.map(cellText))];
   const widths = headings.map((_, column) => lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0));
@@ -50,7 +50,7 @@ function cellText(cell: Cell): string {
   return cell === undefined ? '-' : printable(String(cell));
 }
 
-/** In code points: wide characters are rare in keys, and a table a little out of line does no harm. */
+/** In code points: wide characters are rare in keys, and a table slightly out of line does no harm. */
 function widthOf(text: string): number {
   return Array.from(text).length;
 }

@@ -1,4 +1,4 @@
-/** The command line: reads arguments, runs one command, says what went wrong, answers the exit code. */
+/** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
 import { Command, CommanderError } from 'commander';
 import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands } from './bucket.ts';
@@ -15,15 +15,16 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
-/** Help is as wide as most terminals, whatever is on the other end of the pipe. */
+/** Help is as wide as most terminals, also where stdout is a pipe. */
 const HELP_COLUMNS = 80;
 
-/** Runs the command that the arguments (without node and script) name. Never rejects: whatever went wrong is told on stderr and by the exit code. */
+/** Runs the command that the arguments (without node and script) name. Never rejects: failures are reported on stderr and by the exit code. */
 export async function runCli(args: readonly string[], dependencies: CliDependencies): Promise<number> {
   const { stdout, stderr } = dependencies;
   const cli = createCli(dependencies);
   const complaints: string[] = [];
   const program = createProgram(cli, {
+    program: dependencies.program,
     version: dependencies.version,
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
@@ -34,23 +35,24 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
-    const { exitCode, text } = failureOf(error, wantsJson);
-    // commander's own words come with a hint at --help, or are the help itself
-    const isToldByCommander = complaints.length > 0 && !wantsJson;
-    stderr.write(isToldByCommander ? complaints.join('') : `${text}\n`);
+    const { exitCode, text } = failureOf(error, { json: wantsJson, program: dependencies.program });
+    // the text of commander has a hint at --help, or is the help itself
+    const hasCommanderText = complaints.length > 0 && !wantsJson;
+    stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
     return exitCode;
   }
 }
 
 interface ProgramOptions {
+  readonly program: string;
   readonly version: string;
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
 }
 
-function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain }: ProgramOptions): Command {
   const registry = registryOption();
-  const program = new Command('tally')
+  const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
@@ -70,19 +72,19 @@ function createProgram(cli: Cli, { version, print, complain }: ProgramOptions): 
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
-    .showHelpAfterError('(--help says more)')
+    .showHelpAfterError('(see --help)')
     .addHelpText(
       'after',
       `
-Settings are environment variables; \`tally config\` shows them all.
+Settings are environment variables; \`${name} config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the job's brake waits for a decision; 64 called in a way it cannot be;
-69 the index, a queue, S3 or the registry is out of reach; 78 invalid settings;
-130 interrupted.
+4 the brake of the job waits for a decision; 64 wrong usage;
+69 the index, a queue, S3 or the registry cannot be reached;
+78 invalid settings; 130 interrupted.
 
 Example:
-  tally serve --embedded`,
+  ${name} serve --embedded`,
     );
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
@@ -97,7 +99,7 @@ Example:
   return program;
 }
 
-/** Looked for by hand: the arguments may be such that commander cannot read them. */
+/** Searched by hand, because commander may not be able to read the arguments. */
 function isJsonWanted(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).includes('--json');

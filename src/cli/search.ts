@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ObjectDocument } from '../domain/document.ts';
+import type { StoredObject } from '../api/objects.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { ageOfText, sizeText } from './human.ts';
@@ -18,19 +18,20 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .command('search')
     .summary('find objects in the index')
     .description(
-      'Finds objects in the index. Every word must be in the key, the last one may be the beginning of a word. The order is (bucket, key).',
+      'Finds objects in the index. Every word must be in the key; the last one may be the beginning of a word. The results are sorted by bucket and key.',
     )
     .argument('[query...]', 'words of the key')
-    .option('--bucket <name>', 'only of this bucket')
-    .option('--key <key>', 'only this very key')
-    .option('--prefix <prefix>', 'only keys that begin so')
+    .option('--bucket <name>', 'only objects of this bucket')
+    .option('--key <key>', 'only the object with this key')
+    .option('--prefix <prefix>', 'only keys that begin with this')
     .option('--extension <extension>', 'only keys with this extension')
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(search, 'tally search annual report --extension pdf', 'tally search --bucket photos --prefix 2026/ --json').action(
     async (words: readonly string[], options: SearchOptions) => {
       const { json, ...filters } = options;
-      const page = await cli.withControl((control) => control.search({ ...filters, ...(words.length > 0 && { q: words.join(' ') }) }));
+      const query = { ...filters, ...(words.length > 0 && { q: words.join(' ') }) };
+      const page = await cli.withControl((control, context) => control.searchObjects({ query }, context));
       if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
       if (page.items.length > 0 || json === true) cli.print(options, page, () => documentsText(page.items, cli.nowMs()));
       if (page.next !== undefined) cli.hint(options, moreText(page.next));
@@ -39,7 +40,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
 }
 
 /** The key comes last: it may be long. */
-function documentsText(documents: readonly ObjectDocument[], nowMs: number): string {
+function documentsText(documents: readonly StoredObject[], nowMs: number): string {
   return tableText(
     ['BUCKET', 'SIZE', 'AGE', 'KEY'],
     documents.map(({ bucket, key, size, last_modified: modified }) => [bucket, sizeText(size), ageOfText(modified, nowMs), key]),

@@ -8,7 +8,7 @@ export function addServeCommand(program: Command, cli: Cli): void {
     .command('serve')
     .summary('run until SIGTERM or SIGINT')
     .description('Runs the roles of TALLY_ROLES until SIGTERM or SIGINT.')
-    .option('--embedded', 'with SQS, SNS, S3 and a SQLite index of its own (TALLY_EMBEDDED=true): needs nothing else');
+    .option('--embedded', 'with built-in SQS, SNS, S3 and a SQLite index (TALLY_EMBEDDED=true): nothing else is needed');
   withExamples(
     command,
     'tally serve --embedded',

@@ -5,8 +5,8 @@ import { z } from 'zod';
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
 export type BucketSource = (typeof bucketSources)[number];
 
-/** Whether the source tells lifecycle expirations: audit trails never do, and a user's own topic need not. */
-export function tellsExpirations(source: BucketSource): boolean {
+/** Whether the source always reports lifecycle expirations. Audit trails never do, and a topic's configuration may leave them out. */
+export function reportsExpirations(source: BucketSource): boolean {
   switch (source) {
     case 'notification':
     case 'eventbridge':
@@ -17,38 +17,40 @@ export function tellsExpirations(source: BucketSource): boolean {
   }
 }
 
-/** Whether the source may lose events without anybody's notice: what CloudTrail sends to EventBridge is best effort. S3's own deliveries are made at least once. */
+/** Whether the source may lose events silently. CloudTrail delivers to EventBridge on a best-effort basis; S3 delivers its own events at least once. */
 export function isBestEffort(source: BucketSource): boolean {
   return source === 'routed';
 }
 
-/** How far documents are enriched beyond what events and HEADs tell. */
+/** Which further data documents get: none, that of a HEAD, or that of a HEAD and the tags. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
 
-/** S3's own rules allow less; these characters are what any S3 implementation has been seen to allow. */
-const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;
+/** Wider than S3's own rules: it includes every character that an S3-compatible store is known to allow. */
+export const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;
 
-/** Whether a text can be the name of a bucket at all (old us-east-1 names included): 3 to 255 of letters, digits, `.`, `_`, `-`. */
+/** Whether a text can be the name of a bucket, old us-east-1 names included: 3 to 255 letters, digits, `.`, `_` and `-`, with a letter or digit at both ends. */
 export function isBucketName(text: string): boolean {
   return BUCKET_NAME.test(text);
 }
 
-/** What part of an index's or alias's name stands for the bucket: the name itself where OpenSearch can take it, else `h-` + 32 hex of its SHA-256. */
+/** The part of an index or alias name that identifies the bucket: the bucket's name if OpenSearch allows it, else `h-` + 32 hex digits of its SHA-256. */
 export function bucketSlug(bucket: string): string {
   const plain = /^[a-z0-9.-]{3,63}$/.test(bucket) && !bucket.startsWith('h-');
   return plain ? bucket : `h-${createHash('sha256').update(bucket).digest('hex').slice(0, 32)}`;
 }
 
-/** What GetBucketVersioning said, and when by S3's clock. `unknown` until it could be read; `never` is the only one under which a delete states its result. */
+export const versioningStatuses = ['unknown', 'never', 'enabled', 'suspended'] as const;
+
+/** The latest answer of GetBucketVersioning, and its time by S3's clock. The status is `unknown` until it could be read. Only with `never` does a delete event state its result. */
 export const versioningSchema = z.object({
-  status: z.enum(['unknown', 'never', 'enabled', 'suspended']),
-  /** The Date of the answer minus the request's duration; 0 when unknown. */
+  status: z.enum(versioningStatuses),
+  /** The answer's Date header minus the duration of the request; 0 when unknown. */
   observedAtMs: z.number(),
 });
 export type Versioning = z.infer<typeof versioningSchema>;
 
-/** A connected bucket, as stored. Decisions read it by id and are at most C = 10 s behind it. */
+/** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
 export const bucketRecordSchema = z.object({
   bucket: z.string(),
   region: z.string(),
@@ -56,7 +58,7 @@ export const bucketRecordSchema = z.object({
   topicArn: z.string().optional(),
   versioning: versioningSchema,
   enrich: z.enum(enrichModes),
-  /** Rule 8: native events at or below this clock (microseconds) no longer write directly. 0 until a reconcile began. */
+  /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
   floor: z.number(),
   createdAtMs: z.number(),
   createdBy: z.string(),
@@ -64,20 +66,20 @@ export const bucketRecordSchema = z.object({
   checkedAtMs: z.number(),
   lastEventAtMs: z.number().optional(),
   lastReindexAtMs: z.number().optional(),
-  /** Of buckets whose source does not tell expirations: when its lifecycle rules were read and what they expire was looked for. */
+  /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */
   lifecycle: z
     .object({
       checkedAtMs: z.number(),
-      /** `unknown`: they may not be read. */
+      /** `unknown`: the permission to read them is missing. */
       rules: z.enum(['known', 'unknown']),
-      /** Rules in force that expire present objects. */
+      /** Number of enabled rules that expire current objects. */
       expiring: z.number(),
     })
     .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 
-/** Events that arrived for a bucket that is not connected: counted and shown, never indexed. */
+/** Events that arrived for a bucket that is not connected. They are counted and shown, but never indexed. */
 export const unconnectedSchema = z.object({
   bucket: z.string(),
   count: z.number(),

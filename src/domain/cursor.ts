@@ -1,8 +1,8 @@
-/** Cursors of lists: the position after which the next page begins, as text that a URL can carry. */
+/** Cursors of lists: the position after which the next page begins, as text that is safe in a URL. */
 import { z } from 'zod';
 import { RequestError } from './request-error.ts';
 
-/** No position needs more: a bucket's name and a key, each byte of which JSON may escape sixfold, in base64. */
+/** The longest position is a bucket name and a key of 1,024 bytes; JSON may need six characters for a byte, and base64 adds a third. */
 const CURSOR_LENGTH_MAX = 12_000;
 
 const positionSchema = z.array(z.string());
@@ -12,11 +12,11 @@ export function encodeCursor(position: readonly string[]): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
-/** The position of a cursor, of exactly `length` parts. Throws `request.invalid` for what encodeCursor did not make. */
+/** The position of a cursor, which has exactly `length` parts. Throws `request.invalid` for a text that encodeCursor did not make. */
 export function decodeCursor(cursor: string, length: number): readonly string[] {
   const position = cursor.length > CURSOR_LENGTH_MAX ? undefined : positionOf(cursor);
   if (position?.length !== length) {
-    throw new RequestError('request.invalid', 'cursor: is not one that an earlier page answered as its next');
+    throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
   }
   return position;
 }

@@ -1,14 +1,14 @@
-/** Why a search finds an object or does not: what the index holds beside what S3 says, in one sentence. */
+/** Why a search does or does not find an object: compares the document with S3's state, and explains the result in one sentence. */
 import type { BucketRecord } from './bucket.ts';
 import { clockOfMs, msOfClock } from './ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
-import type { ObjectDocument, ObjectState, PresentState } from './document.ts';
+import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
 import type { Fault } from './fault.ts';
 
-/** Events are usually seconds late, sometimes minutes; after this one is no longer merely late. */
+/** Events usually arrive within seconds, sometimes minutes. After this time an event is probably lost or stuck. */
 const LATE_MS = 300_000;
 
-/** What S3 answered: a state and its D, or the fault that kept it from answering. */
+/** S3's answer: a state with its D, or the fault that prevented the answer. */
 export type StorageAnswer = { readonly state: ObjectState; readonly observedAtMs: number } | { readonly fault: Fault };
 
 export interface ExplanationFacts {
@@ -20,11 +20,11 @@ export interface ExplanationFacts {
 export interface Verdict {
   readonly agrees: boolean | 'unknown';
   readonly sentence: string;
-  /** The clock that an observation made by this look would be written at (D − M). */
+  /** The clock that a write of this look would use (D − M). */
   readonly observationClock?: number;
 }
 
-/** Compares and explains. Total. */
+/** Compares document and state, and explains the result. Every combination has an explanation. */
 export function explanationOf({ bucket, document, storage }: ExplanationFacts): Verdict {
   if ('fault' in storage) return { agrees: 'unknown', sentence: unknownSentence(document, storage.fault) };
   const { state, observedAtMs } = storage;
@@ -38,7 +38,7 @@ export function explanationOf({ bucket, document, storage }: ExplanationFacts): 
   return { agrees, sentence: `${what}: ${why}.`, observationClock };
 }
 
-/** Fields that both sides state and that are not the same; what one side does not say is no difference. */
+/** The fields that both sides have and that differ. A field that one side lacks does not count as a difference. */
 function differences(document: ObjectDocument, state: PresentState): readonly string[] {
   const differs = (ours: unknown, theirs: unknown) => ours !== undefined && theirs !== undefined && ours !== theirs;
   const fields = {
@@ -51,33 +51,33 @@ function differences(document: ObjectDocument, state: PresentState): readonly st
   return Object.entries(fields).flatMap(([name, isDifferent]) => (isDifferent ? [name] : []));
 }
 
-/** An event's time stands in for LastModified until a HEAD or a listing told it: that is no difference. */
+/** LastModified as the document knows it from S3. Until a HEAD or a listing reported it, the document has the event's time instead, which is not compared. */
 function statedSecond(document: ObjectDocument): number | undefined {
   if (document.last_modified === undefined || document.last_modified_exact !== true) return undefined;
   return secondOf(Date.parse(document.last_modified));
 }
 
-/** HEAD answers whole seconds, LIST milliseconds. */
+/** HEAD returns whole seconds, LIST milliseconds. */
 function secondOf(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.floor(ms / 1_000);
 }
 
 function unknownSentence(document: ObjectDocument | undefined, fault: Fault): string {
-  return `${foundness(document)}; whether S3 agrees is not known, since it could not be asked (${fault.code}: ${fault.reason}).`;
+  return `${foundness(document)}; whether S3 agrees is unknown, because the request to S3 failed (${fault.code}: ${fault.reason}).`;
 }
 
 function foundness(document: ObjectDocument | undefined): string {
-  if (document === undefined) return 'A search does not find it, because the index holds nothing of this key';
+  if (document === undefined) return 'A search does not find it, because the index holds nothing for this key';
   if (document.deleted) return `A search does not find it, because the index holds its tombstone as of ${timeOf(document)}`;
   return `A search finds it as it was at ${timeOf(document)}`;
 }
 
 function agreementOf(document: ObjectDocument | undefined): string {
-  if (document === undefined) return 'A search does not find it, rightly: S3 does not have it and the index holds nothing of this key.';
+  if (document === undefined) return 'A search does not find it, rightly: S3 does not have it and the index holds nothing for this key.';
   if (document.deleted)
     return `A search does not find it, rightly: S3 does not have it and the index holds its tombstone as of ${timeOf(document)}.`;
-  const state = document.settled ? '' : ', provisionally: it is looked at once more';
-  return `A search finds it: the index says what S3 says, as of ${timeOf(document)}${state}.`;
+  const state = document.settled ? '' : ', provisionally: Tally will check it once more';
+  return `A search finds it: the index agrees with S3, as of ${timeOf(document)}${state}.`;
 }
 
 interface Disagreement {
@@ -88,7 +88,7 @@ interface Disagreement {
 
 function disagreementOf({ document, isPresent, differing }: Disagreement): string {
   if (!isPresent) return 'A search finds it although S3 no longer has it';
-  if (document === undefined) return 'A search does not find it although S3 has it, because the index holds nothing of this key';
+  if (document === undefined) return 'A search does not find it although S3 has it, because the index holds nothing for this key';
   if (document.deleted)
     return `A search does not find it although S3 has it, because the index holds a tombstone as of ${timeOf(document)}`;
   return `A search finds it, but not as S3 has it now (${differing.join(', ')})`;
@@ -101,29 +101,29 @@ interface MismatchFacts {
   readonly observedAtMs: number;
 }
 
-/** The likeliest cause, the surest first. */
+/** The most likely cause; causes that are certain come first. */
 function reasonOf(facts: MismatchFacts): string {
   return documentReason(facts) ?? (facts.state.present ? changeReason(facts, facts.state) : removalReason(facts.bucket));
 }
 
-/** Causes that the document itself tells. */
+/** A cause that the document itself shows. */
 function documentReason({ document, observedAtMs }: MismatchFacts): string | undefined {
   if (document === undefined) return undefined;
   if (!document.settled) {
-    return `what the index holds is provisional and is looked at again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
+    return `the document is provisional and is looked at again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
   }
   if (document.clock > clockOfMs(observedAtMs)) {
-    return `the document's clock, ${timeOf(document)}, is later than this look, so nothing seen now may replace it before then`;
+    return `the document's clock, ${timeOf(document)}, is later than this look, so Tally cannot replace the document before that time`;
   }
   if (document.clock > clockOfMs(observedAtMs - MARGIN_MS)) {
-    return `the index was written for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; ask again in a minute`;
+    return `the index was written for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; try again in a minute`;
   }
   return undefined;
 }
 
-/** S3 has it, the index has it not or otherwise. */
+/** Why S3's object is missing from the index or differs from its document. */
 function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastModifiedMs }: PresentState): string {
-  if (lastModifiedMs === undefined) return 'no event of its last change has been indexed; a re-index corrects it';
+  if (lastModifiedMs === undefined) return 'no event of its last change was indexed; a re-index corrects it';
   const changedAt = new Date(lastModifiedMs).toISOString();
   if (document !== undefined && clockOfMs(lastModifiedMs) <= document.clock) {
     return `it was last modified at ${changedAt}, which is not after the document's clock, so this change (an upload that began earlier, or an older version that is current again) did not reach the index; a re-index corrects it`;
@@ -135,14 +135,14 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
     return `it was last modified at ${changedAt} and that event has not arrived yet; events take seconds, sometimes minutes`;
   }
   if (clockOfMs(lastModifiedMs) <= bucket.floor) {
-    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; look at its job`;
+    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with tally jobs`;
   }
-  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; look at gaps and dead letters, or re-index`;
+  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check tally gaps and tally dead-letters, or re-index`;
 }
 
 function removalReason({ source }: ExplanationFacts['bucket']): string {
-  const untold = source === 'routed' ? ' (audit trails tell neither lifecycle expirations nor every key of a bulk delete)' : '';
-  return `the event of its removal has not arrived yet, or was never sent${untold}; if that lasts, re-index`;
+  const limits = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
+  return `the event of its removal has not arrived yet, or was never sent${limits}; if this persists, re-index`;
 }
 
 function timeOf(document: ObjectDocument): string {

@@ -1,20 +1,20 @@
 import { withoutPasswords } from './passwords.ts';
 
 /**
- * The catalogue of faults: everything that can go wrong with a message, a record or a request, with its scope and advice.
+ * The catalogue of faults: everything that can fail about a message, a record or a request, with its scope and advice.
  * Whether something is tried again is decided here, never in a `catch`.
  *
  * Scopes:
- * - `shared`: nothing can be written or asked at all. Receiving stops, what is held stays held, a probe resumes it.
- * - `bucket`: one bucket's index (or the bucket itself) is out of order. Only its records are parked.
- * - `own`: this one record. Its message is deferred until its last permitted receive, then dead-lettered.
- * - `never`: can never succeed. Dead-lettered at once.
+ * - `shared`: nothing can be written or asked at all. Receiving stops, held messages stay held, a probe resumes it.
+ * - `bucket`: the index of one bucket, or the bucket itself, is out of order. Only its records are parked.
+ * - `own`: this one record fails. Its message is deferred until its last permitted receive, then dead-lettered.
+ * - `never`: it can never succeed. The message is dead-lettered at once.
  */
 export type FaultScope = 'shared' | 'bucket' | 'own' | 'never';
 
 interface FaultEntry {
   readonly scope: FaultScope;
-  /** What an operator should do about it: one sentence, shown with every report of the fault. */
+  /** What to do about it, for the operator of a daemon as well as for the user of a command; shown with every report. */
   readonly advice: string;
 }
 
@@ -23,87 +23,102 @@ export const faults = {
   /** No connection, a time-out, or 502/503/504 of the whole request. */
   'index.unreachable': {
     scope: 'shared',
-    advice: 'Check that the index store at TALLY_INDEX_URL is up and reachable; ingest goes on by itself.',
+    advice: 'Check that the index store at TALLY_INDEX_URL is up and can be reached from here.',
   },
   /** 401 or 403 for the credentials in use (not a block). */
-  'index.denied': { scope: 'shared', advice: 'Check the credentials in TALLY_INDEX_URL and the role they map to.' },
+  'index.denied': { scope: 'shared', advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.' },
   /** OpenSearch pushed back (429 of the whole request or of an item's thread pool). */
-  'index.overloaded': { scope: 'shared', advice: 'Nothing to do unless it lasts: then add data nodes or lower TALLY_BULK_CONCURRENCY.' },
+  'index.overloaded': {
+    scope: 'shared',
+    advice: 'Wait: this usually passes. If it lasts, add data nodes or lower TALLY_BULK_CONCURRENCY.',
+  },
   /** A cluster-wide write block, flood stage, or a block on the state index. */
-  'index.blocked': { scope: 'shared', advice: 'Free disk space or remove the cluster write block; ingest goes on by itself.' },
+  'index.blocked': { scope: 'shared', advice: 'Free disk space in the cluster, or remove its write block.' },
   /** The state index is missing or does not answer as ours. */
   'index.state-missing': {
     scope: 'shared',
-    advice: 'Start `tally serve` once: it makes what is missing; else check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
+    advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
   },
   /** The SQLite file is corrupt, or no index of ours at all. */
   'index.damaged': {
     scope: 'shared',
-    advice: 'Check TALLY_INDEX_URL; a damaged index file is restored from a backup, or moved away and made anew by a re-index.',
+    advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
   /** The store was upgraded by a newer version of Tally. */
-  'index.newer': { scope: 'shared', advice: 'Run the newest version that has ever used this index store, or a later one.' },
+  'index.newer': { scope: 'shared', advice: 'Run the newest version of Tally that has used this index store, or a later one.' },
   /** One index has a write block or is closed. */
-  'bucket.index-blocked': { scope: 'bucket', advice: 'Remove the write block of this bucket’s index or open it again; its records wait.' },
+  'bucket.index-blocked': {
+    scope: 'bucket',
+    advice: 'Remove the write block from the index of this bucket, or open the index again. The records of the bucket wait until then.',
+  },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
     scope: 'bucket',
-    advice: 'Run `tally bucket add` for the bucket again: it re-creates what is missing. Then re-index.',
+    advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. Then re-index the bucket.',
   },
   /** The primary shard of one index is not active. */
-  'bucket.index-unavailable': { scope: 'bucket', advice: 'Check the shard allocation of this bucket’s index.' },
+  'bucket.index-unavailable': { scope: 'bucket', advice: 'Check the shard allocation of the index of this bucket.' },
   /** strict_dynamic_mapping_exception: the index is older than this version; a restart upgrades it. */
-  'bucket.index-outdated': { scope: 'bucket', advice: 'Restart one worker of the newest version: it upgrades the mappings.' },
+  'bucket.index-outdated': { scope: 'bucket', advice: 'Restart one worker of the newest version: it upgrades the mappings of the index.' },
   /** The store will never take this document (mapping error of one item). */
   'index.rejected': {
     scope: 'never',
-    advice: 'Report this: a document that Tally built was refused. The original message is in the dead-letter queue.',
+    advice: 'Report this as a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
   },
 
   // ── S3 ──
   /** 5xx, a time-out or no connection. */
-  's3.unavailable': { scope: 'shared', advice: 'S3 does not answer or answers 5xx; ingest goes on by itself.' },
+  's3.unavailable': {
+    scope: 'shared',
+    advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
+  },
   /** 503 SlowDown or 429. */
-  's3.throttled': { scope: 'shared', advice: 'S3 asks to slow down; lower TALLY_S3_HEAD_CONCURRENCY if it lasts.' },
+  's3.throttled': { scope: 'shared', advice: 'Wait: S3 asks for fewer requests. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.' },
   /** The credentials are missing, expired or wrong (not a denied object). */
-  's3.credentials': { scope: 'shared', advice: 'Check the AWS credentials of this process.' },
+  's3.credentials': { scope: 'shared', advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.' },
   /** The bucket does not exist, or lives in another region than its record says. */
-  'bucket.missing': { scope: 'bucket', advice: 'The bucket is gone or cannot be reached: `tally bucket remove` it, or restore it.' },
+  'bucket.missing': {
+    scope: 'bucket',
+    advice:
+      'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
+  },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {
     scope: 'own',
-    advice: 'Allow s3:GetObject and s3:ListBucket on the bucket to this process, and what its enrichment needs (README, “Enrichment”).',
+    advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
   /** The answer carried no Date header, so it proves nothing about time. */
-  'object.undated': { scope: 'own', advice: 'The S3 endpoint must answer with a Date header; check the proxy in between.' },
+  'object.undated': { scope: 'own', advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.' },
   /** Any other refusal of one object. */
-  'object.failed': { scope: 'own', advice: 'See the reason; the message is tried again and then dead-lettered.' },
+  'object.failed': { scope: 'own', advice: 'See the reason. The message is tried again, and dead-lettered if that fails too.' },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
   'lifecycle.denied': {
     scope: 'own',
     advice:
-      'Allow s3:GetLifecycleConfiguration on the bucket to this process; until then only expirations that objects told themselves are followed.',
+      'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then only the expirations that S3 reports with each object are followed.',
   },
 
   // ── listings ──
   /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
   'listing.disorder': {
     scope: 'own',
-    advice: 'The S3 endpoint lists keys out of order; only S3’s own order can be compared. Nothing was deleted.',
+    advice:
+      'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
   },
   /** A page that could not be read whole. */
   'listing.incomplete': {
     scope: 'own',
-    advice: 'The listing ended early or could not be read; nothing was deleted. The range is tried again.',
+    advice: 'The listing ended early or could not be read. Nothing was deleted, and the range is tried again.',
   },
 
   // ── queues ──
   'queue.unreachable': {
     scope: 'shared',
-    advice: 'Check TALLY_QUEUE_URL, the network and the permissions sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility.',
+    advice:
+      'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
-  /** A message can never succeed, and no dead-letter queue is known: it stays until the redrive policy moves it. */
+  /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     scope: 'own',
     advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
@@ -113,42 +128,71 @@ export const faults = {
   /** No connection, or no answer in time. */
   'registry.unreachable': {
     scope: 'own',
-    advice: 'Check that `tally serve` with the role http runs at that address (TALLY_REGISTRY_URL or --registry).',
+    advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
   },
-  /** Something else answers there, or a version that says what this one does not know. */
+  /** Something else answers there, or a version whose answers this one does not know. */
   'registry.unknown-answer': {
     scope: 'own',
-    advice: 'Check that the address (TALLY_REGISTRY_URL or --registry) is that of a tally of this version.',
+    advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
   },
 
   // ── messages and records ──
-  'message.not-json': { scope: 'never', advice: 'Something that is no bucket event was sent to the bucket queue.' },
-  'message.unknown-wrapper': { scope: 'never', advice: 'The body is none of the wrappers Tally knows; see “Sources” in the README.' },
-  'message.too-deep': { scope: 'never', advice: 'SNS envelopes may be nested at most twice.' },
+  'message.not-json': {
+    scope: 'never',
+    advice: 'The message is no bucket event. Find out what sends it to the bucket queue, then discard it.',
+  },
+  /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
+  'message.empty': {
+    scope: 'own',
+    advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
+  },
+  'message.unknown-wrapper': {
+    scope: 'never',
+    advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
+  },
+  'message.too-deep': {
+    scope: 'never',
+    advice: 'The message has more than two SNS envelopes. Check the chain of topics in front of the bucket queue.',
+  },
   'message.unknown-topic': {
     scope: 'never',
-    advice: 'No connected bucket names this topic: `tally bucket add NAME --topic ARN`, then replay.',
+    advice:
+      'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
   'message.confirmation-failed': {
     scope: 'own',
-    advice: 'SNS refused the confirmation; check sns:ConfirmSubscription and whether the token is older than three days.',
+    advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, create the subscription again.',
   },
-  /** SQS moved the message to the dead-letter queue by its redrive policy; nobody knows why it was received so often. */
+  /** SQS moved the message to the dead-letter queue by its redrive policy; why it was received so often is not known. */
   'message.moved': {
     scope: 'never',
-    advice: 'A worker was killed at each receive, or maxReceiveCount is too low (20 is recommended); replay it.',
+    advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
   },
-  'record.invalid': { scope: 'never', advice: 'A field is missing or of the wrong type; see the reason.' },
-  'record.bucket-invalid': { scope: 'never', advice: 'The record names no possible bucket.' },
-  'record.key-missing': { scope: 'never', advice: 'The record names no key; the bucket has a loss gap until it is re-indexed.' },
-  'record.key-invalid': { scope: 'never', advice: 'An S3 key has 1 to 1,024 bytes.' },
-  'record.version-unknown': { scope: 'never', advice: 'The event is of another major version than 2: update Tally, then replay.' },
+  'record.invalid': {
+    scope: 'never',
+    advice: 'See the reason: a field is missing or of the wrong type. Find out what sends such records.',
+  },
+  'record.bucket-invalid': { scope: 'never', advice: 'The record names no valid bucket. Find out what sends such records.' },
+  'record.key-missing': { scope: 'never', advice: 'The record names no key. The bucket has a loss gap until it is re-indexed.' },
+  'record.key-invalid': {
+    scope: 'never',
+    advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
+  },
+  'record.version-unknown': {
+    scope: 'never',
+    advice: 'The event has a major version other than 2. Update Tally, then replay the message.',
+  },
 
   // ── the process itself ──
-  'internal.unexpected': { scope: 'own', advice: 'Report this with the log lines around it; the message is kept.' },
+  'internal.unexpected': { scope: 'own', advice: 'Report this as a bug, with the log lines around it. The message is kept.' },
 } as const satisfies Record<string, FaultEntry>;
 
 export type FaultCode = keyof typeof faults;
+
+/** Whether a text is a code of this catalogue. */
+export function isFaultCode(code: string): code is FaultCode {
+  return Object.hasOwn(faults, code);
+}
 
 /** One occurrence of a fault: its code, and what happened to which thing (no secrets; may hold a key). */
 export interface Fault {
@@ -170,12 +214,27 @@ export class FaultError extends Error implements Fault {
   }
 }
 
+/** Faults that end without an operator: the daemon resumes when their cause has gone. */
+const passing: ReadonlySet<FaultCode> = new Set([
+  'index.unreachable',
+  'index.overloaded',
+  'index.blocked',
+  's3.unavailable',
+  's3.throttled',
+]);
+
+/** The advice for the operator of a running daemon, which resumes without a restart after some faults. */
+export function adviceWhileServing(code: FaultCode): string {
+  const { advice } = faults[code];
+  return passing.has(code) ? `${advice} Ingest resumes when this has passed, without a restart.` : advice;
+}
+
 /** The scope of a fault, from the catalogue. */
 export function scopeOf(code: FaultCode): FaultScope {
   return faults[code].scope;
 }
 
-/** Turns whatever was thrown into a fault; anything that is not a {@link FaultError} is `internal.unexpected`. Passwords of URLs are masked. */
+/** Turns an error into a fault. Anything but a {@link FaultError} is `internal.unexpected`. Passwords in URLs are masked. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof FaultError) return { code: error.code, reason: error.reason };
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

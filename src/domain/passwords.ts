@@ -1,6 +1,6 @@
 /**
- * Text with the passwords of its URLs masked: `https://user:***@host`. What stands before a URL's last `@` counts as user
- * and password, since a password that should have been escaped may hold any character, commas and slashes included.
+ * The text with the passwords of its URLs masked: `https://user:***@host`. Everything before the last `@` of a URL counts
+ * as user and password, because a password that was not percent-encoded may contain any character, even commas and slashes.
  */
 export function withoutPasswords(text: string): string {
   return text

@@ -1,4 +1,4 @@
-/** What can be wrong with a request to the control plane (HTTP or command line), with its HTTP status. */
+/** The error codes of requests to the control plane (HTTP or command line), each with its HTTP status. */
 export const requestErrors = {
   'request.invalid': 400,
   'request.not-found': 404,
@@ -26,7 +26,12 @@ export const requestErrors = {
 
 export type RequestErrorCode = keyof typeof requestErrors;
 
-/** A refusal of a request. `detail` says what happened, to which thing, and what to do; `extra` joins the problem document (for a job.conflict: jobId). */
+/** Whether a text is a code of this catalogue. */
+export function isRequestErrorCode(code: string): code is RequestErrorCode {
+  return Object.hasOwn(requestErrors, code);
+}
+
+/** A request was refused. `detail` states what happened, to which thing, and what to do. `extra` is added to the problem document (for `job.conflict`: job_id). */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly extra: Readonly<Record<string, string | number>>;

@@ -1,4 +1,4 @@
-/** The kinds of records that the product stores about itself. Kinds are added, never renamed: older workers list theirs beside newer ones. */
+/** The kinds of state records that Tally stores. Kinds are added but never renamed, because older and newer workers share one store during an upgrade. */
 export const stateKinds = [
   'bucket',
   'unconnected',

@@ -1,23 +1,33 @@
-/** The control plane: parse, authorise, call, answer. Until callers are authenticated it serves this machine only. */
+/**
+ * The listener of the control plane: it checks each request by its row of the contract, calls the verb, and answers.
+ * Until callers are authenticated it serves this machine only.
+ */
 import type { FastifyReply } from 'fastify';
+import {
+  rows,
+  rowsOfListener,
+  rowsOfVerbs,
+  type Actor,
+  type AnyOperation,
+  type ListenerName,
+  type PlacedRow,
+  type VerbName,
+  type Verbs,
+} from '../api/contract.ts';
+import { openApiOf } from '../api/openapi.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Control } from '../pipeline/control/control.ts';
-import { inTime } from '../pipeline/control/in-time.ts';
-import type { Clock, Telemetry } from '../pipeline/ports.ts';
-import type { Readiness } from '../pipeline/readiness.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { inTime } from '../pipeline/serving/async.ts';
 import { requireJsonBody, requireLocalCaller } from './guard.ts';
-import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
+import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
-import { openApiOf } from './openapi.ts';
-import type { Route } from './route.ts';
-import { createRoutes } from './routes.ts';
-import { answerUnknown, createServer, listenerOf, type Address, type Listener } from './server.ts';
+import { addRoutes, requestReader, type Handler } from './routes.ts';
+import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 
-interface ControlPlaneParts {
+interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
-  readonly control: Control;
-  readonly readiness: Readiness;
-  readonly metrics: MetricsSource;
+  readonly verbs: Verbs;
   readonly telemetry: Telemetry;
   readonly clock: Clock;
   readonly version: string;
@@ -25,53 +35,58 @@ interface ControlPlaneParts {
   readonly verbTimeoutMs?: number;
 }
 
-/** A verb ends in this time: searches take milliseconds, browsing a thousand dead letters some seconds. */
+/** A verb that takes longer is aborted: searches take milliseconds, reading a thousand dead letters some seconds. */
 const VERB_TIMEOUT_MS = 30_000;
+
+/** Who asks, until callers are authenticated. */
+const CALLER: Actor = { kind: 'local', name: 'http' };
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, control, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
-  const app = createServer(telemetry);
+  const { address, verbs, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const app = createServer({ telemetry, rows, guard: requireLocalCaller });
   const closing = new AbortController();
-  const routes = createRoutes(control);
-  const jobEvents = createJobEvents({ jobs: control.jobs, clock, telemetry, closing: closing.signal });
-  const described = [...routes, jobEvents.route];
-  const openApi = openApiOf(described, version);
+  const getJob = (id: string, signal: AbortSignal) => verbs.getJob({ params: { id } }, { actor: CALLER, signal });
+  const jobEvents = createJobEvents({ getJob, clock, telemetry, closing: closing.signal });
+  const openApi = openApiOf(rows, version);
 
   app.addHook('onRequest', async (request) => {
-    requireLocalCaller(request);
     requireJsonBody(request);
   });
   app.addHook('preClose', async () => {
-    closing.abort(new RequestError('request.interrupted', 'the process stops'));
+    closing.abort(new RequestError('request.interrupted', 'the process is stopping'));
     await jobEvents.drain();
   });
-  addHealthRoutes(app, { readiness, metrics });
-  app.get('/config.json', (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }));
-  app.get('/openapi.json', (_request, reply) => reply.send(openApi));
-  for (const route of routes) app.route({ method: route.method, url: route.path, handler: handlerOf(route) });
-  app.get(jobEvents.route.path, (request, reply) => jobEvents.answer(request, reply));
-  answerUnknown(app, [...described, ...[...healthPaths, '/config.json', '/openapi.json'].map((path) => ({ method: 'GET', path }))]);
+  const own: Readonly<Record<ListenerName, Handler>> = {
+    ...healthHandlers({ readiness, metrics }),
+    watchJob: (request, reply) => jobEvents.answer(request, reply),
+    getConfig: async (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }),
+    getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send(openApi),
+  };
+  const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
+  addRoutes(app, rowsOfListener, ({ operation }) => own[operation]);
+  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]));
+  return listenerOf(app, address);
 
-  function handlerOf(route: Route): Parameters<typeof app.route>[0]['handler'] {
+  function verbHandler(row: PlacedRow, verb: AnyOperation): Handler {
+    const read = requestReader(row);
     return async (request, reply) => {
+      const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const answer = await inTime(route.run(request, signal), signal);
-      return reply.code(route.status).send(route.status === 204 ? undefined : answer);
+      const answer = await inTime(verb(checked, { actor: CALLER, signal }), signal);
+      return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
-
-  return listenerOf(app, address);
 }
 
-/** Aborted when the verb has taken its time, or nobody waits for its answer any longer. Not Fastify's `request.signal`: that one is aborted as soon as the request's body was read. */
+/** Aborted when the verb has taken too long, or the caller has closed the connection. Fastify's `request.signal` will not do: it is aborted as soon as the body of the request was read. */
 function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   const end = new AbortController();
-  const slow = new RequestError('request.timeout', `it took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
+  const slow = new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
   const timer = setTimeout(() => end.abort(slow), timeoutMs);
   reply.raw.once('close', () => {
     clearTimeout(timer);
-    end.abort(new RequestError('request.interrupted', 'the caller has gone'));
+    end.abort(new RequestError('request.interrupted', 'the caller closed the connection'));
   });
   return end.signal;
 }

@@ -1,25 +1,25 @@
-/** Loopback is not a wall: a web page can make a browser send requests there. Until callers are authenticated these checks are what stands between. */
+/** Checks against web pages: a page of another site can make a browser send requests to loopback. Until callers are authenticated, these checks are the only protection. */
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 
-/** Any port: a tunnel may lead here from another one. */
+/** With any port, because a tunnel may lead here from another port. */
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
 /**
- * Throws `request.forbidden-origin` unless the request names a loopback Host (else a foreign name that resolves to this
- * machine would do: DNS rebinding) and comes from no other page than one of that very host and port. Programs send
- * neither Origin nor Sec-Fetch-Site; browsers always do where it matters.
+ * Throws `request.forbidden-origin` unless the Host header names loopback (which stops DNS rebinding, where a foreign name
+ * resolves to this machine) and the request comes from a program or from a page of the same host and port. Programs send
+ * neither Origin nor Sec-Fetch-Site; browsers send them with every request that matters.
  */
 export function requireLocalCaller({ headers }: FastifyRequest): void {
   const host = headers.host ?? '';
   if (!LOOPBACK_HOST.test(host)) {
     throw new RequestError(
       'request.forbidden-origin',
-      'the Host must be 127.0.0.1, localhost or [::1]: the control plane serves this machine only',
+      'the Host header must be 127.0.0.1, localhost or [::1]: the control plane serves this machine only',
     );
   }
   if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
-    throw new RequestError('request.forbidden-origin', 'requests from pages of other origins are refused');
+    throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
   }
   const site = headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') {
@@ -28,18 +28,18 @@ export function requireLocalCaller({ headers }: FastifyRequest): void {
 }
 
 /**
- * Throws `request.unsupported-media-type` for a body that is not JSON (a form of a foreign page can send anything else
- * without asking) and `request.invalid` for one where nobody would read it.
+ * Throws `request.unsupported-media-type` for a body that is not JSON (the form of a foreign page can send other types
+ * without a preflight request) and `request.invalid` for a GET with a body.
  */
 export function requireJsonBody({ headers, method }: FastifyRequest): void {
   const type = headers['content-type'];
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
   if (method === 'GET' || method === 'HEAD') {
-    if (hasBody) throw new RequestError('request.invalid', `a ${method} takes no body`);
+    if (hasBody) throw new RequestError('request.invalid', `a ${method} request takes no body`);
     return;
   }
   if (type === undefined ? !hasBody : /^application\/json\s*(;|$)/i.test(type)) return;
-  throw new RequestError('request.unsupported-media-type', 'a body must be application/json');
+  throw new RequestError('request.unsupported-media-type', 'the body must be application/json');
 }
 
 function isOriginOf(origin: string, host: string): boolean {

@@ -1,22 +1,18 @@
-import type { Telemetry } from '../pipeline/ports.ts';
-import type { Readiness } from '../pipeline/readiness.ts';
-import { addHealthRoutes, healthPaths, type MetricsSource } from './health-routes.ts';
-import { answerUnknown, createServer, listenerOf, type Address, type Listener } from './server.ts';
+import { rowsOfHealth } from '../api/contract.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { healthHandlers, type HealthParts } from './health.ts';
+import { addRoutes } from './routes.ts';
+import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 
-interface HealthListenerParts {
+interface HealthListenerParts extends HealthParts {
   readonly address: Address;
-  readonly readiness: Readiness;
-  readonly metrics: MetricsSource;
   readonly telemetry: Telemetry;
 }
 
-/** Health and metrics on an address of their own, and nothing else: it may be reachable from outside where the control plane may not. */
-export function createHealthListener({ address, readiness, metrics, telemetry }: HealthListenerParts): Listener {
-  const app = createServer(telemetry);
-  addHealthRoutes(app, { readiness, metrics });
-  answerUnknown(
-    app,
-    healthPaths.map((path) => ({ method: 'GET', path })),
-  );
+/** Health and metrics on a separate address, and nothing else: it may be reachable from outside where the control plane may not. */
+export function createHealthListener({ address, telemetry, ...parts }: HealthListenerParts): Listener {
+  const app = createServer({ telemetry, rows: rowsOfHealth });
+  const handlers = healthHandlers(parts);
+  addRoutes(app, rowsOfHealth, ({ operation }) => handlers[operation]);
   return listenerOf(app, address);
 }

@@ -1,72 +1,59 @@
 /**
- * One job as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): its state at once, then
- * again at each change, until it has ended.
+ * One job as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): its state at the
+ * beginning and after each change, until it has ended.
  */
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { Job } from '../api/jobs.ts';
+import { jobStreamRows } from '../api/jobs.ts';
+import { checkRequest } from '../api/row.ts';
 import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Control } from '../pipeline/control/control.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
-import type { Clock, Telemetry } from '../pipeline/ports.ts';
-import { route, type RouteDescription } from './route.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { loggedProblemOf } from './server.ts';
 
-/** A stream looks at its job once a second: what so many ask of the state store is no load. */
+/** Each stream reads its job once a second; this many are no load for the state store. */
 const STREAMS_MAX = 32;
 /** Proxies close connections on which nothing is sent for 30 s or 60 s. */
 const HEARTBEAT_MS = 15_000;
-/** Before silence is told a look may fail in LOOK_TIMEOUT_MS, a second after the one before. */
+/** The read before a heartbeat may take LOOK_TIMEOUT_MS and begins a second after the read before it. */
 const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
-/** How soon clients connect again when this process stops: another one may answer. */
+/** How soon clients connect again when this process stops: another process may answer. */
 const RETRY_MS = 2_000;
-/** Whoever reads takes the end of a stream in no time; whoever does not is cut off. */
+/** A client that reads receives the end of a stream at once; one that does not read is cut off after this time. */
 const DRAIN_MS = 250;
-/** The event id of an end state. Whoever has it needs nothing more, and would connect again for ever. */
+/** The event id of an end state. Clients connect again after every end, and this id tells them to stop. */
 const END_ID = 'end';
 
 interface JobEventsParts {
-  readonly jobs: Pick<Control['jobs'], 'get'>;
+  readonly getJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Aborted when the listener closes: every stream ends. */
+  /** Aborted when the listener closes, which ends every stream. */
   readonly closing: AbortSignal;
 }
 
 export interface JobEvents {
-  readonly route: RouteDescription;
   /**
-   * Answers with the stream; 204 where Last-Event-ID says that the end was seen. Throws `request.too-many-streams`, and
-   * what the first look at the job threw.
+   * Answers with the stream, or with 204 where Last-Event-ID says that the client has seen the end. Throws
+   * `request.too-many-streams`, and the error of the first read of the job.
    */
   answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
-  /** After `closing`: resolves when every stream has ended, or soon at the latest. */
+  /** After `closing`: resolves when every stream has ended, at the latest after a fraction of a second. */
   drain(): Promise<void>;
 }
 
-/** Creates the route. A stream ends after the job's end state, when the caller has gone, and when the listener closes. */
-export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsParts): JobEvents {
+/** Creates the streams. A stream ends after the end state of its job, when the client disconnects, and when the listener closes. */
+export function createJobEvents({ getJob, clock, telemetry, closing }: JobEventsParts): JobEvents {
   const open = new Set<Promise<void>>();
-  const events = route(['GET', '/v1/jobs/:id/events'], 'One re-index job as server-sent events, until it has ended.', {
-    params: z.object({ id: z.string().min(1) }),
-    query: z.strictObject({}),
-    body: z.undefined(),
-    media: 'text/event-stream',
-    answer: z
-      .string()
-      .describe(
-        '`event: job`: the job, without its examples, as JSON; at once and at each change, at most once a second. `event: problem`: it cannot be looked at for now. A comment every 15 s at least. Answered with 204 where Last-Event-ID is that of the end state.',
-      ),
-    verb: async ({ params }) => params.id,
-  });
-
   /** Takes a place until the response is closed, and returns the signal of that. */
   function takePlace(reply: FastifyReply): AbortSignal {
-    if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller has gone');
+    if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller closed the connection');
     if (open.size >= STREAMS_MAX) {
-      throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or ask GET /v1/jobs/ID now and then`);
+      throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or poll GET /v1/jobs/{id} instead`);
     }
     const gone = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -74,20 +61,19 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
     reply.raw.once('close', () => {
       open.delete(closed.promise);
       closed.resolve();
-      gone.abort(new RequestError('request.interrupted', 'the caller has gone'));
+      gone.abort(new RequestError('request.interrupted', 'the caller closed the connection'));
     });
     return gone.signal;
   }
 
   return {
-    route: events,
     async drain() {
       await Promise.race([Promise.all(open), delay(DRAIN_MS)]);
     },
     async answer(request, reply) {
-      const id = await events.run(request, closing);
+      const id = idOf(request);
       const signal = AbortSignal.any([closing, takePlace(reply)]);
-      const news = watchJob({ look: (limit) => jobs.get(id, limit), clock, silenceMs: SILENCE_MS }, signal);
+      const news = watchJob({ look: (limit) => getJob(id, limit), clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;
       if (first.value.kind === 'trouble') throw first.value.error;
@@ -97,6 +83,13 @@ export function createJobEvents({ jobs, clock, telemetry, closing }: JobEventsPa
       return reply.send(Readable.from(framesOf(first.value, { news, telemetry })));
     },
   };
+}
+
+const row = jobStreamRows['GET /v1/jobs/{id}/events'];
+
+function idOf(request: FastifyRequest): string {
+  const { params } = checkRequest(row, request);
+  return row.params.parse(params).id;
 }
 
 interface Frames {
@@ -111,7 +104,7 @@ async function* framesOf(first: JobNews, { news, telemetry }: Frames): AsyncGene
   try {
     for await (const each of news) yield frameOf(each, telemetry);
   } catch (error) {
-    // the job is gone; whoever connects again is told so
+    // the job is gone; a client that connects again gets the same answer
     yield problemFrame(error, telemetry);
   }
 }

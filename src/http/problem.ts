@@ -1,50 +1,40 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
-import { z } from 'zod';
+import { PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
 import { FaultError, faults } from '../domain/fault.ts';
-import { RequestError, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
+import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
-export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
-
-export const problemSchema = z.looseObject({
-  type: z.string(),
-  title: z.string(),
-  status: z.int().min(400).max(599),
-  detail: z.string().describe('What happened, to which thing.'),
-  code: z.string(),
-  advice: z.string().describe('What to do about it; of faults only.').exactOptional(),
-});
-export type Problem = Readonly<z.infer<typeof problemSchema>>;
+export const PROBLEM_TYPE = `${PROBLEM_MEDIA}; charset=utf-8`;
 
 const UNEXPECTED = 'internal.unexpected';
 
-/** Fastify's own errors, by their codes, in words that repeat nothing of the request. */
+/** Fastify's own errors by their codes, in words that repeat no text of the request. */
 const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]> = new Map([
   ['FST_ERR_BAD_URL', ['request.invalid', 'the path is not percent-encoded UTF-8']],
-  ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'nothing has so long a name']],
-  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than any request needs']],
-  ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'a body must be application/json']],
+  ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'the name in the path is too long for anything that exists']],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than 64 KiB']],
+  ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'the body must be application/json']],
   ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],
-  ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not JSON, or names __proto__']],
-  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body is not as long as its content length says']],
+  ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not valid JSON, or has a field __proto__']],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length that Content-Length says']],
 ] satisfies [string, [RequestErrorCode, string]][]);
 
-/** The problem document of whatever was thrown. Of the unforeseen it says nothing but that it happened. */
+/** The problem document of an error. About an unexpected error it says only that it happened. */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof RequestError) return { ...error.extra, ...problem(requestErrors[error.code], error.code, error.message) };
+  if (error instanceof RequestError) return { ...error.extra, ...problem(statusOf(error.code), error.code, error.message) };
   if (error instanceof FaultError) return problemOfFault(error);
   const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
-  return code === undefined || detail === undefined ? unexpected() : problem(requestErrors[code], code, detail);
+  return code === undefined || detail === undefined ? unexpected() : problem(statusOf(code), code, detail);
 }
 
-/** Whether nobody foresaw this error, so that it must be logged. */
+/** Whether the error is unexpected, so that it must be logged. */
 export function isUnexpected({ code }: Problem): boolean {
   return code === UNEXPECTED;
 }
 
-/** The whole response to what is no HTTP request, or was not received in time; `code` is that of Node's parser. The connection is of no further use. */
+/** The whole response to bytes that are not an HTTP request, or to a request that was not received in time. `code` is that of Node's parser. The connection is closed afterwards. */
 export function responseToBroken(code: string | undefined, headers: Readonly<Record<string, string>>): string {
-  const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'this is not an HTTP request');
+  const broken = brokenRequests.get(code) ?? problem(400, 'request.invalid', 'the bytes received are not an HTTP request');
   const body = JSON.stringify(broken);
   const own = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}`);
@@ -52,17 +42,17 @@ export function responseToBroken(code: string | undefined, headers: Readonly<Rec
 }
 
 const brokenRequests: ReadonlyMap<string | undefined, Problem> = new Map([
-  ['HPE_HEADER_OVERFLOW', problem(431, 'request.too-large', 'the headers are larger than any request needs')],
+  ['HPE_HEADER_OVERFLOW', problem(431, 'request.too-large', 'the headers are larger than 16 KiB')],
   ['ERR_HTTP_REQUEST_TIMEOUT', problem(408, 'request.timeout', 'the request was not received in time')],
 ]);
 
 function problemOfFault({ code, reason }: FaultError): Problem {
   if (code === UNEXPECTED) return unexpected();
-  return { ...problem(code === 'bucket.missing' ? 404 : 503, code, reason), advice: faults[code].advice };
+  return { ...problem(statusOf(code), code, reason), advice: faults[code].advice };
 }
 
 function unexpected(): Problem {
-  return problem(500, UNEXPECTED, 'Something nobody foresaw went wrong; it was logged.');
+  return problem(500, UNEXPECTED, 'An unexpected error occurred. The log of the daemon has the details.');
 }
 
 function problem(status: number, code: string, detail: string): Problem {

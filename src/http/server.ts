@@ -1,8 +1,10 @@
 /** What both listeners share: bounds, headers, problem documents. */
-import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
+import { rows, type PlacedRow } from '../api/contract.ts';
+import type { Problem } from '../api/problem.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Telemetry } from '../pipeline/ports.ts';
-import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken, type Problem } from './problem.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken } from './problem.ts';
 
 export interface Address {
   readonly host: string;
@@ -10,23 +12,23 @@ export interface Address {
 }
 
 export interface Listener {
-  /** Resolves to the address that is listened on. Rejects with the system's error (EADDRINUSE …). */
+  /** Resolves to the bound address. Rejects with the system's error (EADDRINUSE …). */
   listen(): Promise<Address>;
   close(): Promise<void>;
 }
 
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
-/** A request is received in this time or refused. */
+/** A request that is not received in this time is refused. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** A connection on which nothing moves is closed: longer than any verb takes. */
+/** An idle connection is closed after this time, which is longer than any verb takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
-/** Far more than probes, scrapes and one operator need. */
+/** Far more than probes, scrapes and operators need. */
 const CONNECTIONS_MAX = 256;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
 
-/** Answers are data: no page shows, frames, runs or reads them. */
+/** Answers are data: browsers must not render, frame, run or share them. */
 const safeHeaders = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
@@ -35,8 +37,19 @@ const safeHeaders = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** A server without routes. Every error becomes a problem document; what nobody foresaw is logged. */
-export function createServer(telemetry: Telemetry): FastifyInstance {
+interface ServerParts {
+  readonly telemetry: Telemetry;
+  /** The operations that it is going to serve. */
+  readonly rows: readonly PlacedRow[];
+  /** Throws for requests that must not be answered. It is called first. */
+  readonly guard?: (request: FastifyRequest) => void;
+}
+
+/**
+ * A server without routes; it accepts only routes of the contract. Every error becomes a problem document, and unexpected
+ * errors are logged.
+ */
+export function createServer({ telemetry, rows: served, guard = () => undefined }: ServerParts): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -55,17 +68,24 @@ export function createServer(telemetry: Telemetry): FastifyInstance {
   });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.removeContentTypeParser('text/plain');
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRoute', refuseWithoutRow);
+  const answerUnknown = unknownAnswerer(served);
+  app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
+    guard(request);
+    // before the body is parsed: for some methods Fastify answers an error of the body first
+    if (request.is404) return answerUnknown(request, reply);
+    return undefined;
   });
+  app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
-    // whoever went away has interrupted it himself
+    // a caller who has gone caused this itself
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
 }
 
-/** The problem document of whatever was thrown; what nobody foresaw is logged. */
+/** The problem document of an error. An unexpected error is logged. */
 export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   const problem = problemOf(error);
   if (!isUnexpected(problem)) return problem;
@@ -74,18 +94,35 @@ export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   return problem;
 }
 
-/** Answers what no route answers: 405 with Allow where the path has other methods, else 404. */
-export function answerUnknown(app: FastifyInstance, routes: readonly { readonly method: string; readonly path: string }[]): void {
-  const patterns = routes.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`) }));
-  app.setNotFoundHandler((request: FastifyRequest, reply) => {
+/**
+ * Refuses a route without a row, so that no path is served which the contract does not know. HEAD is answered wherever
+ * GET is.
+ */
+function refuseWithoutRow({ method, url }: RouteOptions): void {
+  for (const each of [method].flat()) {
+    const name = each === 'HEAD' ? 'GET' : each;
+    if (!rows.some((row) => row.method === name && row.path === url.replaceAll(/:(\w+)/g, '{$1}'))) {
+      throw new TypeError(`${each} ${url} has no row in the contract: add one in src/api`);
+    }
+  }
+}
+
+/** Answers requests without a route: 405 with Allow where the path has other methods, else 404. */
+function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
+  const patterns = served.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
+  return (request, reply) => {
     const path = request.url.split('?')[0] ?? '';
     const allowed = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-    if (allowed.length === 0)
-      return sendProblem(reply, problemOf(new RequestError('request.not-found', 'there is nothing at this path; see /openapi.json')));
-    const withHead = allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed;
-    void reply.header('allow', withHead.join(', '));
-    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path takes ${withHead.join(', ')}`)));
-  });
+    if (allowed.length === 0) {
+      return sendProblem(
+        reply,
+        problemOf(new RequestError('request.not-found', 'this path does not exist; /openapi.json lists all paths')),
+      );
+    }
+    const methods = (allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed).join(', ');
+    void reply.header('allow', methods);
+    return sendProblem(reply, problemOf(new RequestError('request.method-not-allowed', `this path accepts only ${methods}`)));
+  };
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {

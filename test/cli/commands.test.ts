@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecord, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fake-control.ts';
+import { bucketAnswer, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */
@@ -9,14 +9,15 @@ function unsafeIn(text: string): boolean {
   return UNSAFE.test(text.replaceAll('\n', ''));
 }
 
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
 const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
 
 describe('every command that reads or writes records', () => {
   it.each([
     ['search', { items: [objectDocument], next: 'page-2' }],
     ['explain photos cat.jpg', explanation],
-    ['bucket list', { items: [bucketRecord], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
-    ['bucket add photos', bucketRecord],
+    ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
+    ['bucket add photos', bucketAnswer],
     ['bucket remove photos --yes', { removed: 'photos' }],
     ['gaps', { items: [gap] }],
     ['dead-letters list', { items: [deadLetter] }],
@@ -27,7 +28,7 @@ describe('every command that reads or writes records', () => {
     ['jobs', { items: [job], next: 'page-2' }],
     ['jobs job-1', job],
     ['jobs cancel job-1', { ...job, state: 'cancelled' }],
-    ['jobs pause job-1', { ...job, state: 'paused', pausedBecause: 'requested' }],
+    ['jobs pause job-1', { ...job, state: 'paused', paused_because: 'requested' }],
     ['jobs resume job-1', job],
   ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
     const world = createCliWorld();
@@ -63,20 +64,20 @@ describe('tally search', () => {
     const world = createCliWorld();
     const filters = ['--bucket', 'photos', '--prefix', '2026/', '--key', 'k', '--extension', 'jpg', '--limit', '7', '--cursor', 'page-2'];
     await world.run('search', 'annual', 'report', ...filters);
-    const request = { bucket: 'photos', prefix: '2026/', key: 'k', extension: 'jpg', limit: 7, cursor: 'page-2', q: 'annual report' };
-    expect(world.asked).toEqual([['search', request]]);
+    const query = { bucket: 'photos', prefix: '2026/', key: 'k', extension: 'jpg', limit: 7, cursor: 'page-2', q: 'annual report' };
+    expect(world.asked).toEqual([['searchObjects', { query }]]);
   });
 
   it('asks for everything without arguments', async () => {
     const world = createCliWorld();
     await world.run('search');
-    expect(world.asked).toEqual([['search', {}]]);
+    expect(world.asked).toEqual([['searchObjects', { query: { limit: 100 } }]]);
   });
 
   it('prints an aligned table with hostile keys escaped, and how to go on beside it', async () => {
     const { stdout, stderr } = await createCliWorld().run('search');
     expect(stdout).toBe(`BUCKET  SIZE  AGE  KEY\nphotos  12 B  2 h  ${SAFE_KEY}\n`);
-    expect(stderr).toBe('There are more: repeat this with --cursor page-2\n');
+    expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
   });
 
   it('says on stderr that nothing matches and ends with 0', async () => {
@@ -92,7 +93,7 @@ describe('tally explain', () => {
   it('takes a key that begins with dashes after --', async () => {
     const world = createCliWorld();
     await world.run('explain', 'photos', '--', '--json');
-    expect(world.asked).toEqual([['explain', 'photos', '--json']]);
+    expect(world.asked).toEqual([['explainObject', { params: { bucket: 'photos' }, query: { key: '--json' } }]]);
   });
 
   it('tells the sentence and sets both sides beside each other', async () => {
@@ -110,10 +111,10 @@ describe('tally explain', () => {
     const state = {
       present: true,
       etag: 'e2',
-      sizeBytes: 2_048,
-      versionId: 'v2',
-      lastModifiedMs: Date.UTC(2026, 0, 2),
-      storageClass: 'GLACIER',
+      size_bytes: 2_048,
+      version_id: 'v2',
+      last_modified: '2026-01-02T00:00:00.000Z',
+      storage_class: 'GLACIER',
     };
     const clocks = { floor: 1_767_323_045_000_000, observation: 1_767_323_045_000_000 };
     const sentence = `The index lacks ${nastyKey}.`;
@@ -121,7 +122,7 @@ describe('tally explain', () => {
     world.nextAnswers({
       ...without,
       key: nastyKey,
-      storage: { state, observedAt: '2026-01-02T03:04:05.000Z' },
+      storage: { state, observed_at: '2026-01-02T03:04:05.000Z' },
       clocks,
       agrees: 'unknown',
       sentence,
@@ -150,8 +151,8 @@ describe('tally explain', () => {
 describe('tally bucket', () => {
   it('add asks for what its options say, in the name of the command line', async () => {
     const world = createCliWorld();
-    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', '--source', 'topic', '--topic', 'arn:x', '--enrich', 'head');
-    expect(world.asked).toEqual([['buckets.add', { bucket: 'photos', source: 'topic', topicArn: 'arn:x', enrich: 'head' }, 'cli']]);
+    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', '--source', 'topic', '--topic', TOPIC, '--enrich', 'head');
+    expect(world.asked).toEqual([['addBucket', { body: { bucket: 'photos', source: 'topic', topic_arn: TOPIC, enrich: 'head' } }]]);
     expect(stdout).toMatch(/^bucket +photos$/m);
     expect(stderr).toContain('tally reindex photos');
   });
@@ -164,7 +165,7 @@ describe('tally bucket', () => {
 
   it('list says so when there is none', async () => {
     const world = createCliWorld();
-    world.nextAnswers({ connected: [], unconnected: [] });
+    world.nextAnswers({ items: [], unconnected: [] });
     expect(await world.run('bucket', 'list')).toMatchObject({
       exitCode: 0,
       stdout: '',
@@ -176,7 +177,7 @@ describe('tally bucket', () => {
     const world = createCliWorld();
     const { exitCode, stderr } = await world.run('bucket', 'remove', 'photos');
     expect(exitCode).toBe(64);
-    expect(stderr).toContain('deletes all documents of photos from the index: repeat this with --yes');
+    expect(stderr).toContain('deletes all documents of photos from the index: repeat the command with --yes');
     expect(world.asked).toEqual([]);
   });
 
@@ -192,7 +193,7 @@ describe('tally bucket', () => {
     expect(await world.run('bucket', 'remove', 'photos')).toEqual({ exitCode: 1, stdout: '', stderr: 'tally: nothing was changed\n' });
     expect(world.asked).toEqual([]);
     expect((await world.run('bucket', 'remove', 'photos')).exitCode).toBe(0);
-    expect(world.asked).toEqual([['buckets.remove', 'photos']]);
+    expect(world.asked).toEqual([['removeBucket', { params: { bucket: 'photos' } }]]);
     expect(questions).toHaveLength(2);
     await world.run('bucket', 'remove', 'photos', '--yes');
     expect(questions).toHaveLength(2);
@@ -203,7 +204,7 @@ describe('tally dead-letters', () => {
   it('list shows faults and reasons', async () => {
     const world = createCliWorld();
     const { stdout } = await world.run('dead-letters', 'list', '--limit', '5');
-    expect(world.asked).toEqual([['deadLetters.list', { limit: 5 }]]);
+    expect(world.asked).toEqual([['listDeadLetters', { query: { limit: 5 } }]]);
     expect(stdout).toMatch(/^letter-1 +2 h +3 B +message.not-json +Unexpected token$/m);
   });
 
@@ -211,13 +212,13 @@ describe('tally dead-letters', () => {
     const world = createCliWorld();
     world.nextAnswers({
       id: 'letter-1',
-      sentAt: deadLetter.sentAt,
-      sizeBytes: 9,
+      sent_at: deadLetter.sent_at,
+      size_bytes: 9,
       context: { queue: nastyKey },
       body: '{\n"x"\u001b[2J\r\n}',
     });
     const { stdout } = await world.run('dead-letters', 'show', 'letter-1');
-    expect(stdout).toContain('SQS itself moved it here');
+    expect(stdout).toContain('SQS itself moved the message here');
     expect(stdout.endsWith('\n\n{\n"x"\\u{1b}[2J\\u{d}\n}\n')).toBe(true);
     expect(unsafeIn(stdout)).toBe(false);
   });
@@ -227,8 +228,8 @@ describe('tally dead-letters', () => {
     expect((await world.run('dead-letters', 'replay', 'a', 'b')).stdout).toBe('Sent back: 2\n');
     await world.run('dead-letters', 'replay', '--all');
     expect(world.asked).toEqual([
-      ['deadLetters.replay', ['a', 'b']],
-      ['deadLetters.replay', 'all'],
+      ['replayDeadLetters', { body: { ids: ['a', 'b'] } }],
+      ['replayDeadLetters', { body: { all: true } }],
     ]);
   });
 
@@ -238,7 +239,7 @@ describe('tally dead-letters', () => {
     expect((await world.run('dead-letters', 'discard', '--all')).stderr).toContain('deletes all dead letters for good');
     expect(world.asked).toEqual([]);
     expect((await world.run('dead-letters', 'discard', '--all', '--yes')).stdout).toBe('Deleted: 1\n');
-    expect(world.asked).toEqual([['deadLetters.discard', 'all']]);
+    expect(world.asked).toEqual([['discardDeadLetters', { body: { all: true } }]]);
   });
 });
 
@@ -255,7 +256,9 @@ describe('tally config', () => {
     expect(stdout).toContain('\nTALLY_HTTP_ADDRESS=[::1]:9090\n');
     expect(stdout).toContain('\nTALLY_ROLES=ingest,http\n');
     expect(stdout).toContain('\nTALLY_WORK_QUEUE_URL=\n');
-    expect(stdout).toContain('# Least severe log line that is written.\nTALLY_LOG_LEVEL=info\n');
+    expect(stdout).toContain(
+      '# The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.\nTALLY_LOG_LEVEL=info\n',
+    );
   });
 
   it('says the same as JSON', async () => {

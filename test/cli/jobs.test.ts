@@ -1,26 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
-import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import { noCounts } from '../../src/domain/reindex/counts.ts';
+import { zeroCounts, type Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { job, runningJob } from '../support/fake-control.ts';
+import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
-const done: JobView = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finishedAtMs: job.createdAtMs };
-const braked: JobView = {
+const done: Job = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finished_at: job.created_at };
+const braked: Job = {
   ...runningJob,
   state: 'paused',
-  pausedBecause: 'brake',
+  paused_because: 'brake',
   brake: { limit: 1_000, reserved: 1_000, waiting: 12_345 },
 };
-const failed: JobView = {
+const failed: Job = {
   ...runningJob,
   state: 'failed',
   error: { code: 'listing.disorder', reason: 'b after \u001b[2J', range: '3' },
 };
 
 /** A world in which the job that is requested goes this way; it stays as the last one is. */
-function worldOf(...course: readonly (JobView | Error)[]) {
+function worldOf(...course: readonly (Job | Error)[]) {
   const world = createCliWorld();
   world.nextAnswers(job);
   for (const step of course) {
@@ -35,17 +34,18 @@ describe('tally reindex', () => {
     const world = createCliWorld();
     const options = ['--prefix', '2026/', '--mode', 'report', '--fill', '--now', '--allow-deletes', '20000'];
     const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', ...options);
-    const request = { bucket: 'photos', prefix: '2026/', mode: 'report', fill: true, now: true, allowDeletes: 20_000 };
-    expect(world.asked).toEqual([['jobs.request', request, 'cli']]);
+    const body = { prefix: '2026/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 20_000 };
+    expect(world.asked).toEqual([['startReindex', { params: { bucket: 'photos' }, body }]]);
+    expect(world.contexts[0]?.actor).toEqual({ kind: 'local', name: 'cli' });
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 0,
       stdout: 'Job job-1 is queued.\n',
-      stderr: 'Look at it: tally jobs job-1\n',
+      stderr: 'To see how it goes: tally jobs job-1\n',
     });
   });
 
   it('--wait tells how it goes on stderr in lines, and how it ended on stdout', async () => {
-    const waiting: JobView = { ...job, state: 'running', phase: 'waiting', waitUntilMs: Date.UTC(2026, 0, 2, 5, 5, 5) };
+    const waiting: Job = { ...job, state: 'running', phase: 'waiting', waits_until: '2026-01-02T05:05:05.000Z' };
     const world = worldOf(job, waiting, runningJob, { ...runningJob, progress: 0.5 }, done);
     const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', '--wait');
     expect(exitCode).toBe(0);
@@ -59,7 +59,7 @@ describe('tally reindex', () => {
     ]);
     expect(stdout).toMatch(/^state +done$/m);
     expect(stdout).toMatch(/^written +10$/m);
-    expect(world.asked.slice(1)).toEqual(Array.from({ length: 5 }, () => ['jobs.get', 'job-1']));
+    expect(world.asked.slice(1)).toEqual(Array.from({ length: 5 }, () => ['getJob', { params: { id: 'job-1' } }]));
     expect(world.closed()).toBe(1);
     expect(world.isInterruptible()).toBe(false);
   });
@@ -87,6 +87,14 @@ describe('tally reindex', () => {
     expect(stderr).toContain('tally jobs cancel job-1');
   });
 
+  it('--wait names all that an emptied bucket would lose', async () => {
+    const counts = { ...zeroCounts, scanned: 100, phantom: 100, held: 100 };
+    const emptied: Job = { ...braked, documents_at_start: 1_000, counts, brake: { limit: 0, reserved: 0, waiting: 100 } };
+    const { stderr } = await worldOf(emptied).run('reindex', 'photos', '--wait');
+    expect(stderr).toContain('The brake holds the job: 1,000 documents would be deleted beyond what it allows.');
+    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');
+  });
+
   it('--wait shows why a job failed, harmlessly, and what to do', async () => {
     const { stdout } = await worldOf(failed).run('reindex', 'photos', '--wait');
     expect(stdout).toMatch(/^error +b after \\u\{1b\}\[2J \(listing\.disorder\)$/m);
@@ -110,11 +118,11 @@ describe('tally reindex', () => {
     expect(stderr).toMatch(/^tally: ECONNREFUSED \((index|registry)\.unreachable\)$/m);
   });
 
-  it('--wait says once that nobody works on a job that stays queued', async () => {
+  it('--wait says once that no worker takes a job that stays queued', async () => {
     const queued = Array.from({ length: 100 }, () => job);
     const { exitCode, stderr } = await worldOf(...queued, done).run('reindex', 'photos', '--wait');
     expect(exitCode).toBe(0);
-    expect(stderr.match(/Nothing has moved for 30 s/g)).toHaveLength(1);
+    expect(stderr.match(/No worker has taken the job for 15 s; it stays queued until one does\./g)).toHaveLength(1);
     expect(stderr).toContain('TALLY_WORK_QUEUE_URL');
   });
 
@@ -131,8 +139,8 @@ describe('tally reindex', () => {
     });
     const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', '--wait');
     expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' });
-    expect(stderr).toContain('The job goes on. Look at it: tally jobs job-1\nCancel it: tally jobs cancel job-1\n');
-    expect(world.asked.map(([verb]) => verb)).not.toContain('jobs.cancel');
+    expect(stderr).toContain('The job goes on. To see how it goes: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n');
+    expect(world.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     // a later Ctrl-C is nobody's business any more
     expect(world.isInterruptible()).toBe(false);
     expect(world.closed()).toBe(1);
@@ -140,40 +148,47 @@ describe('tally reindex', () => {
 });
 
 describe('tally drift', () => {
-  const report: JobView = {
+  const report: Job = {
     ...done,
     mode: 'report',
     counts: {
-      ...noCounts,
+      ...zeroCounts,
       listed: 1_000,
       scanned: 996,
-      equal: 985,
+      equal: 990,
       missing: 6,
       stale: 4,
       phantom: 2,
-      incomplete: 5,
-      bytesListed: 2_048,
-      listRequests: 1,
-      headRequests: 2,
+      lacking_optional_fields: 5,
+      bytes_listed: 2_048,
+      list_requests: 1,
+      head_requests: 2,
     },
   };
-  const agreeing: JobView = { ...report, counts: { ...noCounts, listed: 5, equal: 3, incomplete: 1, inFlight: 1 }, examples: {} };
+  const agreeing: Job = {
+    ...report,
+    counts: { ...zeroCounts, listed: 5, equal: 4, lacking_optional_fields: 1, in_flight: 1 },
+    examples: {},
+  };
 
   it('asks for a report, waits for it and ends with 2 if there is drift', async () => {
     const world = worldOf(runningJob, report);
     const { exitCode, stdout } = await world.run('drift', 'photos', '--prefix', '2026/');
-    expect(world.asked[0]).toEqual(['jobs.request', { bucket: 'photos', prefix: '2026/', mode: 'report' }, 'cli']);
+    const body = { prefix: '2026/', mode: 'report', fill: false, now: false, repair: false };
+    expect(world.asked[0]).toEqual(['startReindex', { params: { bucket: 'photos' }, body }]);
     expect(exitCode).toBe(2);
     expect(stdout.split('\n')).toEqual([
       's3://photos/ and its index differ in 12 keys.',
       '',
-      'KIND        KEYS  MEANING',
-      'equal       985   the index says what the bucket says',
-      'missing     6     in the bucket, not in the index',
-      'stale       4     in both, but the index says something else',
-      'phantom     2     in the index, not in the bucket',
-      'incomplete  5     equal, but the index lacks a field: no drift',
-      'in flight   0     changed while it was looked at: no drift',
+      'KIND       KEYS  MEANING',
+      'equal      990   the index says what the bucket says',
+      'missing    6     in the bucket, not in the index',
+      'stale      4     in both, but the index says something else',
+      'phantom    2     in the index, not in the bucket',
+      'in flight  0     changed while they were compared: no drift',
+      '',
+      'Of the equal ones, 5 lack an optional field, such as the storage class, because events do not',
+      'always carry it. This is no drift. A re-index with --fill adds it.',
       '',
       'job       job-1',
       'listed    1,000 objects, 2 KiB',
@@ -185,12 +200,12 @@ describe('tally drift', () => {
       'missing  -          a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg',
       'stale    etag size  b',
       '',
-      'Shown are at most 100 of a kind, and 5 of what is no drift; --json tells all that were kept.',
+      'At most 100 examples of each kind of drift are shown, and 5 of the others. --json prints all that were kept.',
       '',
     ]);
   });
 
-  it('ends with 0 if bucket and index agree, whatever is incomplete or in flight', async () => {
+  it('ends with 0 if bucket and index agree, whatever lacks optional fields or is in flight', async () => {
     const { exitCode, stdout } = await worldOf(agreeing).run('drift', 'photos');
     expect(exitCode).toBe(0);
     expect(stdout).toContain('s3://photos/ and its index agree.\n');
@@ -201,10 +216,10 @@ describe('tally drift', () => {
     ['missing', 2],
     ['stale', 2],
     ['phantom', 2],
-    ['incomplete', 0],
-    ['inFlight', 0],
+    ['lacking_optional_fields', 0],
+    ['in_flight', 0],
   ])('one key that is %s makes the exit code %i', async (kind, code) => {
-    const end: JobView = { ...report, counts: { ...noCounts, [kind]: 1 } };
+    const end: Job = { ...report, counts: { ...zeroCounts, [kind]: 1 } };
     expect((await worldOf(end).run('drift', 'photos')).exitCode).toBe(code);
     expect((await worldOf(end).run('drift', 'photos', '--json')).exitCode).toBe(code);
   });
@@ -213,6 +228,12 @@ describe('tally drift', () => {
     const { exitCode, stdout, stderr } = await worldOf(runningJob, report).run('drift', 'photos', '--json');
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: '' });
     expect(JSON.parse(stdout)).toEqual(report);
+  });
+
+  it('says that both are empty, which may not be what was meant', async () => {
+    const { exitCode, stdout } = await worldOf({ ...report, counts: zeroCounts, examples: {} }).run('drift', 'photos');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('s3://photos/ and its index agree: both are empty.\n');
   });
 
   it('ends with 1 when the report failed although it had found drift', async () => {
@@ -238,19 +259,20 @@ describe('tally jobs', () => {
     expect((await world.run('jobs', 'pause', 'job-1')).stdout).toMatch(/^state +paused$/m);
     expect((await world.run('jobs', 'resume', 'job-1')).stdout).toMatch(/^state +queued$/m);
     await world.run('jobs', 'resume', 'job-1', '--allow-deletes', '20000');
+    const params = { id: 'job-1' };
     expect(world.asked).toEqual([
-      ['jobs.list', { limit: 3 }],
-      ['jobs.get', 'job-1'],
-      ['jobs.cancel', 'job-1'],
-      ['jobs.pause', 'job-1'],
-      ['jobs.resume', 'job-1', {}],
-      ['jobs.resume', 'job-1', { allowDeletes: 20_000 }],
+      ['listJobs', { query: { limit: 3 } }],
+      ['getJob', { params }],
+      ['cancelJob', { params }],
+      ['pauseJob', { params }],
+      ['resumeJob', { params }],
+      ['resumeJob', { params, body: { allow_deletes: 20_000 } }],
     ]);
   });
 
   it('shows of a running job how far it is', async () => {
     const world = createCliWorld();
-    world.nextAnswers({ ...runningJob, lastFault: { code: 's3.throttled', reason: '503 SlowDown', range: '2' } });
+    world.nextAnswers({ ...runningJob, last_fault: { code: 's3.throttled', reason: '503 SlowDown', range: '2' } });
     const { stdout } = await world.run('jobs', 'job-1');
     for (const line of [
       /^state +running: comparing$/m,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createProgress } from '../../src/cli/jobs/progress.ts';
-import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import { job, runningJob } from '../support/fake-control.ts';
+import { createProgress } from '../../src/cli/progress.ts';
+import type { Job } from '../../src/api/jobs.ts';
+import { job, runningJob } from '../support/fakes/control.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);
 
@@ -41,7 +41,7 @@ function shown(text: string, columns: number): readonly string[] {
   return lines.map((line) => line.join('').trimEnd());
 }
 
-const waiting: JobView = { ...job, state: 'running', phase: 'waiting', waitUntilMs: START_MS + 43_000 };
+const waiting: Job = { ...job, state: 'running', phase: 'waiting', waits_until: new Date(START_MS + 43_000).toISOString() };
 
 describe('in a terminal', () => {
   it('draws one line over and over', () => {
@@ -50,7 +50,7 @@ describe('in a terminal', () => {
     expect(progress.screen()).toEqual([
       '25 %  [######------------------]  1,000 objects  25,000/s  0 s left  missing 6  stale 4  phantom 2',
     ]);
-    progress.show({ ...runningJob, progress: 1, objectsPerSecond: 7, counts: undefined });
+    progress.show({ ...runningJob, progress: 1, objects_per_s: 7, counts: undefined });
     expect(progress.screen()).toEqual(['comparing  [########################]']);
     progress.end();
     expect(progress.screen()).toEqual(['']);
@@ -58,7 +58,7 @@ describe('in a terminal', () => {
 
   it.each([200, 80, 60, 40, 20, 10, 4, 2, 1, 0])('never writes beyond %i columns, nor into the last one', (columns) => {
     const progress = progressOf(columns);
-    for (const each of [job, waiting, runningJob, { ...runningJob, progress: 0.999, objectsPerSecond: 1_234_567 }]) {
+    for (const each of [job, waiting, runningJob, { ...runningJob, progress: 0.999, objects_per_s: 1_234_567 }]) {
       progress.show(each);
       expect(progress.screen()).toHaveLength(1);
       expect((progress.screen()[0] ?? '').length).toBeLessThanOrEqual(Math.max(0, columns - 1));
@@ -122,7 +122,7 @@ describe('elsewhere', () => {
       progress.wait(1_000);
       progress.show({ ...runningJob, progress: step / 100 });
     }
-    progress.show({ ...runningJob, state: 'paused', pausedBecause: 'brake' });
+    progress.show({ ...runningJob, state: 'paused', paused_because: 'brake' });
     progress.end();
     expect(progress.screen().map((line) => line.split(',')[0])).toEqual([
       'job-1: queued',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SettingsError } from '../../src/cli/errors.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { createFakeControl } from '../support/fake-control.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('help', () => {
@@ -87,7 +87,7 @@ describe('failures', () => {
   it.each([
     [new RequestError('request.invalid', 'cursor: is not one'), 64],
     [new RequestError('bucket.not-connected', 'photos is not connected'), 1],
-    [new RequestError('job.conflict', 'job-1 is running', { jobId: 'job-1' }), 1],
+    [new RequestError('job.conflict', 'job-1 is running', { job_id: 'job-1' }), 1],
   ])('a refusal is told with its code (%s)', async (error, exitCode) => {
     const world = createCliWorld();
     world.nextFails(error);
@@ -112,12 +112,12 @@ describe('failures', () => {
     expect(world.closed()).toBe(2);
   });
 
-  it('what nobody foresaw ends with 1, without passwords', async () => {
+  it('an unexpected error ends with 1, without passwords', async () => {
     const world = createCliWorld();
     world.nextFails(new TypeError('https://tally:secret@index:9200'));
     const { exitCode, stderr } = await world.run('jobs');
     expect(exitCode).toBe(1);
-    expect(stderr).toBe('tally: something nobody foresaw went wrong: TypeError: https://tally:***@index:9200\n');
+    expect(stderr).toBe('tally: unexpected error: TypeError: https://tally:***@index:9200\n');
   });
 
   it('a control plane that cannot be opened is told like any fault', async () => {
@@ -137,7 +137,7 @@ describe('settings', () => {
       expect(exitCode).toBe(78);
       expect(stdout).toBe('');
       expect(stderr.trimEnd().split('\n')).toEqual([
-        'tally: TALLY_QEUE_URL: no such setting',
+        'tally: TALLY_QEUE_URL: is not a setting of Tally',
         expect.stringContaining('tally: TALLY_LOG_LEVEL: '),
         expect.stringContaining('tally: TALLY_BULK_BYTES: must be a whole number'),
       ]);
@@ -158,7 +158,7 @@ describe('--registry', () => {
       env: { TALLY_INDEX_URL: 'sqlite:nowhere', ...env },
       async openControl({ TALLY_REGISTRY_URL: url }) {
         urls.push(url);
-        return { control: createFakeControl().control, close: async () => undefined };
+        return { operations: createFakeControl().operations, close: async () => undefined };
       },
     });
     return { run: world.run, urls };
@@ -212,16 +212,16 @@ describe('--registry', () => {
 describe('serve', () => {
   it('serves with the settings of the environment and ends as the serving ended', async () => {
     const env = { TALLY_QUEUE_URL: 'https://sqs.eu-west-1.amazonaws.com/123456789012/events', TALLY_INDEX_URL: 'https://index:9200' };
-    const regions: string[] = [];
+    const served: unknown[] = [];
     const world = createCliWorld({
       env: { ...env, AWS_REGION: 'eu-west-1' },
       async serve(settings, aws) {
-        regions.push(aws.region, settings.TALLY_INDEX_URL ?? '');
+        served.push(aws.region, settings.TALLY_INDEX_URL);
         return 143;
       },
     });
     expect(await world.run('serve')).toEqual({ exitCode: 143, stdout: '', stderr: '' });
-    expect(regions).toEqual(['eu-west-1', 'https://index:9200']);
+    expect(served).toEqual(['eu-west-1', { product: 'opensearch', nodes: ['https://index:9200'] }]);
   });
 
   it('--embedded is the same as TALLY_EMBEDDED=true', async () => {

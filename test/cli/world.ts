@@ -2,9 +2,9 @@
 import { EventEmitter } from 'node:events';
 import type { CliDependencies } from '../../src/cli/cli.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
-import type { Settings } from '../../src/config.ts';
-import { createFakeControl } from '../support/fake-control.ts';
-import { createFakeClock } from '../support/fakes.ts';
+import type { Settings } from '../../src/settings/settings.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 
 /** Two hours after everything that the fake control plane tells of. */
 const NOW_MS = Date.UTC(2026, 0, 2, 5, 4, 5);
@@ -29,6 +29,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     const err: string[] = [];
     const exitCode = await runCli(args, {
       version: '1.2.3',
+      program: 'tally',
       env: { TALLY_INDEX_URL: 'sqlite:nowhere' },
       readFile: () => ({ text: '', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },
@@ -38,7 +39,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       async openControl() {
         opened += 1;
         return {
-          control: fake.control,
+          operations: fake.operations,
           async close() {
             closed += 1;
           },
@@ -55,8 +56,9 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
 
   return {
     run,
-    /** What the control plane was asked: the verb and its arguments. */
+    /** What the control plane was asked: the operations and their requests. */
     asked: fake.asked,
+    contexts: fake.contexts,
     /** The next verb fails so. */
     nextFails: (error: Error): void =>
       fake.nextDoes(() => {

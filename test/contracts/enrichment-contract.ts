@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { plainDocument } from '../../src/domain/enrichment.ts';
-import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/document.ts';
-import { withPlainFallback } from '../../src/pipeline/enrich/plain-fallback.ts';
-import { createBulkWriter, type BulkWriter, type WriteAnswer } from '../../src/pipeline/ingest/bulk-writer.ts';
-import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes.ts';
+import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
+import { withPlainFallback } from '../../src/pipeline/looks/plain-fallback.ts';
+import { createBulkWriter, type WriteDocument } from '../../src/pipeline/looks/bulk-writer.ts';
+import type { WriteAnswer } from '../../src/pipeline/looks/bulk-request.ts';
+import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const plain: PresentState = { present: true, etag: 'e', sizeBytes: 5, lastModifiedMs: 1_000, lastModifiedExact: false };
@@ -44,13 +45,16 @@ export function enrichmentContract(
     const bucket = `enriched-${randomBytes(4).toString('hex')}`;
     let opened: OpenStore;
     let telemetry: FakeTelemetry;
-    let writer: BulkWriter;
+    let writeDocument: WriteDocument;
 
     beforeAll(async () => {
       opened = await open();
       telemetry = createFakeTelemetry();
       const limits = { actionsMax: 100, bytesMax: 5e6, lingerMs: 1, concurrency: 1 };
-      writer = withPlainFallback(createBulkWriter({ objects: opened.store.objects, clock: systemClock, telemetry, limits }), telemetry);
+      writeDocument = withPlainFallback(
+        createBulkWriter({ objects: opened.store.objects, clock: systemClock, telemetry, limits }),
+        telemetry,
+      );
       await opened.store.setup.prepare();
       await opened.store.objects.createBucket(bucket);
     });
@@ -62,18 +66,18 @@ export function enrichmentContract(
     }
     /** As an exact event is written. */
     const write = (written: ObjectDocument): Promise<WriteAnswer> =>
-      writer.write({ document: written, equalClock: 'refuse', expiresAtMs: Infinity });
+      writeDocument({ document: written, equalClock: 'refuse', expiresAtMs: Infinity });
     const stored = async (key: string): Promise<ObjectDocument | undefined> => (await opened.store.objects.getMany(bucket, [key]))[0];
 
     it('when the same event comes again plain: a repeat, no tie, and nothing is lost', async () => {
       expect(await write(document('plain-after', enriched))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-after', plain))).toEqual({ kind: 'stale' });
+      expect(await write(document('plain-after', plain))).toEqual({ kind: 'superseded' });
       expect(await stored('plain-after')).toEqual(document('plain-after', enriched));
     });
 
     it('when the same event was written plain before: a repeat, no tie', async () => {
       expect(await write(document('plain-before', plain))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-before', enriched))).toEqual({ kind: 'stale' });
+      expect(await write(document('plain-before', enriched))).toEqual({ kind: 'superseded' });
       expect(await stored('plain-before')).toEqual(document('plain-before', plain));
     });
 

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/document.ts';
-import type { Store } from '../../src/pipeline/ports.ts';
-import type { AgedPage } from '../../src/pipeline/ports-reindex.ts';
-import { createMemoryStore } from '../support/memory-store.ts';
+import type { ObjectDocument } from '../../src/domain/documents/document.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
+import type { AgedPage } from '../../src/pipeline/ports/object-index.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const DAY_MS = 86_400_000;

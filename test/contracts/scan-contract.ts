@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/document.ts';
-import { compareKeys } from '../../src/domain/key-order.ts';
-import type { ScannedDocument } from '../../src/pipeline/ports-reindex.ts';
-import type { Store } from '../../src/pipeline/ports.ts';
+import type { ObjectDocument } from '../../src/domain/documents/document.ts';
+import { compareKeys } from '../../src/domain/documents/key-order.ts';
+import type { ScannedDocument } from '../../src/pipeline/ports/object-index.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const run = randomBytes(4).toString('hex');

@@ -1,11 +1,13 @@
-/** The contract of ports.ts that both stores must pass: one behaviour, whatever is behind it. */
+/** The contract of the ports that both stores must pass: one behaviour, whatever is behind it. */
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/document.ts';
+import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { faultOf } from '../../src/domain/fault.ts';
-import { queryWordsOf } from '../../src/domain/words.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectQuery, StateEntry, Store } from '../../src/pipeline/ports.ts';
+import { queryWordsOf } from '../../src/domain/documents/words.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
+import type { StateEntry } from '../../src/pipeline/ports/state.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { StateKind } from '../../src/domain/state-kind.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
@@ -185,8 +187,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         { given: 'a higher clock', clock: 1_001, equalClock: 'refuse', answer: 'written' },
         { given: 'the same clock', clock: 1_000, equalClock: 'accept', answer: 'written' },
         { given: 'the same clock', clock: 1_000, equalClock: 'refuse', answer: 'equal' },
-        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'stale' },
-        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'stale' },
+        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'superseded' },
+        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'superseded' },
       ] as const;
 
       it.each(rows)('answers $answer to $given with equalClock $equalClock', async ({ clock, equalClock, answer }) => {
@@ -207,7 +209,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const bucket = await newBucket();
         const clock = 1_790_000_000_123_457;
         await fill([live(bucket, 'k', clock)]);
-        expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['stale']);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['superseded']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock))]))).toEqual(['equal']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock + 1))]))).toEqual(['written']);
         expect((await stored(bucket, 'k'))?.clock).toBe(clock + 1);
@@ -224,14 +226,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           accept(tombstone(bucket, 'k', 6)),
           accept(live(bucket, 'k', 7, { etag: 'last' })),
         ]);
-        expect(kinds(answers)).toEqual(['written', 'written', 'equal', 'stale', 'written', 'written', 'written']);
+        expect(kinds(answers)).toEqual(['written', 'written', 'equal', 'superseded', 'written', 'written', 'written']);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 7, { etag: 'last' }));
       });
 
       it('keeps a tombstone, which refuses an older live document and yields to a newer one', async () => {
         const bucket = await newBucket();
         await fill([live(bucket, 'k', 10), tombstone(bucket, 'k', 11)]);
-        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['stale']);
+        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['superseded']);
         expect(await stored(bucket, 'k')).toEqual(tombstone(bucket, 'k', 11));
         await fill([live(bucket, 'k', 12)]);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 12));
@@ -813,7 +815,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 /** The clock rule in its plainest form: what the write answers, and what the model holds after it. */
 function applied(model: Map<string, ObjectDocument>, { document, equalClock }: IndexWrite): string {
   const held = model.get(document.key);
-  if (held !== undefined && held.clock > document.clock) return 'stale';
+  if (held !== undefined && held.clock > document.clock) return 'superseded';
   if (held !== undefined && held.clock === document.clock && equalClock === 'refuse') return 'equal';
   model.set(document.key, document);
   return 'written';

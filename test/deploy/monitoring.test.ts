@@ -1,6 +1,6 @@
 /**
  * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics of a running
- * daemon. Whether the alerts fire when they should is promtool's to say (README, Monitoring).
+ * daemon. Whether the alerts fire when they should is promtool's to say (docs/operations.md).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,9 +8,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { createMetrics, metricTable } from '../../src/adapters/telemetry-metrics.ts';
-import { settingsSchema } from '../../src/config.ts';
-import { startDaemon, type Daemon } from '../support/daemon.ts';
+import { createMetrics } from '../../src/adapters/telemetry/metrics.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
+import { settingsSchema } from '../../src/settings/settings.ts';
+import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
 
 const config = (name: string): string => readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');
@@ -182,7 +183,7 @@ describe('config/monitoring/alerts.yaml', () => {
     const watched = new Set(alerts.flatMap(({ expr }) => selectorsIn(expr).map(({ metric }) => metric.replace(/_bucket$/, ''))));
     // the age of what was received comes with the lag of what was written
     const without = ['tally_queue_oldest_message_age_seconds'];
-    const worthOne = Object.entries(metricTable).flatMap(([name, { alert }]) => (alert === '' ? [] : [name]));
+    const worthOne = Object.entries<SeriesDefinition>(seriesTable).flatMap(([name, { alert }]) => (alert === undefined ? [] : [name]));
     expect(worthOne.filter((name) => !watched.has(name))).toEqual(without);
   });
 

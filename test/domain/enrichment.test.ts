@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentOf, sameContent, type PresentState } from '../../src/domain/document.ts';
+import { documentOf, sameContent, type PresentState } from '../../src/domain/documents/document.ts';
 import {
   asAskedFor,
   enrichedBytes,

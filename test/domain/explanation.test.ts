@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../src/domain/ordering/clock.ts';
-import { documentOf, type ObjectDocument, type ObjectState } from '../../src/domain/document.ts';
+import { documentOf, type ObjectDocument, type ObjectState } from '../../src/domain/documents/document.ts';
 import { explanationOf, type ExplanationFacts } from '../../src/domain/explanation.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { Daemon } from '../support/daemon.ts';
-import { runTally } from '../support/daemon.ts';
-import type { Flow } from '../support/flow.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import type { StoredMessage } from '../support/queue-world.ts';
+import { until } from '../support/servers/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import type { Flow } from '../support/worlds/flow.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import type { StoredMessage } from '../support/worlds/queue.ts';
 
 const MIB = 1_048_576;
 

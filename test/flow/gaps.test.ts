@@ -1,15 +1,15 @@
 import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/domain/bucket.ts';
-import type { GapRecord } from '../../src/domain/gap.ts';
-import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
-import type { TestAws } from '../support/aws.ts';
-import { createTestAws, until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
-import { indexKinds } from '../support/flow.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import type { Gap } from '../../src/api/gaps.ts';
+import type { Job } from '../../src/api/jobs.ts';
+import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import type { TestAws } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { indexKinds } from '../support/worlds/flow.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A minute of quiet, a minute's wait for late events, and what lies between. */
 const CLOSE_TIMEOUT_MS = 240_000;
@@ -27,7 +27,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const bucket = await aws.createBucket();
     const topicArn = await aws.createTopic();
     await aws.subscribe(topicArn, queue);
-    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
+    await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
     await world.connect({ bucket, source });
     return bucket;
   }
@@ -38,7 +38,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     await aws.clients().s3For(aws.region).send(command);
   }
 
-  async function gapOf(world: World, bucket: string, kind: GapRecord['kind']): Promise<GapRecord | undefined> {
+  async function gapOf(world: World, bucket: string, kind: Gap['kind']): Promise<Gap | undefined> {
     return (await world.gaps(bucket)).find((gap) => gap.kind === kind);
   }
 
@@ -77,9 +77,9 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
       expect(await keysIn(world, bucket)).toEqual([kept]);
 
       const closed = await gapOf(world, bucket, 'bulk-delete');
-      const job = (await world.daemon.request('GET', `/v1/jobs/${closed?.jobId}`)).body as JobView;
-      expect(job).toMatchObject({ state: 'done', requestedBy: 'gap', counts: { phantom: deleted.length, tombstones: deleted.length } });
-      expect(job.coversBeforeMs).toBeGreaterThan(closed?.lastSeenMs ?? Infinity);
+      const job = (await world.daemon.request('GET', `/v1/jobs/${closed?.job_id}`)).body as Job;
+      expect(job).toMatchObject({ state: 'done', requested_by: 'gap', counts: { phantom: deleted.length, tombstones: deleted.length } });
+      expect(Date.parse(job.covers_before ?? '')).toBeGreaterThan(Date.parse(closed?.last_seen_at ?? ''));
       expect(await world.daemon.metric('tally_gaps_closed_total', { kind: 'bulk-delete' })).toBe(1);
       // the rules were read, and the expirations that HEADs told of are followed on
       expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { FaultProxy, Interference, PassingRequest } from '../support/fault-proxy.ts';
-import type { Flow, IndexKind } from '../support/flow.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import type { QueueWorld } from '../support/queue-world.ts';
-import { createRandom } from '../support/random.ts';
+import type { FaultProxy, Interference, PassingRequest } from '../support/servers/fault-proxy.ts';
+import type { Flow, IndexKind } from '../support/worlds/flow.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import type { QueueWorld } from '../support/worlds/queue.ts';
+import { createRandom } from '../support/random/seeded.ts';
 
 interface Moment {
   readonly proxy: (flow: Flow) => FaultProxy;

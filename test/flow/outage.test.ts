@@ -1,12 +1,12 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { Daemon } from '../support/daemon.ts';
-import type { Interference } from '../support/fault-proxy.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import type { QueueWorld } from '../support/queue-world.ts';
-import { opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import type { Interference } from '../support/servers/fault-proxy.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import type { QueueWorld } from '../support/worlds/queue.ts';
+import { opensearchUrl } from '../support/servers/found.ts';
 
 const indexFaults: readonly (readonly [string, Interference])[] = [
   ['cuts connections', { kind: 'cut' }],

@@ -8,11 +8,14 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
-import { startDaemon } from '../support/daemon.ts';
-import { createFakeControl, job } from '../support/fake-control.ts';
-import { createFakeTelemetry } from '../support/fakes.ts';
+import { createFakeControl, job } from '../support/fakes/control.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
+import { MAIN } from '../support/servers/program.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+/** Node as if it were of that version. */
+const versioned = (version: string) =>
+  `--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'${version}'}})`;
 
 function spawnTally(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   return spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -37,6 +40,16 @@ async function run(args: readonly string[], env?: Readonly<Record<string, string
 }
 
 describe('the program', () => {
+  it('says which Node it needs, in a line and with 78, where that is older', async () => {
+    const child = spawn(process.execPath, [versioned('20.19.0'), MAIN, 'serve'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    expect({ code: code as unknown, stdout, stderr }).toEqual({
+      code: 78,
+      stdout: '',
+      stderr: 'tally: Tally needs Node 24 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
+    });
+  });
+
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
   });
@@ -76,7 +89,7 @@ describe('the program', () => {
     const fake = createFakeControl();
     const registry = createControlPlane({
       address: { host: '127.0.0.1', port: 0 },
-      control: fake.control,
+      verbs: fake.verbs,
       readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
       metrics: { metricsText: async () => '', contentType: 'text/plain' },
       telemetry: createFakeTelemetry(),
@@ -98,8 +111,10 @@ describe('the program', () => {
         once(child, 'close'),
       ]);
       expect({ code: code as unknown, stdout }).toEqual({ code: 130, stdout: '' });
-      expect(stderr).toBe('job-1: queued\nThe job goes on. Look at it: tally jobs job-1\nCancel it: tally jobs cancel job-1\n');
-      expect(fake.asked.map(([verb]) => verb)).not.toContain('jobs.cancel');
+      expect(stderr).toBe(
+        `job-1: queued\nThe job goes on. To see how it goes: node ${MAIN} jobs job-1\nTo cancel it: node ${MAIN} jobs cancel job-1\n`,
+      );
+      expect(fake.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     } finally {
       await registry.close();
     }

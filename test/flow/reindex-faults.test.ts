@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { Daemon } from '../support/daemon.ts';
-import { applyDrift } from '../support/listing/drift.ts';
-import { createKeySpace } from '../support/listing/key-space.ts';
-import type { Fault } from '../support/listing/listing-faults.ts';
-import { openReindexFlow } from '../support/reindex-flow.ts';
-import type { ReindexFlow, TestBucket } from '../support/reindex-flow.ts';
-import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import { applyDrift } from '../support/servers/listing/drift.ts';
+import { createKeySpace } from '../support/servers/listing/key-space.ts';
+import type { Fault } from '../support/servers/listing/listing-faults.ts';
+import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
+import type { ReindexFlow, TestBucket } from '../support/worlds/reindex-flow.ts';
+import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
 const COUNT = 5_000;
 /** Where every listing fails: after two whole pages, in the middle of the third. */
@@ -83,7 +83,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       const bucket = await bucketWithPhantoms(flow);
       const remove = flow.listing.addFault({ ...fault, bucket: bucket.name, fromKey: MIDDLE });
       const { id } = await bucket.reindex();
-      await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined);
+      await until('a fault is told', async () => (await bucket.job(id)).last_fault !== undefined);
       expect((await bucket.job(id)).state).toBe('running');
       expect(await lost(bucket)).toEqual([]);
       expect(await phantomsOf(bucket)).toBeGreaterThanOrEqual(GONE_BEHIND);
@@ -106,7 +106,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     const bucket = await bucketWithPhantoms(flow);
     const remove = flow.listing.addFault({ kind: 'slow-down', bucket: bucket.name, operations: ['head'] });
     const { id } = await bucket.reindex();
-    await until('a fault is told', async () => (await bucket.job(id)).lastFault !== undefined);
+    await until('a fault is told', async () => (await bucket.job(id)).last_fault !== undefined);
     expect(await phantomsOf(bucket)).toBe(GONE_BEFORE + GONE_BEHIND);
     remove();
     expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: GONE_BEFORE + GONE_BEHIND } });
@@ -127,7 +127,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
     const { id } = await bucket.reindex();
     const paused = await bucket.ended(id);
-    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000 } });
+    expect(paused).toMatchObject({ state: 'paused', paused_because: 'brake', brake: { limit: 1_000 } });
     expect(paused.brake!.waiting).toBeGreaterThan(0);
     expect(await bucket.documents()).toBe(COUNT - 1_000);
     expect(await lost(bucket)).toEqual([]);
@@ -141,7 +141,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     const space = createKeySpace('deep', 500);
     for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
     const { id } = await bucket.reindex();
-    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
+    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'brake' });
     expect(await bucket.documents()).toBe(500);
     await bucket.resume(id, 500);
     expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { applyDrift } from '../support/listing/drift.ts';
-import { createKeySpace } from '../support/listing/key-space.ts';
-import { openReindexFlow } from '../support/reindex-flow.ts';
-import type { TestBucket } from '../support/reindex-flow.ts';
-import { awsEndpoint, opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { applyDrift } from '../support/servers/listing/drift.ts';
+import { createKeySpace } from '../support/servers/listing/key-space.ts';
+import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
+import type { TestBucket } from '../support/worlds/reindex-flow.ts';
+import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
 const OBJECTS = 200_000;
 /** Half of them the index knows, and every thirtieth is not what it knows. */
@@ -65,7 +65,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       expect(await bucket.difference()).toBeUndefined();
       const { counts } = job;
       // what a killed worker wrote, and could not count, its successor finds equal
-      expect(counts!.equal + counts!.incomplete + counts!.missing + counts!.stale + counts!.inFlight).toBe(bucket.contents.size());
+      expect(counts!.equal + counts!.missing + counts!.stale + counts!.in_flight).toBe(bucket.contents.size());
       expect(counts!.written).toBeLessThanOrEqual(counts!.missing + counts!.stale);
       expect(job.ranges.done).toBe(job.ranges.cut);
       // each kill left something undone: otherwise this test tests nothing

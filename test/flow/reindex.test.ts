@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JobView } from '../../src/domain/reindex/job-view.ts';
-import type { TestAws } from '../support/aws.ts';
-import { createTestAws, until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { checkOf, startWorld } from '../support/aws-world.ts';
-import { startDaemon } from '../support/daemon.ts';
-import { indexKinds, openIndex } from '../support/flow.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import type { Job } from '../../src/api/jobs.ts';
+import type { TestAws } from '../support/servers/aws.ts';
+import { createTestAws, until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { checkOf, startWorld } from '../support/worlds/aws.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
+import { indexKinds, openIndex } from '../support/worlds/flow.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** The wait for late events is a minute of S3's clock. */
 const JOB_TIMEOUT_MS = 240_000;
@@ -34,12 +34,12 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
     return bucket;
   }
 
-  async function jobOf({ daemon }: World, id: string): Promise<JobView> {
-    return (await daemon.request('GET', `/v1/jobs/${id}`)).body as JobView;
+  async function jobOf({ daemon }: World, id: string): Promise<Job> {
+    return (await daemon.request('GET', `/v1/jobs/${id}`)).body as Job;
   }
 
-  async function endOf(world: World, id: string): Promise<JobView> {
-    let job: JobView | undefined;
+  async function endOf(world: World, id: string): Promise<Job> {
+    let job: Job | undefined;
     await until(
       'the job has ended',
       async () => {
@@ -64,7 +64,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
         await world.connect({ bucket });
         const { status, body } = await world.daemon.request('POST', `/v1/buckets/${bucket}/reindex`, {});
         expect(status).toBe(202);
-        const { id } = body as JobView;
+        const { id } = body as Job;
         await until('the job waits for late events', async () => (await jobOf(world, id)).phase === 'waiting');
         expect(await world.documents(bucket)).toEqual([]);
         expect((await world.bucketRecord(bucket)).floor).toBeGreaterThan(0);
@@ -76,7 +76,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
         });
         const found = (await world.documents(bucket)).map(({ key }) => key);
         expect(found).toEqual(KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
-        expect((await world.bucketRecord(bucket)).lastReindexAtMs).toBe(job.finishedAtMs);
+        expect((await world.bucketRecord(bucket)).last_reindex_at).toBe(job.finished_at);
         await until('no task is left', async () => (await world.messagesIn(workQueue.url)) === 0);
         expect(await world.daemon.metric('tally_reindex_objects_total', { kind: 'missing' })).toBe(KEYS.length);
         expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
@@ -95,7 +95,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
       await world.daemon.ready();
       expect(checkOf((await world.daemon.readyz())?.body, 'work-queue')).toMatchObject({ status: 'warning', code: 'no-work-queue' });
       const { body } = await world.daemon.request('POST', `/v1/buckets/${bucket}/reindex`, {});
-      expect(await jobOf(world, (body as JobView).id)).toMatchObject({ state: 'queued' });
+      expect(await jobOf(world, (body as Job).id)).toMatchObject({ state: 'queued' });
     } finally {
       await world.dispose();
     }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { runTally } from '../support/daemon.ts';
-import type { PassingRequest, Rule } from '../support/fault-proxy.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import type { QueueWorld } from '../support/queue-world.ts';
-import { opensearchUrl } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
+import type { QueueWorld } from '../support/worlds/queue.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 

@@ -2,16 +2,16 @@ import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { awkwardKeys } from '../support/event-fixtures.ts';
 import type { Call } from '../support/audit-trail.ts';
-import { minimalTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
-import { until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
-import { indexKinds } from '../support/flow.ts';
-import type { IndexKind } from '../support/flow.ts';
-import { createRandom } from '../support/random.ts';
-import type { Operation } from '../support/random-operations.ts';
-import { createOperator, listBucket, operationArbitrary } from '../support/random-operations.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import { until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { indexKinds } from '../support/worlds/flow.ts';
+import type { IndexKind } from '../support/worlds/flow.ts';
+import { createRandom } from '../support/random/seeded.ts';
+import type { Operation } from '../support/random/operations.ts';
+import { createOperator, listBucket, operationArbitrary } from '../support/random/operations.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
 
 const OPERATIONS = 120;
@@ -41,7 +41,7 @@ const everyKey = [...plainKeys, ...awkwardKeys];
 interface Source {
   readonly name: 'notification' | 'eventbridge' | 'routed';
   /** Leads the bucket's events to the bucket queue. */
-  readonly lay: (world: World, bucket: string) => Promise<{ readonly topicArn?: string }>;
+  readonly lay: (world: World, bucket: string) => Promise<{ readonly topic_arn?: string }>;
   readonly keys: (world: World) => Promise<readonly string[]>;
   /** Tells of the operations what the emulator does not tell by itself. */
   readonly teller: (world: World, scene: Scene) => Teller;
@@ -68,7 +68,7 @@ const sources: readonly Source[] = [
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
       await aws.notify(bucket, { topicArn });
-      return { topicArn };
+      return { topic_arn: topicArn };
     },
     keys: async () => everyKey,
     teller: () => silent,
@@ -89,8 +89,8 @@ const sources: readonly Source[] = [
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
-      await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: minimalTransformer });
-      return { topicArn };
+      await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
+      return { topic_arn: topicArn };
     },
     // LocalStack's transformer drops events with a line feed in a value
     keys: async () => everyKey.filter((key) => !key.includes('\n')),

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { checkOf, startWorld } from '../support/aws-world.ts';
-import type { Environment } from '../support/daemon.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { checkOf, startWorld } from '../support/worlds/aws.ts';
+import type { Environment } from '../support/servers/daemon.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A provisional answer that a slow machine wrote out of order is put right by its settle, some 45 s later. */
 const AGREE_TIMEOUT_MS = 180_000;
@@ -62,7 +62,7 @@ describe.skipIf(!awsEndpoint()).concurrent('which buckets are indexed', { timeou
 
     await world.connect({ bucket });
     expect(await world.gaps(bucket)).toMatchObject([
-      { bucket, kind: 'loss', state: 'open', reason: 'events arrived before it was connected' },
+      { bucket, kind: 'loss', state: 'open', reason: 'events arrived before the bucket was connected' },
     ]);
     expect((await world.bucketList()).unconnected).toEqual([]);
     // whoever asked for its record just now may believe the answer for some seconds: those events are told by the gap
@@ -85,7 +85,7 @@ describe.skipIf(!awsEndpoint()).concurrent('which buckets are indexed', { timeou
     for (const bucket of [first, second]) {
       await aws.put(bucket, 'k', 'hello');
       await until('the object is found', () => found(world, bucket, 'k'), AGREE_TIMEOUT_MS);
-      expect(await world.bucketRecord(bucket)).toMatchObject({ bucket, createdBy: 'auto-connect', region: 'us-east-1' });
+      expect(await world.bucketRecord(bucket)).toMatchObject({ bucket, created_by: 'auto-connect', region: 'us-east-1' });
     }
     await aws.put(third, 'k', 'hello');
     await until('the event was counted', async () => (await world.bucketList()).unconnected.length > 0);

@@ -1,9 +1,9 @@
 import { ReceiveMessageCommand, SendMessageCommand, StartMessageMoveTaskCommand } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/aws.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 import { pendingSubscription } from '../support/sources.ts';
 
 const AGREE_TIMEOUT_MS = 180_000;
@@ -35,8 +35,8 @@ describe.skipIf(!awsEndpoint())('dead letters on the redrive queue of the bucket
     const letter = await world.letterOf(body);
     expect(letter).toMatchObject({
       fault: 'message.unknown-wrapper',
-      context: { queue: queue.url, messageId: MessageId, records: [] },
-      sizeBytes: Buffer.byteLength(body),
+      context: { queue: queue.url, message_id: MessageId, records: [] },
+      size_bytes: Buffer.byteLength(body),
     });
     await until('the message is gone', async () => (await world.messagesIn(queue.url)) === 0);
 
@@ -58,7 +58,7 @@ describe.skipIf(!awsEndpoint())('dead letters on the redrive queue of the bucket
     const { topicArn, body, isPending } = await pendingSubscription(aws);
     await aws.sendBodies(queue.url, [body]);
     expect(await world.letterOf(body)).toMatchObject({ fault: 'message.unknown-topic' });
-    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topicArn });
+    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topic_arn: topicArn });
     expect(await world.daemon.request('POST', '/v1/dead-letters/replay', { all: true })).toMatchObject({ body: { replayed: 1 } });
     await until('the subscription is confirmed', async () => !(await isPending()));
     expect(await world.messagesIn(deadLetters.url)).toBe(0);

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sequencerOf } from '../../src/adapters/embedded/embedded-clock.ts';
+import { sequencerOf } from '../../src/adapters/embedded/clock.ts';
 import type { Dialect } from '../../src/domain/events/record.ts';
 import type { BucketSource } from '../../src/domain/bucket.ts';
-import { until } from '../support/aws.ts';
-import { minimalTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
-import type { World } from '../support/aws-world.ts';
-import { startWorld } from '../support/aws-world.ts';
+import { until } from '../support/servers/aws.ts';
+import { documentedTransformer, otherSpellingTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
+import type { World } from '../support/worlds/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
 import { confirmationBody, encodesEventBridgeKeys, pendingSubscription } from '../support/sources.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A space, a plus, a percent, a quote, a backslash, and letters of two and of four bytes. */
 const AWKWARD_KEY = 'dir/a b+c 100%20 "q" \\ ü😀.txt';
@@ -43,7 +43,7 @@ function notification(name: string, raw: boolean): Route {
   };
 }
 
-function routed(name: string, transformer?: typeof minimalTransformer): Route {
+function routed(name: string, transformer?: typeof documentedTransformer): Route {
   return {
     name,
     dialect: transformer === undefined ? 'trail' : 'synthetic',
@@ -90,7 +90,7 @@ const routes: readonly Route[] = [
       return targetArn;
     },
   },
-  routed('the audit trail, a rule with the minimal transformer and a topic', minimalTransformer),
+  routed('the audit trail, a rule with its transformer and a topic', documentedTransformer),
   routed('the audit trail, a rule with the transformer of the other spelling and a topic', otherSpellingTransformer),
   routed('the audit trail, a rule without its transformer and a topic'),
 ];
@@ -113,7 +113,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
       const key = dialect === 'eventbridge' && eventBridgeEncodes ? 'dir/plain.txt' : AWKWARD_KEY;
       const bucket = await aws.createBucket({ versioned: true });
       const topicArn = await lay(world, bucket);
-      await world.connect({ bucket, source, ...(topicArn !== undefined && { topicArn }) });
+      await world.connect({ bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) });
       const told = (eventName: 'PutObject' | 'DeleteObject'): Promise<void> =>
         source === 'routed'
           ? tellTrail(aws, [{ eventName, bucket, key, isDeleteMarker: eventName === 'DeleteObject', timeMs: Date.now() }])
@@ -175,7 +175,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
   });
 
   it.each([
-    ['with its transformer', minimalTransformer],
+    ['with its transformer', documentedTransformer],
     ['without its transformer', undefined],
   ])('opens a gap for a bulk delete that names no key, by a rule %s', async (_name, transformer) => {
     const { aws, queue } = world;
@@ -190,7 +190,7 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
   it('confirms a subscription to the topic of a connected bucket', async () => {
     const { aws, queue } = world;
     const { topicArn, body, isPending } = await pendingSubscription(aws);
-    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topicArn });
+    await world.connect({ bucket: await aws.createBucket(), source: 'topic', topic_arn: topicArn });
     expect(await isPending()).toBe(true);
     await aws.sendBodies(queue.url, [body]);
     await until('the subscription is confirmed', async () => !(await isPending()));
@@ -207,9 +207,9 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
     const { aws, queue } = world;
     const topicArn = await aws.createTopic();
     const buckets = [await aws.createBucket(), await aws.createBucket()];
-    for (const bucket of buckets) await world.connect({ bucket, source: 'topic', topicArn });
+    for (const bucket of buckets) await world.connect({ bucket, source: 'topic', topic_arn: topicArn });
     const neighbour = await aws.createBucket();
-    await world.connect({ bucket: neighbour, source: 'topic', topicArn: await aws.createTopic() });
+    await world.connect({ bucket: neighbour, source: 'topic', topic_arn: await aws.createTopic() });
     await aws.sendBodies(queue.url, [confirmationBody('UnsubscribeConfirmation', topicArn, 'a-token')]);
     for (const bucket of buckets) {
       await until('the gap is open', async () => (await world.gaps(bucket)).length > 0);

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/aws.ts';
-import { startWorld } from '../support/aws-world.ts';
-import type { Daemon } from '../support/daemon.ts';
-import { runTally } from '../support/daemon.ts';
-import { indexKinds, openFlow } from '../support/flow.ts';
-import { nativeRecord } from '../support/ingest-world.ts';
-import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.ts';
-import { awsEndpoint } from '../support/servers.ts';
+import { until } from '../support/servers/aws.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { nativeRecord } from '../support/worlds/ingest.ts';
+import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
 
 const onLocalStack = test.skipIf(awsEndpoint() === undefined).concurrent;
 const STOPPED = { code: 0, signal: null };
@@ -164,7 +164,7 @@ describe('a collector that fails', () => {
       expect(await daemon.metric('tally_records_total', { outcome: 'written' })).toBe(201);
       expect(await daemon.stop()).toEqual(STOPPED);
       expect(daemon.log).toContainEqual(expect.objectContaining({ level: 'warn', reason: 'export-failed' }));
-      expect(daemon.logged('the OpenTelemetry SDK complains')).toEqual([]);
+      expect(daemon.logged('the OpenTelemetry SDK reported a problem')).toEqual([]);
       tellsNoSecret(daemon);
     },
     600_000,
@@ -182,7 +182,7 @@ describe('a collector that fails', () => {
     await flow.converged(daemon);
     await until('an export hangs', () => otlp.exports.length > 0, PATIENCE_MS);
     expect(await daemon.stop()).toEqual(STOPPED);
-    expect(daemon.logged('spans lost at the stop: the collector did not take them in time')).toHaveLength(1);
+    expect(daemon.logged('spans were lost at the stop: the collector did not accept them in time')).toHaveLength(1);
     expect(world.messages()).toEqual({ visible: [], inFlight: [] });
   }, 600_000);
 });
@@ -205,7 +205,7 @@ describe('without an endpoint', () => {
     flow.world.send(flow.world.put('k'));
     await flow.converged(daemon);
     const loaded = (await readFile(file, 'utf8')).split('\n');
-    return [...new Set(loaded.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/.*otel[^/]*\.ts)/.exec(url)?.[1] ?? []))];
+    return [...new Set(loaded.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/adapters\/otel\/[^/]*\.ts)/.exec(url)?.[1] ?? []))];
   }
 
   test.concurrent('no module of the SDK is loaded, and with one it is', async () => {
@@ -213,7 +213,7 @@ describe('without an endpoint', () => {
     // the API, without an SDK, belongs to prom-client
     expect(await loadedBy({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'nonsense' })).toEqual(['@opentelemetry/api']);
     expect(await loadedBy({ ...collector.env, TALLY_ROLES: 'ingest,http' })).toEqual(
-      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/otel-tracing.ts']),
+      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/tracing.ts']),
     );
   }, 600_000);
 });

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Flow } from '../support/flow.ts';
-import { openFlow } from '../support/flow.ts';
-import { createRandom } from '../support/random.ts';
-import type { Random } from '../support/random.ts';
-import { opensearchUrl } from '../support/servers.ts';
+import type { Flow } from '../support/worlds/flow.ts';
+import { openFlow } from '../support/worlds/flow.ts';
+import { createRandom } from '../support/random/seeded.ts';
+import type { Random } from '../support/random/seeded.ts';
+import { opensearchUrl } from '../support/servers/found.ts';
 
 const CHANGES = 1_500;
 const KEYS = 60;

@@ -1,14 +1,15 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { contract, rows } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
-import { createRoutes } from '../../src/http/routes.ts';
+import { createServer } from '../../src/http/server.ts';
 import type { Listener } from '../../src/http/server.ts';
-import type { ReadinessReport } from '../../src/pipeline/readiness.ts';
+import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
 import {
-  bucketRecord,
+  bucketAnswer,
   createFakeControl,
   deadLetter,
   explanation,
@@ -17,8 +18,8 @@ import {
   nastyKey,
   objectDocument,
   type FakeControl,
-} from '../support/fake-control.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes.ts';
+} from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
 const ready: ReadinessReport = { ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } };
 
@@ -41,7 +42,7 @@ beforeEach(async () => {
 function parts() {
   return {
     address: { host: '127.0.0.1', port: 0 },
-    control: fake.control,
+    verbs: fake.verbs,
     readiness: { read: () => report },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry,
@@ -96,6 +97,10 @@ function expectProblem(answer: Answer, status: number, code: string): void {
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
 }
 
+const BUCKET = { params: { bucket: 'photos' } };
+const JOB = { params: { id: 'job-1' } };
+const reindexDefaults = { prefix: '', mode: 'apply', fill: false, now: false, repair: false };
+
 describe('each route calls one verb and answers its result', () => {
   const page2 = { items: [objectDocument] };
   const search = { bucket: 'photos', key: 'k', prefix: 'p', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c' };
@@ -104,53 +109,82 @@ describe('each route calls one verb and answers its result', () => {
       'GET',
       '/v1/objects?bucket=photos&key=k&prefix=p&q=annual+report&extension=pdf&limit=7&cursor=c',
       undefined,
-      ['search', search],
+      ['searchObjects', { query: search }],
       200,
       page2,
     ],
-    ['GET', '/v1/objects', undefined, ['search', {}], 200, { items: [objectDocument], next: 'page-2' }],
-    ['GET', '/v1/buckets/photos', undefined, ['buckets.get', 'photos'], 200, bucketRecord],
-    ['GET', '/v1/buckets/photos/explain?key=a%2Bb%20c', undefined, ['explain', 'photos', 'a+b c'], 200, explanation],
+    ['GET', '/v1/objects', undefined, ['searchObjects', { query: { limit: 100 } }], 200, { items: [objectDocument], next: 'page-2' }],
+    ['GET', '/v1/buckets/photos', undefined, ['getBucket', BUCKET], 200, bucketAnswer],
+    [
+      'GET',
+      '/v1/buckets/photos/explain?key=a%2Bb%20c',
+      undefined,
+      ['explainObject', { ...BUCKET, query: { key: 'a+b c' } }],
+      200,
+      explanation,
+    ],
     [
       'POST',
       '/v1/buckets',
       { bucket: 'photos', enrich: 'head' },
-      ['buckets.add', { bucket: 'photos', enrich: 'head' }, 'http'],
+      ['addBucket', { body: { bucket: 'photos', enrich: 'head' } }],
       201,
-      bucketRecord,
+      bucketAnswer,
     ],
-    ['DELETE', '/v1/buckets/photos', undefined, ['buckets.remove', 'photos'], 204, {}],
-    ['POST', '/v1/buckets/photos/reindex', { prefix: 'p/' }, ['jobs.request', { bucket: 'photos', prefix: 'p/' }, 'http'], 202, job],
-    ['POST', '/v1/buckets/photos/reindex', undefined, ['jobs.request', { bucket: 'photos' }, 'http'], 202, job],
+    ['DELETE', '/v1/buckets/photos', undefined, ['removeBucket', BUCKET], 204, {}],
     [
       'POST',
       '/v1/buckets/photos/reindex',
-      { mode: 'report', fill: true, now: false, repair: false, allowDeletes: 5 },
-      ['jobs.request', { bucket: 'photos', mode: 'report', fill: true, now: false, repair: false, allowDeletes: 5 }, 'http'],
+      { prefix: 'p/' },
+      ['startReindex', { ...BUCKET, body: { ...reindexDefaults, prefix: 'p/' } }],
       202,
       job,
     ],
-    ['GET', '/v1/jobs?limit=1', undefined, ['jobs.list', { limit: 1 }], 200, { items: [job], next: 'page-2' }],
-    ['GET', '/v1/jobs/job-1', undefined, ['jobs.get', 'job-1'], 200, job],
-    ['POST', '/v1/jobs/job-1/cancel', undefined, ['jobs.cancel', 'job-1'], 200, { ...job, state: 'cancelled' }],
-    ['POST', '/v1/jobs/job-1/pause', undefined, ['jobs.pause', 'job-1'], 200, { ...job, state: 'paused', pausedBecause: 'requested' }],
-    ['POST', '/v1/jobs/job-1/resume', undefined, ['jobs.resume', 'job-1', {}], 200, job],
-    ['POST', '/v1/jobs/job-1/resume', { allowDeletes: 20_000 }, ['jobs.resume', 'job-1', { allowDeletes: 20_000 }], 200, job],
-    ['GET', '/v1/gaps?bucket=photos&state=open', undefined, ['gaps', { bucket: 'photos', state: 'open' }], 200, { items: [gap] }],
-    ['GET', '/v1/dead-letters?limit=1000', undefined, ['deadLetters.list', { limit: 1_000 }], 200, { items: [deadLetter] }],
-    ['GET', '/v1/dead-letters/letter-1', undefined, ['deadLetters.show', 'letter-1'], 200, { ...deadLetter, body: '{x}\u001b[2J' }],
-    ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['deadLetters.replay', ['a', 'b']], 200, { replayed: 2 }],
-    ['POST', '/v1/dead-letters/discard', { all: true }, ['deadLetters.discard', 'all'], 200, { discarded: 1 }],
+    ['POST', '/v1/buckets/photos/reindex', undefined, ['startReindex', { ...BUCKET, body: reindexDefaults }], 202, job],
+    [
+      'POST',
+      '/v1/buckets/photos/reindex',
+      { mode: 'report', fill: true, now: false, repair: false, allow_deletes: 5 },
+      ['startReindex', { ...BUCKET, body: { prefix: '', mode: 'report', fill: true, now: false, repair: false, allow_deletes: 5 } }],
+      202,
+      job,
+    ],
+    ['GET', '/v1/jobs?limit=1', undefined, ['listJobs', { query: { limit: 1 } }], 200, { items: [job], next: 'page-2' }],
+    ['GET', '/v1/jobs/job-1', undefined, ['getJob', JOB], 200, job],
+    ['POST', '/v1/jobs/job-1/cancel', undefined, ['cancelJob', JOB], 200, { ...job, state: 'cancelled' }],
+    ['POST', '/v1/jobs/job-1/pause', undefined, ['pauseJob', JOB], 200, { ...job, state: 'paused', paused_because: 'requested' }],
+    ['POST', '/v1/jobs/job-1/resume', undefined, ['resumeJob', JOB], 200, job],
+    ['POST', '/v1/jobs/job-1/resume', { allow_deletes: 20_000 }, ['resumeJob', { ...JOB, body: { allow_deletes: 20_000 } }], 200, job],
+    [
+      'GET',
+      '/v1/gaps?bucket=photos&state=open',
+      undefined,
+      ['listGaps', { query: { bucket: 'photos', state: 'open', limit: 100 } }],
+      200,
+      { items: [gap] },
+    ],
+    ['GET', '/v1/dead-letters?limit=1000', undefined, ['listDeadLetters', { query: { limit: 1_000 } }], 200, { items: [deadLetter] }],
+    [
+      'GET',
+      '/v1/dead-letters/letter-1',
+      undefined,
+      ['getDeadLetter', { params: { id: 'letter-1' } }],
+      200,
+      { ...deadLetter, body: '{x}\u001b[2J' },
+    ],
+    ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], 200, { replayed: 2 }],
+    ['POST', '/v1/dead-letters/discard', { all: true }, ['discardDeadLetters', { body: { all: true } }], 200, { discarded: 1 }],
   ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
     const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
     expect(fake.asked).toEqual([asked]);
+    expect(fake.contexts[0]?.actor).toEqual({ kind: 'local', name: 'http' });
     expect(answer.json).toEqual(expected);
     expect(answer.status).toBe(status);
   });
 
   it('lists connected buckets as items, unconnected names beside them', async () => {
     const { json } = await send('GET', '/v1/buckets');
-    expect(json).toMatchObject({ items: [bucketRecord], unconnected: [{ bucket: 'stray', count: 3 }] });
+    expect(json).toMatchObject({ items: [bucketAnswer], unconnected: [{ bucket: 'stray', count: 3 }] });
   });
 
   it('serves keys verbatim', async () => {
@@ -166,7 +200,8 @@ describe('requests that are not as documented', () => {
     ['GET', '/v1/objects?limit=-1', 'limit'],
     ['GET', '/v1/objects?limit=0', 'at least 1'],
     ['GET', '/v1/gaps?limit=1001', 'at most 1000'],
-    ['GET', '/v1/jobs?limit=10000', 'from 1 to 1000'],
+    ['GET', '/v1/jobs?limit=10000', 'at most 1000'],
+    ['GET', '/v1/jobs?limit=1e2', 'from 1 to 1000'],
     ['GET', '/v1/dead-letters?limit=1.5', 'limit'],
     ['GET', '/v1/objects?bucket=a&bucket=b', 'bucket'],
     ['GET', '/v1/gaps?state=shut', 'state'],
@@ -188,9 +223,9 @@ describe('requests that are not as documented', () => {
     ['/v1/buckets/photos/reindex', { prefix: 7 }, 'prefix'],
     ['/v1/buckets/photos/reindex', { mode: 'guess' }, 'mode'],
     ['/v1/buckets/photos/reindex', { fill: 'yes', now: 1 }, 'now'],
-    ['/v1/buckets/photos/reindex', { allowDeletes: -1 }, 'allowDeletes'],
+    ['/v1/buckets/photos/reindex', { allow_deletes: -1 }, 'allow_deletes'],
     ['/v1/buckets/photos/reindex', { bucket: 'other' }, 'bucket'],
-    ['/v1/jobs/job-1/resume', { allowDeletes: '7' }, 'allowDeletes'],
+    ['/v1/jobs/job-1/resume', { allow_deletes: '7' }, 'allow_deletes'],
     ['/v1/jobs/job-1/resume', { force: true }, 'force'],
     ['/v1/dead-letters/replay', {}, 'ids'],
     ['/v1/dead-letters/replay', { all: false }, 'all'],
@@ -204,13 +239,13 @@ describe('requests that are not as documented', () => {
   });
 
   it('are told all their mistakes at once', async () => {
-    const answer = await sendJson('POST', '/v1/buckets?colour=red', { source: 'pigeon', topicArn: 7 });
+    const answer = await sendJson('POST', '/v1/buckets?colour=red', { source: 'pigeon', topic_arn: 7 });
     expectProblem(answer, 400, 'request.invalid');
-    for (const name of ['query: Unrecognized key: "colour"', 'body bucket: ', 'body source: ', 'body topicArn: ']) {
+    for (const name of ['colour: there is no such parameter', 'bucket: must be given', 'source: must be one of', 'topic_arn: must be']) {
       expect(answer.json.detail).toContain(name);
     }
     const { json } = await send('GET', '/v1/objects?limit=0&colour=red&q=a&q=b');
-    for (const name of ['limit', 'colour', 'q']) expect(json.detail).toContain(`query${name === 'colour' ? ': ' : ` ${name}`}`);
+    for (const name of ['limit: must be at least 1', 'colour: ', 'q: must be text']) expect(json.detail).toContain(name);
   });
 
   it.each([
@@ -247,6 +282,19 @@ describe('requests that are not as documented', () => {
     expect(answer.headers.allow).toBe('GET, HEAD');
     expect((await send('PUT', '/v1/buckets')).headers.allow).toBe('GET, POST, HEAD');
     expect((await send('OPTIONS', '/v1/objects')).status).toBe(405);
+  });
+
+  it.each([
+    ['QUERY', '/v1/objects', {}, undefined, 'GET, HEAD'],
+    ['QUERY', '/v1/buckets', { 'content-type': 'text/plain' }, 'x', 'GET, POST, HEAD'],
+    ['GET', '/v1/dead-letters/replay/', { 'content-length': '2' }, '{}', undefined],
+    ['GET', '/v1/jobs/job-1/cancel', { 'content-length': '2' }, '{}', 'POST'],
+    ['POST', '/livez', { 'content-type': 'text/plain' }, 'x', 'GET, HEAD'],
+  ])('says so whatever comes with the request: %s %s %j', async (...[method, path, headers, body, allow]) => {
+    const answer = await send(method, path, { headers, ...(body !== undefined && { body }) });
+    if (allow === undefined) expectProblem(answer, 404, 'request.not-found');
+    else expectProblem(answer, 405, 'request.method-not-allowed');
+    expect(answer.headers.allow).toBe(allow);
   });
 
   it.each(['/', '/v2/objects', '/v1/objects/', '/v1/buckets/photos/nothing', '//v1/objects'])('knows no %s', async (path) => {
@@ -334,10 +382,10 @@ describe('callers from elsewhere', () => {
 
 describe('verbs that fail', () => {
   it('answers a refusal with its status, its code and what it adds', async () => {
-    fake.nextDoes(() => Promise.reject(new RequestError('job.conflict', 'job-0 runs', { jobId: 'job-0', status: 1 })));
+    fake.nextDoes(() => Promise.reject(new RequestError('job.conflict', 'job-0 runs', { job_id: 'job-0', status: 1 })));
     const answer = await sendJson('POST', '/v1/buckets/photos/reindex', {});
     expectProblem(answer, 409, 'job.conflict');
-    expect(answer.json).toMatchObject({ detail: 'job-0 runs', jobId: 'job-0' });
+    expect(answer.json).toMatchObject({ detail: 'job-0 runs', job_id: 'job-0' });
   });
 
   it('answers a fault with 503 and its advice', async () => {
@@ -349,7 +397,7 @@ describe('verbs that fail', () => {
   });
 
   it.each([new TypeError('secret of /etc/passwd'), new FaultError('internal.unexpected', 'secret'), 'secret'])(
-    'keeps to itself what nobody foresaw, and logs it',
+    'logs an unexpected error, and tells the caller nothing of it',
     async (thrown) => {
       fake.nextDoes(() => Promise.reject(thrown));
       const answer = await send('GET', '/v1/objects');
@@ -366,7 +414,7 @@ describe('verbs that fail', () => {
     const answer = await send('GET', '/v1/objects', { to: itsPort });
     await hasty.close();
     expectProblem(answer, 503, 'request.timeout');
-    expect(fake.signals.at(-1)?.aborted).toBe(true);
+    expect(fake.contexts.at(-1)?.signal.aborted).toBe(true);
     expect(telemetry.told('requestFailed')).toEqual([]);
   });
 
@@ -380,9 +428,9 @@ describe('verbs that fail', () => {
   it('ends what is still asked when it closes', async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     fake.nextDoes((signal) => {
-      begun.resolve(signal!);
+      begun.resolve(signal);
       return new Promise((_resolve, reject) => {
-        signal?.addEventListener('abort', () => reject(signal.reason as Error));
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
       });
     });
     const answered = send('GET', '/v1/objects').catch(() => undefined);
@@ -397,8 +445,8 @@ describe('verbs that fail', () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const ended = Promise.withResolvers<void>();
     fake.nextDoes((signal) => {
-      begun.resolve(signal!);
-      signal?.addEventListener('abort', () => ended.resolve());
+      begun.resolve(signal);
+      signal.addEventListener('abort', () => ended.resolve());
       return ended.promise;
     });
     const sent = httpRequest({ host: '127.0.0.1', port, path: '/v1/objects' });
@@ -412,9 +460,11 @@ describe('verbs that fail', () => {
 });
 
 interface Operation {
+  readonly operationId: string;
+  readonly 'x-tally-scope': string;
   readonly parameters: readonly unknown[];
-  readonly requestBody?: { readonly required: boolean };
-  readonly responses: Readonly<Record<string, { readonly content?: unknown }>>;
+  readonly requestBody?: { readonly required: boolean; readonly content: unknown };
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: unknown }>>;
 }
 
 interface OpenApi {
@@ -453,71 +503,77 @@ describe('the other documents', () => {
       Object.entries(paths)
         .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
         .sort(),
-    ).toEqual([
-      'delete /v1/buckets/{bucket}',
-      'get /v1/buckets',
-      'get /v1/buckets/{bucket}',
-      'get /v1/buckets/{bucket}/explain',
-      'get /v1/dead-letters',
-      'get /v1/dead-letters/{id}',
-      'get /v1/gaps',
-      'get /v1/jobs',
-      'get /v1/jobs/{id}',
-      'get /v1/jobs/{id}/events',
-      'get /v1/objects',
-      'post /v1/buckets',
-      'post /v1/buckets/{bucket}/reindex',
-      'post /v1/dead-letters/discard',
-      'post /v1/dead-letters/replay',
-      'post /v1/jobs/{id}/cancel',
-      'post /v1/jobs/{id}/pause',
-      'post /v1/jobs/{id}/resume',
-    ]);
+    ).toEqual(
+      Object.keys(contract)
+        .map((key) => key.replace(/^\w+/, (method) => method.toLowerCase()))
+        .sort(),
+    );
   });
 
-  it('describes parameters as the values that they are', async () => {
+  it('describes parameters as the values that they are, with bounds, patterns and examples', async () => {
     const { paths } = await openApi();
     expect(paths['/v1/buckets/{bucket}/explain']?.get?.parameters).toEqual([
-      { name: 'bucket', in: 'path', required: true, schema: { type: 'string', minLength: 1 } },
-      { name: 'key', in: 'query', required: true, schema: { type: 'string' } },
+      {
+        name: 'bucket',
+        in: 'path',
+        required: true,
+        description: expect.any(String),
+        schema: { type: 'string', pattern: expect.stringContaining('a-z') },
+        example: 'photos',
+      },
+      {
+        name: 'key',
+        in: 'query',
+        required: true,
+        description: expect.any(String),
+        schema: { type: 'string', minLength: 1, maxLength: 1_024 },
+        example: '2026/cat.jpg',
+      },
     ]);
-    const limit = expect.objectContaining({ type: 'integer', minimum: 1, maximum: 1_000 });
-    expect(paths['/v1/objects']?.get?.parameters).toContainEqual({ name: 'limit', in: 'query', required: false, schema: limit });
-    expect(paths['/v1/objects']?.get?.parameters).toContainEqual({ name: 'q', in: 'query', required: false, schema: { type: 'string' } });
+    const limit = { type: 'integer', minimum: 1, maximum: 1_000, default: 100 };
+    expect(paths['/v1/objects']?.get?.parameters).toContainEqual(
+      expect.objectContaining({ name: 'limit', required: false, schema: limit }),
+    );
+    const q = { type: 'string', maxLength: 1_024 };
+    expect(paths['/v1/objects']?.get?.parameters).toContainEqual(expect.objectContaining({ name: 'q', required: false, schema: q }));
   });
 
-  it('says which bodies must be there', async () => {
+  it('names each operation once, with who may call it', async () => {
+    const { paths } = await openApi();
+    const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    expect(paths['/v1/buckets']?.post).toMatchObject({ operationId: 'addBucket', 'x-tally-scope': 'admin' });
+    expect(paths['/v1/objects']?.get).toMatchObject({ operationId: 'searchObjects', 'x-tally-scope': 'read' });
+    expect(paths['/livez']?.get).toMatchObject({ 'x-tally-scope': 'none' });
+  });
+
+  it('says which bodies must be there, and gives an example of each', async () => {
     const { paths } = await openApi();
     expect(paths['/v1/buckets']?.post?.requestBody?.required).toBe(true);
     expect(paths['/v1/dead-letters/replay']?.post?.requestBody?.required).toBe(true);
-    expect(paths['/v1/buckets/{bucket}/reindex']?.post?.requestBody?.required).toBe(false);
+    expect(paths['/v1/buckets/{bucket}/reindex']?.post?.requestBody).toMatchObject({
+      required: false,
+      content: { 'application/json': { example: { prefix: '2026/', mode: 'report' } } },
+    });
     expect(paths['/v1/jobs/{id}/cancel']?.post?.requestBody).toBeUndefined();
     expect(paths['/v1/buckets']?.get?.requestBody).toBeUndefined();
   });
 
-  it('describes what is answered, problems included', async () => {
+  it('describes what is answered, problems by their status included', async () => {
     const { paths, components } = await openApi();
     const page = { type: 'object', required: ['items'], properties: { items: { type: 'array' }, next: { type: 'string' } } };
     expect(paths['/v1/jobs']?.get?.responses).toMatchObject({ 200: { content: { 'application/json': { schema: page } } } });
-    expect(paths['/v1/buckets/{bucket}']?.delete?.responses[204]).toEqual({ description: 'Done' });
+    expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
+    expect(paths['/v1/buckets/{bucket}']?.delete?.responses[204]).toEqual({ description: 'Done.' });
     const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
     for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
       expect(operation.responses.default?.content).toEqual(problem);
     }
+    expect(paths['/v1/buckets/{bucket}/reindex']?.post?.responses[409]).toEqual({
+      description: 'Codes: job.conflict, job.limit, job.repair-refused, state.conflict.',
+      content: problem,
+    });
     expect(components.schemas.Problem).toMatchObject({ required: ['type', 'title', 'status', 'detail', 'code'] });
-  });
-
-  it('answers as it describes', async () => {
-    const signal = new AbortController().signal;
-    const request = { params: { bucket: 'photos', id: 'x' }, query: {}, body: {} };
-    const bodies = [{ bucket: 'photos' }, { all: true }];
-    for (const route of createRoutes(fake.control)) {
-      const query = route.query.safeParse({}).success ? {} : { key: 'k' };
-      const body = bodies.find((each) => route.body.safeParse(each).success) ?? {};
-      const answer = await route.run({ ...request, query, body }, signal);
-      expect([route.path, route.answer?.safeParse(answer).error]).toEqual([route.path, undefined]);
-      expect([route.path, route.status === 204]).toEqual([route.path, route.answer === undefined]);
-    }
   });
 
   it('lets no answer be cached or sniffed, problems included', async () => {
@@ -537,5 +593,16 @@ describe('the other documents', () => {
 
   it('answers HEAD as GET without the body', async () => {
     expect(await send('HEAD', '/v1/buckets')).toMatchObject({ status: 200, text: '' });
+  });
+});
+
+describe('a route without a row in the contract', () => {
+  it.each([
+    ['GET', '/v1/secrets'],
+    ['DELETE', '/v1/objects'],
+    ['POST', '/v1/buckets/:name'],
+  ] as const)('is refused before anything is served: %s %s', (method, url) => {
+    const server = createServer({ telemetry, rows });
+    expect(() => server.route({ method, url, handler: async () => 'planted' })).toThrow(`${method} ${url} has no row in the contract`);
   });
 });

@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHealthListener } from '../../src/http/health-listener.ts';
 import type { Listener } from '../../src/http/server.ts';
-import { createFakeTelemetry } from '../support/fakes.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
 let listener: Listener;
 let port: number;
@@ -43,7 +43,7 @@ it('answers nothing else', async () => {
 });
 
 it('takes GET and HEAD only', async () => {
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'QUERY']) {
     const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { method });
     expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, 'GET, HEAD']);
   }

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
-import type { JobView } from '../../src/domain/reindex/job-view.ts';
+import type { Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import type { Listener } from '../../src/http/server.ts';
-import { createFakeControl, job, runningJob, type FakeControl } from '../support/fake-control.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes.ts';
+import { createFakeControl, job, runningJob, type FakeControl } from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
-const done: JobView = { ...runningJob, state: 'done', progress: 1 };
+const done: Job = { ...runningJob, state: 'done', progress: 1 };
 const PATH = '/v1/jobs/job-1/events';
 
 let fake: FakeControl;
@@ -18,17 +18,16 @@ let telemetry: FakeTelemetry;
 let listener: Listener;
 let port: number;
 /** What each look at the job finds; the last one stays. */
-let course: (JobView | Error)[];
+let course: (Job | Error)[];
 
 beforeEach(async () => {
   fake = createFakeControl();
   clock = createFakeClock();
   telemetry = createFakeTelemetry();
   course = [runningJob];
-  const control = { ...fake.control, jobs: { ...fake.control.jobs, get: look } };
   listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
-    control,
+    verbs: { ...fake.verbs, getJob: look },
     readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
     metrics: { metricsText: async () => '', contentType: 'text/plain' },
     telemetry,
@@ -41,7 +40,7 @@ beforeEach(async () => {
 afterEach(() => listener.close());
 
 let looks = 0;
-async function look(): Promise<JobView> {
+async function look(): Promise<Job> {
   looks += 1;
   const [now = job] = course.length > 1 ? course.splice(0, 1) : course;
   if (now instanceof Error) throw now;
@@ -93,7 +92,7 @@ async function ask(path: string): Promise<{ readonly status: number | undefined;
   return { status: response.statusCode, body };
 }
 
-function frameOf(view: JobView): string {
+function frameOf(view: Job): string {
   return `event: job\ndata: ${JSON.stringify({ ...view, examples: undefined })}`;
 }
 
@@ -130,7 +129,7 @@ describe('GET /v1/jobs/{id}/events', () => {
   });
 
   it.each(['done', 'failed', 'cancelled'] as const)('ends when the job is %s', async (state) => {
-    const end: JobView = { ...done, state };
+    const end: Job = { ...done, state };
     course = [runningJob, end];
     const stream = await open();
     await stream.frames();
@@ -139,7 +138,7 @@ describe('GET /v1/jobs/{id}/events', () => {
   });
 
   it('goes on while the job is paused: it may be resumed', async () => {
-    course = [{ ...runningJob, state: 'paused', pausedBecause: 'brake' }, done];
+    course = [{ ...runningJob, state: 'paused', paused_because: 'brake' }, done];
     const stream = await open();
     await stream.frames();
     await clock.advance(1_000);
@@ -194,7 +193,7 @@ describe('GET /v1/jobs/{id}/events', () => {
     expect(await stream.frames()).toEqual([frameOf(runningJob)]);
   });
 
-  it('keeps to itself what nobody foresaw, and logs it', async () => {
+  it('logs an unexpected error, and tells the caller nothing of it', async () => {
     course = [runningJob, new TypeError('secret of /etc/passwd'), runningJob];
     const stream = await open();
     await stream.frames();
@@ -240,7 +239,7 @@ describe('GET /v1/jobs/{id}/events', () => {
   });
 
   it('leaves out states that a slow caller has no time for', async () => {
-    const large = (step: number): JobView => ({ ...runningJob, progress: step / 1_000, requestedBy: 'x'.repeat(4_000_000) });
+    const large = (step: number): Job => ({ ...runningJob, progress: step / 1_000, requested_by: 'x'.repeat(4_000_000) });
     course = Array.from({ length: 200 }, (_, step) => large(step));
     const stream = await open();
     stream.response.pause();
@@ -259,7 +258,7 @@ describe('GET /v1/jobs/{id}/events', () => {
   });
 
   it('does not keep the listener from closing when a caller does not read', async () => {
-    course = Array.from({ length: 200 }, (_, step) => ({ ...runningJob, progress: step, requestedBy: 'x'.repeat(8_000_000) }));
+    course = Array.from({ length: 200 }, (_, step) => ({ ...runningJob, progress: step, requested_by: 'x'.repeat(8_000_000) }));
     const stream = await open();
     stream.response.pause();
     await clock.advance(20_000);

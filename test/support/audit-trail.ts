@@ -2,7 +2,8 @@
  * The audit trail that LocalStack lacks: tests tell EventBridge of each call as CloudTrail would. Shape: “CloudTrail
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
-import type { TestAws } from './aws.ts';
+import { pageTransformer } from '../docs/connect-blocks.ts';
+import type { TestAws } from './servers/aws.ts';
 
 /** One call of S3's API, as a trail tells it. */
 export interface Call {
@@ -32,28 +33,21 @@ export function routingPattern(bucket: string): object {
   };
 }
 
-const paths = {
-  awsRegion: '$.detail.awsRegion',
-  eventName: '$.detail.eventName',
-  eventTime: '$.detail.eventTime',
-  bucket: '$.detail.requestParameters.bucketName',
-  key: '$.detail.requestParameters.key',
-  versionId: '$.detail.responseElements.x-amz-version-id',
-  isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
-};
+/** An input transformer as `TestAws.createRule` takes it. */
+interface Transformer {
+  readonly paths: Record<string, string>;
+  readonly template: string;
+}
 
-const storage = '{"bucket":{"name":<bucket>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}';
+const { InputPathsMap, InputTemplate } = pageTransformer();
 
-/** The minimal input transformer. */
-export const minimalTransformer = {
-  paths,
-  template: `{"Records":[{"awsRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"s3":${storage}}]}`,
-};
+/** The input transformer that users are given: docs/connect.md has it. */
+export const documentedTransformer: Transformer = { paths: { ...InputPathsMap }, template: InputTemplate };
 
-/** The same with the other names in use for region and object. */
-export const otherSpellingTransformer = {
-  paths,
-  template: `{"Records":[{"cloudRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":${storage}}]}`,
+/** The least that other installations use: without the error code, and with other names for region and object. */
+export const otherSpellingTransformer: Transformer = {
+  ...documentedTransformer,
+  template: InputTemplate.replace('"errorCode":<errorCode>,', '').replace('"awsRegion":', '"cloudRegion":').replace('"s3":', '"storage":'),
 };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */
@@ -61,7 +55,8 @@ export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<v
   for (let start = 0; start < calls.length; start += 10) await aws.putEvents(calls.slice(start, start + 10).map(trailEvent));
 }
 
-function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, errorCode, timeMs }: Call) {
+/** The event of one call, as EventBridge gets it. */
+export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, errorCode, timeMs }: Call) {
   const responseElements = {
     ...(versionId !== undefined && { 'x-amz-version-id': versionId }),
     ...(isDeleteMarker === true && { 'x-amz-delete-marker': 'true' }),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { unwrap, type RecordResult } from '../../src/domain/events/envelope.ts';
-import type { ChangeRecord } from '../../src/domain/events/record.ts';
+import { unwrap } from '../../src/domain/events/envelope.ts';
+import type { ChangeRecord, RecordResult } from '../../src/domain/events/record.ts';
 
 export const fixtureNames = [
   'aws-eventbridge',

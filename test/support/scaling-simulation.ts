@@ -2,7 +2,7 @@
  * A queue, workers and what scales them, second by second: arrivals, workers that each settle `RATE_PER_S`, SQS's approximate numbers,
  * scrapes, KEDA with the autoscaler that it feeds, or ECS's target tracking. All delays are the real ones; nothing here waits.
  */
-import { createWorkerDemand, type WorkerDemand } from '../../src/pipeline/worker-demand.ts';
+import { createWorkerDemand, type WorkersWanted } from '../../src/pipeline/serving/worker-demand.ts';
 
 /** What one worker settles in a second when it has enough to do. */
 export const RATE_PER_S = 100;
@@ -28,7 +28,7 @@ interface Worker {
   readonly startsS: number;
   /** Workers do not read at the same second. */
   readonly phaseS: number;
-  readonly demand: WorkerDemand;
+  readonly workersWanted: WorkersWanted;
   settled: number;
   wanted: number;
   scraped: Sample[];
@@ -84,7 +84,7 @@ export function simulate({ arrivalsPerS, seconds, workers: atFirst, scaler }: Sc
   function start(startsS: number): Worker {
     const clock = { nowMs: () => now * 1_000, monotonicMs: () => now * 1_000, sleep: () => Promise.resolve() };
     const phaseS = (7 * started++) % READ_S;
-    return { startsS, phaseS, demand: createWorkerDemand({ clock, targetLagS: TARGET_LAG_S }), settled: 0, wanted: 0, scraped: [] };
+    return { startsS, phaseS, workersWanted: createWorkerDemand({ clock, targetLagS: TARGET_LAG_S }), settled: 0, wanted: 0, scraped: [] };
   }
 
   let workers = Array.from({ length: atFirst }, () => start(0));
@@ -103,7 +103,7 @@ export function simulate({ arrivalsPerS, seconds, workers: atFirst, scaler }: Sc
   function look(): void {
     const visible = Math.round(at(backlogs, now - SQS_DELAY_S));
     for (const worker of workers.filter(({ startsS }) => now >= startsS)) {
-      if ((now + worker.phaseS) % READ_S === 0) worker.wanted = worker.demand.update(visible, worker.settled);
+      if ((now + worker.phaseS) % READ_S === 0) worker.wanted = worker.workersWanted(visible, worker.settled);
       if (now % SCRAPE_S === 0)
         worker.scraped = [...worker.scraped, { atS: now, settled: worker.settled }].slice(-1 - RATE_WINDOW_S / SCRAPE_S);
     }

@@ -3,7 +3,7 @@
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  */
 import { createHash, createHmac } from 'node:crypto';
-import type { ProxiedRequest } from './opensearch.ts';
+import type { ProxiedRequest } from './servers/opensearch.ts';
 
 export interface Signer {
   readonly accessKeyId: string;

@@ -1,6 +1,6 @@
 /** What tests of event sources need of an emulator beyond AWS's own API. */
 import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/client-sns';
-import type { TestAws } from './aws.ts';
+import type { TestAws } from './servers/aws.ts';
 
 /** Whether S3's EventBridge events have url-encoded keys: those of a stock LocalStack do, those of AWS do not. */
 export async function encodesEventBridgeKeys(aws: TestAws): Promise<boolean> {

@@ -14,7 +14,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const planted: readonly (readonly [name: string, file: string, source: string, says: RegExp])[] = [
-  ['domain imports pipeline', 'src/domain/a.ts', "import { x } from '../pipeline/ports.ts';\nexport const y = x;\n", /domain is pure/],
+  [
+    'domain imports pipeline',
+    'src/domain/a.ts',
+    "import { x } from '../pipeline/ports/clock.ts';\nexport const y = x;\n",
+    /domain is pure/,
+  ],
   [
     'a folder of domain imports adapters',
     'src/domain/events/a.ts',
@@ -24,11 +29,19 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   ['domain does I/O', 'src/domain/b.ts', "import { readFileSync } from 'node:fs';\nexport const y = readFileSync('x');\n", /no I\/O/],
   ['domain reads the clock', 'src/domain/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
   ['domain knows a vendor', 'src/domain/d.ts', "import { pino } from 'pino';\nexport const y = pino;\n", /knows no vendor/],
+  ['domain imports the contract', 'src/domain/e.ts', "import { x } from '../api/contract.ts';\nexport const y = x;\n", /domain is pure/],
+  [
+    'the contract imports a verb',
+    'src/api/a.ts',
+    "import { x } from '../pipeline/control/verbs.ts';\nexport const y = x;\n",
+    /domain and zod only/,
+  ],
+  ['the contract knows a vendor', 'src/api/b.ts', "import { fastify } from 'fastify';\nexport const y = fastify;\n", /domain and zod only/],
   [
     'pipeline imports an adapter',
     'src/pipeline/ingest/a.ts',
     "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
-    /ports\.ts only/,
+    /ports only/,
   ],
   [
     'pipeline knows a vendor',
@@ -45,8 +58,8 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   [
     'an adapter imports a verb',
     'src/adapters/aws/a.ts',
-    "import { x } from '../../pipeline/ingest/ingest.ts';\nexport const y = x;\n",
-    /ports\.ts only/,
+    "import { x } from '../../pipeline/ingest/data-path.ts';\nexport const y = x;\n",
+    /ports only/,
   ],
   [
     'an adapter imports http',

@@ -1,11 +1,11 @@
-/** How S3 is asked: one request at a time, with the raw answer beside what the SDK makes of it. */
+/** Sends requests to S3, and returns the raw answer together with the SDK's output or error. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { z } from 'zod';
-import type { PresentState } from '../../domain/document.ts';
+import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { Clock } from '../../pipeline/ports.ts';
-import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { questionText } from './s3-faults.ts';
 
@@ -13,42 +13,42 @@ export type Reply<Output> =
   | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
   | ({ readonly ok: false } & S3Refusal);
 
-/** Sends one request. Rejects with the signal's reason only. */
+/** Sends one request. A failed request is a reply; the promise rejects only with the reason of an aborted signal. */
 export type Ask = <Output>(question: S3Question, signal: AbortSignal | undefined, how: HowToSend<Output>) => Promise<Reply<Output>>;
 
 export interface HowToSend<Output> {
   readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }) => Promise<Output>;
-  /** Given each attempt's answer before the SDK parses it; may read its body and put another in its place. */
+  /** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */
   readonly read?: ReadAnswer;
 }
 
 type ReadAnswer = (response: unknown) => Promise<void>;
 
-/** What one request keeps while the SDK is at it. */
-interface Slot {
+/** The raw answer of one request while the SDK processes it. */
+interface AnswerHolder {
   answer?: S3Answer | undefined;
   readonly read: ReadAnswer | undefined;
   readonly monotonicMs: () => number;
 }
 
-/** Of the whole process: a client that several ask is watched once. */
-const asking = new AsyncLocalStorage<Slot>();
+/** One for the whole process, so that a client with several users is watched once. */
+const holders = new AsyncLocalStorage<AnswerHolder>();
 const watched = new WeakSet<S3Client>();
 
-/** Makes the function that sends one request and keeps the raw answer to its last attempt, whatever the SDK makes of it. */
+/** Creates the function that sends one request and keeps the raw answer to its last attempt. */
 export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>, tracing: Tracing = noTracing): Ask {
   return async function ask(question, signal, { send, read }) {
-    const slot: Slot = { read, monotonicMs: () => clock.monotonicMs() };
+    const holder: AnswerHolder = { read, monotonicMs: () => clock.monotonicMs() };
     const trace = tracing.s3Request(question);
     try {
       const client = watch(clientFor(question.region));
-      const output = await asking.run(slot, () => send(client, signal === undefined ? {} : { abortSignal: signal }));
-      trace.ended(undefined, slot.answer);
-      return { ok: true, output, answer: slot.answer };
+      const output = await holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }));
+      trace.ended(undefined, holder.answer);
+      return { ok: true, output, answer: holder.answer };
     } catch (error) {
-      trace.ended(errorTypeOf(question, { error, answer: slot.answer }), slot.answer);
+      trace.ended(errorTypeOf(question, { error, answer: holder.answer }), holder.answer);
       signal?.throwIfAborted();
-      return { ok: false, error, answer: slot.answer };
+      return { ok: false, error, answer: holder.answer };
     }
   };
 }
@@ -58,28 +58,28 @@ function watch(client: S3Client): S3Client {
   watched.add(client);
   client.middlewareStack.add(
     (next) => async (args) => {
-      const slot = asking.getStore();
-      if (slot === undefined) return next(args);
-      slot.answer = undefined;
-      const sentMs = slot.monotonicMs();
+      const holder = holders.getStore();
+      if (holder === undefined) return next(args);
+      holder.answer = undefined;
+      const sentMs = holder.monotonicMs();
       const result = await next(args);
-      slot.answer = answerOf(result.response, slot.monotonicMs() - sentMs);
-      await slot.read?.(result.response);
+      holder.answer = answerOf(result.response, holder.monotonicMs() - sentMs);
+      await holder.read?.(result.response);
       return result;
     },
-    // innermost: inside of retries, and before an error answer is thrown
+    // the innermost position: inside the retries, and before the SDK throws an error answer
     { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
   );
   return client;
 }
 
-/** What a trace calls a refusal: its status, else the error's name. Absence is an answer. */
+/** The error type of a failed request in a trace: its status, else the error's name. It is undefined if the object is absent, because that is not an error. */
 function errorTypeOf({ operation }: S3Question, { error, answer }: S3Refusal): string | undefined {
   if (operation === 'HeadObject' && isAbsence(answer)) return undefined;
   return answer === undefined ? (error instanceof Error ? error.name : 'unknown') : String(answer.status);
 }
 
-/** 404, or 405 of a delete marker. */
+/** Whether the answer says that the object does not exist: 404, or 405 for a delete marker. */
 export function isAbsence(answer: S3Answer | undefined): boolean {
   if (answer?.status === 404) return true;
   return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
@@ -96,14 +96,14 @@ function answerOf(response: unknown, durationMs: number): S3Answer {
   return { status: statusCode, reasonPhrase: reason, headers, durationMs };
 }
 
-/** D. Rounded down, as the Date header itself is (to whole seconds). */
+/** The time D of an answer (see s3-storage.ts) in ms, rounded down like the Date header itself, which has whole seconds. Throws `object.undated` if there is no Date header. */
 export function observedAt(question: S3Question, answer: S3Answer | undefined): number {
   const dateMs = Date.parse(answer?.headers['date'] ?? '');
   if (answer === undefined || Number.isNaN(dateMs)) throw new FaultError('object.undated', `${questionText(question)}: no Date header`);
   return Math.floor(dateMs - answer.durationMs);
 }
 
-/** What HEAD and LIST both say. */
+/** The fields that HEAD and LIST both return. */
 export function presentState(facts: {
   readonly ETag?: string | undefined;
   readonly sizeBytes: number | undefined;

@@ -1,13 +1,13 @@
-/** What S3 says of one version beyond what its event says: HEAD and GetObjectTagging, for enrichment. */
+/** Reads the fields of one version that events do not contain, by HEAD and GetObjectTagging, for enrichment. */
 import { GetObjectTaggingCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
-import type { ObjectStorage } from '../../pipeline/ports.ts';
+import type { ObjectStorage } from '../../pipeline/ports/storage.ts';
 import type { Ask } from './s3-ask.ts';
 import type { S3Refusal } from './s3-faults.ts';
 import { questionText, s3Fault } from './s3-faults.ts';
 import { stateOfHead } from './s3-states.ts';
 
-/** Creates the reading of versions. */
+/** Creates the reader of versions. */
 export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTags'> {
   return {
     async readVersion(place, { key, versionId, etag }, signal) {
@@ -18,10 +18,10 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const state = stateOfHead(reply.output);
-        // some that speak S3 know neither conditions nor versions, and answer of what is there
+        // some implementations of S3 support neither conditions nor versions, and answer with the current object
         return isVersion(state.versionId, versionId) && (etag === undefined || state.etag === etag) ? state : 'gone';
       }
-      // a HEAD has no body that would tell a missing bucket from a missing key: either way there is nothing to read
+      // an answer to HEAD has no body that would distinguish a missing bucket from a missing key; in both cases there is nothing to read
       if (GONE.has(reply.answer?.status ?? 0)) return 'gone';
       throw s3Fault(question, reply);
     },
@@ -32,7 +32,7 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { TagSet, VersionId } = reply.output;
-        if (TagSet === undefined) throw new FaultError('object.failed', `${questionText(question)}: the answer holds no tag set`);
+        if (TagSet === undefined) throw new FaultError('object.failed', `${questionText(question)}: the answer contains no tag set`);
         if (VersionId !== undefined && !isVersion(VersionId, versionId)) return 'gone';
         return Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]));
       }
@@ -42,14 +42,14 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
   };
 }
 
-/** No such key or version, a delete marker, or another etag. */
+/** The statuses for a missing key or version, a delete marker, or another etag. */
 const GONE: ReadonlySet<number> = new Set([404, 405, 412]);
 
 function versionInput(versionId: string | undefined): { readonly VersionId?: string } {
   return versionId === undefined ? {} : { VersionId: versionId };
 }
 
-/** Whether the answer is of the version that was asked for; `null` is not named in a bucket that never had versions. */
+/** Whether the answer is about the requested version. In a bucket that was never versioned, S3 does not return the version id `null`. */
 function isVersion(answered: string | undefined, asked: string | undefined): boolean {
   return asked === undefined || answered === asked || (asked === 'null' && answered === undefined);
 }

@@ -1,31 +1,31 @@
-/** What S3's refusals mean. */
+/** Maps failed requests to S3 to faults. */
 import type { FaultCode } from '../../domain/fault.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
-import type { TracedRequest } from '../../pipeline/ports-tracing.ts';
-import { errorText } from './aws-clients.ts';
+import type { TracedRequest } from '../../pipeline/ports/tracing.ts';
+import { errorText } from './clients.ts';
 
-/** The answer to one attempt of a request, before the SDK makes anything of it. */
+/** The answer to one attempt of a request, before the SDK processes it. */
 export interface S3Answer {
   readonly status: number;
-  /** The status line's words: a HEAD has no body to name the error. */
+  /** The reason phrase of the status line. It is needed because an answer to HEAD has no body with an error code. */
   readonly reasonPhrase: string;
-  /** By lower-case name. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** From before the attempt was sent until its headers were here. */
+  /** The time from before the attempt was sent until its headers arrived. */
   readonly durationMs: number;
 }
 
-/** A request that did not end well: what the SDK threw, and the answer if there was one. */
+/** A failed request: the error that the SDK threw, and the answer if there was one. */
 export interface S3Refusal {
   readonly error: unknown;
   readonly answer: S3Answer | undefined;
 }
 
-/** What was asked, of whom and for whom: for the reason and the trace. */
+/** The request, for the reason of a fault and for the trace. */
 export type S3Question = TracedRequest;
 
-/** Error codes of S3 (and of the SDK) that are about the caller's credentials, not about what was asked. */
+/** Error codes of S3 and of the SDK that are about the caller's credentials and not about the request. */
 const CREDENTIALS = new Set([
   'CredentialsProviderError',
   'TokenProviderError',
@@ -39,7 +39,7 @@ const CREDENTIALS = new Set([
   'InvalidSecurity',
 ]);
 
-/** The fault that a refusal stands for. */
+/** The fault of a failed request. */
 export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {
   const code = codeOf(question, refusal);
   const status = refusal.answer === undefined ? '' : ` ${refusal.answer.status}`;
@@ -48,12 +48,12 @@ export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {
   return new FaultError(code, `${questionText(question)}:${status} ${reason}`, { cause: refusal.error });
 }
 
-/** What was asked, in one harmless line. */
+/** The operation, bucket and key in one line without control characters. */
 export function questionText({ operation, bucket, key }: S3Question): string {
   return `${operation} ${bucket}${key === undefined ? '' : ` ${printable(key)}`}`;
 }
 
-/** The region that a refusal names when it is another than the one that was asked. S3 sends it with 301, 400 and 403. */
+/** The bucket's region, if the answer contains it and it differs from the region of the request. S3 sends it with 301, 400 and 403. */
 export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefined): string | undefined {
   const named = answer?.headers['x-amz-bucket-region'];
   return named !== undefined && named !== region ? named : undefined;
@@ -62,7 +62,7 @@ export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefin
 function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
   const name = error instanceof Error ? error.name : '';
   if (CREDENTIALS.has(name)) return 's3.credentials';
-  // a bucket or region name that no address can be made of
+  // the name of the bucket or region cannot be part of an address
   if (name === 'EndpointError') return 'bucket.missing';
   if (answer === undefined) return 's3.unavailable';
   if (name === 'NoSuchBucket' || isRedirect(answer.status) || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
@@ -75,12 +75,12 @@ function isRedirect(status: number): boolean {
 
 function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
   if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
-  // RequestTimeout comes with 400, and is as passing as a 5xx
+  // RequestTimeout has status 400, and is as temporary as a 5xx
   if (isServerTrouble(status) || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
   return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
 }
 
-/** 501 is about what was asked: of the rest, S3 answers. */
+/** 501 is excluded because it is about the request, not about the state of S3. */
 function isServerTrouble(status: number): boolean {
   return status >= 500 && status !== 501;
 }

@@ -1,10 +1,10 @@
-/** Reading a bucket's lifecycle rules. */
+/** Reads the lifecycle rules of a bucket. */
 import type { GetBucketLifecycleConfigurationCommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { GetBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { BucketLifecycle } from '../../pipeline/ports-reindex.ts';
-import type { Clock } from '../../pipeline/ports.ts';
+import type { BucketLifecycle } from '../../pipeline/ports/storage.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
 import { createAsk } from './s3-ask.ts';
 import { s3Fault } from './s3-faults.ts';
 
@@ -42,10 +42,10 @@ function ruleOf(rule: S3Rule): LifecycleRule {
   };
 }
 
-/** A filter has one condition, or several under And; rules of the old form have a prefix of their own. */
+/** A filter has one condition, or several under And. A rule of the old form has a prefix and no filter. */
 function filterOf(rule: S3Rule): Pick<LifecycleRule, 'prefix' | 'tags' | 'sizeAbove' | 'sizeBelow'> {
   const { Tag, And, ...one } = rule.Filter ?? {};
-  // oxlint-disable-next-line typescript/no-deprecated -- it is what S3 answers for rules of the old form
+  // oxlint-disable-next-line typescript/no-deprecated -- S3 returns it for rules of the old form
   const { Prefix = rule.Prefix, ObjectSizeGreaterThan, ObjectSizeLessThan } = { ...one, ...And };
   const tags = [...(Tag === undefined ? [] : [Tag]), ...(And?.Tags ?? [])];
   return {

@@ -1,6 +1,6 @@
 /**
- * Listing buckets for a reconcile: each page whole, in order, within what was asked for, with its D; or a fault. A page
- * that says less than it should makes phantoms of what it leaves out, so nothing doubtful is let through.
+ * Lists buckets for a reconcile. Each page is complete, in order, within the requested range and has its time D (see
+ * s3-storage.ts), or it is a fault. Objects that a page leaves out would become phantoms, so a doubtful page is refused.
  */
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
@@ -8,10 +8,10 @@ import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { compareKeys } from '../../domain/key-order.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import { printable } from '../../domain/printable.ts';
-import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/ports-reindex.ts';
-import type { Clock } from '../../pipeline/ports.ts';
+import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/ports/storage.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
 import { createAsk, observedAt, presentState } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
@@ -34,7 +34,7 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
         Bucket: place.bucket,
         Prefix: range.prefix,
         MaxKeys: range.limit,
-        // without the encoding, keys with control characters would not survive XML
+        // without the encoding, XML cannot represent keys with control characters
         EncodingType: 'url',
         ...(range.after !== '' && { StartAfter: range.after }),
       });
@@ -46,7 +46,7 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
         },
       });
       if (!reply.ok) {
-        // the answer was there, and its body was not what it should be
+        // the request succeeded, but the body could not be read
         if (reply.answer?.status === 200) throw incomplete(question, s3Fault(question, reply).reason);
         throw s3Fault(question, reply);
       }
@@ -64,12 +64,12 @@ interface RawPage {
 
 function pageOf(question: S3Question, { range, observedAtMs, listing }: RawPage): ListingPage {
   const { IsTruncated, KeyCount, EncodingType, contents } = listing;
-  if (IsTruncated !== 'true' && IsTruncated !== 'false') throw incomplete(question, 'it does not say whether it is truncated');
+  if (IsTruncated !== 'true' && IsTruncated !== 'false') throw incomplete(question, 'the page does not contain a valid IsTruncated');
   if (KeyCount !== undefined && Number(KeyCount) !== contents.length) {
-    throw incomplete(question, `KeyCount says ${KeyCount}, and there are ${contents.length}`);
+    throw incomplete(question, `KeyCount is ${KeyCount}, but the page contains ${contents.length} keys`);
   }
   const isTruncated = IsTruncated === 'true';
-  if (isTruncated && contents.length === 0) throw incomplete(question, 'it is truncated before its first key');
+  if (isTruncated && contents.length === 0) throw incomplete(question, 'the page is truncated before its first key');
   const isEncoded = EncodingType === 'url';
   const objects = contents.map((fields) => objectOf(question, fields, isEncoded));
   checkOrder(question, range, objects);
@@ -101,15 +101,15 @@ function timeOf(question: S3Question, text: string): Date {
 }
 
 function unreadable(question: S3Question, what: string, text: string): FaultError {
-  return incomplete(question, `a ${what} that cannot be read: ${printable(text)}`);
+  return incomplete(question, `the page contains a ${what} that cannot be read: ${printable(text)}`);
 }
 
-/** Strictly ascending by UTF-8 bytes, all after what was asked for, all with its prefix. */
+/** Throws `listing.disorder` unless the keys ascend strictly by UTF-8 bytes, come after the requested key and have the prefix. */
 function checkOrder(question: S3Question, { after, prefix }: Range, objects: readonly ListedObject[]): void {
   let last = after;
   for (const { key } of objects) {
-    if (compareKeys(key, last) <= 0) throw disorder(question, `${printable(key)} after ${printable(last)}`);
-    if (!key.startsWith(prefix)) throw disorder(question, `${printable(key)} has not the prefix ${printable(prefix)}`);
+    if (compareKeys(key, last) <= 0) throw disorder(question, `${printable(key)} was listed after ${printable(last)}`);
+    if (!key.startsWith(prefix)) throw disorder(question, `${printable(key)} does not have the prefix ${printable(prefix)}`);
     last = key;
   }
 }
@@ -122,10 +122,10 @@ function incomplete(question: S3Question, reason: string): FaultError {
   return new FaultError('listing.incomplete', `${questionText(question)}: ${reason}`);
 }
 
-/** What follows the answer's head: an empty listing, for the SDK to parse in place of one that was read here. */
+/** The body that replaces one that was read here: an empty listing for the SDK to parse. */
 const READ_ALREADY = new TextEncoder().encode('<ListBucketResult/>');
 
-/** Reads a 200's body here if it can be, and leaves it to the SDK otherwise. */
+/** Reads the body of an answer with status 200 by {@link readListing}. If that is not possible, the SDK reads it. */
 async function readBody(response: unknown): Promise<ListingFields | undefined> {
   if (!hasBody(response) || !(response.body instanceof Readable)) return undefined;
   const bytes = await buffer(response.body);
@@ -138,7 +138,7 @@ function hasBody(response: unknown): response is { readonly statusCode: 200; bod
   return typeof response === 'object' && response !== null && 'statusCode' in response && response.statusCode === 200 && 'body' in response;
 }
 
-/** The SDK's own parse, in the same form. */
+/** The page that the SDK parsed, in the same form. */
 function fieldsOf({ IsTruncated, KeyCount, EncodingType, Contents = [] }: ListObjectsV2CommandOutput): ListingFields {
   return {
     ...(IsTruncated !== undefined && { IsTruncated: String(IsTruncated) }),

@@ -1,14 +1,14 @@
-/** What S3's answers say of an object, in the domain's words. */
+/** Maps answers of S3 about an object to its state in the domain. */
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
-import type { PresentState } from '../../domain/document.ts';
+import type { PresentState } from '../../domain/documents/document.ts';
 import { presentState } from './s3-ask.ts';
 
-/** All that a HEAD says. */
+/** The state that an answer to HEAD describes. */
 export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
   const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
   return {
     ...presentState({ ...head, sizeBytes: head.ContentLength }),
-    // `null` is what S3 itself calls the version of an object in a bucket whose versioning is suspended
+    // S3 itself returns the version id `null` for objects of a bucket whose versioning is suspended
     ...(head.VersionId !== undefined && { versionId: head.VersionId }),
     ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
     ...(head.ContentType !== undefined && { contentType: head.ContentType }),
@@ -16,7 +16,7 @@ export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
   };
 }
 
-/** S3 tells what is not ASCII in the encoded words of RFC 2047; the SDK leaves them as they are. */
+/** S3 returns values that are not ASCII as encoded words (RFC 2047), which the SDK does not decode. */
 function userMetadataOf(metadata: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, decodedWords(value)]));
 }
@@ -25,7 +25,7 @@ const WORD = String.raw`=\?utf-8\?(?:b\?([a-z0-9+/]*={0,2})|q\?((?:[^?=\s]|=[0-9
 const WORDS = new RegExp(WORD, 'gi');
 const ONLY_WORDS = new RegExp(`^${WORD}(?:\\s+${WORD})*$`, 'i');
 
-/** A value that is nothing but encoded words of UTF-8, decoded; any other as it is. */
+/** Decodes a value that consists only of encoded words in UTF-8. Returns any other value unchanged. */
 export function decodedWords(value: string): string {
   if (!ONLY_WORDS.test(value)) return value;
   const bytes = [...value.matchAll(WORDS)].map(([, base64, quoted]) =>

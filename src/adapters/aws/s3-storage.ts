@@ -1,33 +1,34 @@
 /**
- * Looking at buckets: what S3 says of a key, and when it said so. The time of an answer, D, is its Date header minus the
- * measured duration of the attempt, so S3's own clock at or before the moment it looked; never this machine's.
+ * Looks at objects and buckets in S3. The time D of an answer is its Date header minus the measured duration of the
+ * attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
  */
 import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
-import type { Clock, ObjectStorage, Observation } from '../../pipeline/ports.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
 import { createAsk, isAbsence, observedAt, presentState } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
-import { noTracing, type Tracing } from '../../pipeline/ports-tracing.ts';
+import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 import { stateOfHead } from './s3-states.ts';
 
 interface S3StorageDependencies {
   readonly clientFor: (region: string) => S3Client;
-  /** Where a bucket's region is asked. */
+  /** The region to which requests for a bucket's region are sent. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Default: off. */
+  /** Default: no tracing. */
   readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['observe']>[0];
 
-/** How long a bucket that answered HeadBucket 200 is believed to exist (ordering rule 5). */
+/** How long a bucket counts as existing after HeadBucket returned 200 (ordering rule 5). */
 const CONFIRMED_AGE_MAX_MS = 60_000;
-/** Far more than any worker has buckets; the memory starts over when it is reached. */
+/** Far more buckets than any worker has. The memory is cleared when it is reached. */
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
@@ -50,10 +51,10 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     throw s3Fault(question, reply);
   }
 
-  /** Of all keys that begin with this one, the key itself sorts first. */
+  /** Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. */
   async function observeByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const question = { ...target, operation: 'ListObjectsV2', key };
-    // without the encoding, a key with control characters would not survive XML
+    // without the encoding, XML cannot represent a key with control characters
     const command = new ListObjectsV2Command({ Bucket: target.bucket, Prefix: key, MaxKeys: 1, EncodingType: 'url' });
     const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw s3Fault(question, reply);
@@ -64,7 +65,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     return { state: presentState({ ...found, sizeBytes: found.Size }), observedAtMs };
   }
 
-  /** Resolves when the bucket answered 200 within the last 60 s. Askers share one request. */
+  /** Resolves if HeadBucket returned 200 within the last 60 s. Concurrent callers share one request. */
   async function confirmBucket(target: Target, signal: AbortSignal | undefined): Promise<void> {
     const id = `${target.region}/${target.bucket}`;
     const atMs = confirmed.get(id);
@@ -86,7 +87,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     confirmed.set(id, clock.monotonicMs());
   }
 
-  /** Lists one key: the cheapest request whose refusal has a body, which tells credentials from permissions. */
+  /** Lists one key: the cheapest request whose error has a body, which distinguishes credentials from permissions. */
   async function tryListing(target: Target, signal: AbortSignal | undefined): Promise<FaultError | undefined> {
     const question = { ...target, operation: 'ListObjectsV2' };
     const command = new ListObjectsV2Command({ Bucket: target.bucket, MaxKeys: 1, EncodingType: 'url' });
@@ -102,7 +103,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       const command = new HeadBucketCommand({ Bucket: bucket });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       const named = reply.answer?.headers['x-amz-bucket-region'];
-      // told even with a redirect or a 403
+      // S3 sends the region even with a redirect or a 403
       if (named !== undefined) return named;
       if (reply.ok) return defaultRegion;
       const fault = missingBucket(question, reply) ?? s3Fault(question, reply);
@@ -128,17 +129,17 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   };
 }
 
-/** 403: without list permission, S3 says so of missing keys too. 400: the object has a customer's key. */
+/** Whether only a listing can find out: S3 answers 403 for missing keys too if there is no list permission, and 400 for an object with a customer-provided key. */
 function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
   return (answer?.status === 403 || answer?.status === 400) && otherRegionOf(question, answer) === undefined;
 }
 
-/** A HEAD's 404 has no body that would say NoSuchBucket. */
+/** The fault of HeadBucket's 404, which has no body with the code NoSuchBucket. */
 function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
-  return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: no such bucket`) : undefined;
+  return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: the bucket does not exist`) : undefined;
 }
 
-/** Waits for a shared request no longer than the signal allows. */
+/** Waits for a shared request until the signal is aborted. */
 async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
   if (signal === undefined) return request;
   signal.throwIfAborted();

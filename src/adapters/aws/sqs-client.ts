@@ -1,4 +1,4 @@
-/** Requests about messages in hand, dead letters and the queue itself. */
+/** The requests to SQS about held messages, dead letters and the queue itself. */
 import type { Message, MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
 import {
   ChangeMessageVisibilityBatchCommand,
@@ -9,8 +9,8 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
-import type { Clock } from '../../pipeline/ports.ts';
-import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports-queues.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports/queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
 
 interface SqsClientDependencies {
@@ -18,14 +18,14 @@ interface SqsClientDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** What every receive asks SQS to tell of a message. */
+/** The system attributes that every receive requests. */
 export const SYSTEM_ATTRIBUTES = ['SentTimestamp', 'ApproximateReceiveCount', 'ApproximateFirstReceiveTimestamp'] as const;
 
 /** Creates the client. */
 export function createSqsClient({ clientFor, clock }: SqsClientDependencies): QueueClient {
   const urlsByArn = new Map<string, string>();
 
-  /** Sends one request; its failure becomes the queue's fault, an abort the signal's reason. */
+  /** Sends one request. Throws the queue's fault if it fails, or the signal's reason if it is aborted. */
   async function ask<Output>(
     { operation, queueUrl, signal }: { readonly operation: string; readonly queueUrl: string; readonly signal: AbortSignal | undefined },
     send: (client: SQSClient, options: { readonly abortSignal: AbortSignal } | undefined) => Promise<Output>,
@@ -38,7 +38,7 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     }
   }
 
-  /** GetQueueUrl of the redrive target, which SQS keeps in the queue's own region. Undefined when it may not be asked, or is gone. */
+  /** The URL of the redrive target, which is always in the queue's own region. Undefined if permission to read it is missing, or if the target does not exist. */
   async function urlOfArn(arn: string, queueUrl: string, signal: AbortSignal | undefined): Promise<string | undefined> {
     const [, , , , account, name] = arn.split(':');
     const known = urlsByArn.get(arn);
@@ -119,7 +119,7 @@ const QUEUE_ATTRIBUTES = [
   'RedrivePolicy',
 ] as const;
 
-/** SQS takes and gives maxReceiveCount as a number or as a string. */
+/** SQS accepts and returns maxReceiveCount as a number or as a string. */
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number().int().positive() });
 const countSchema = z.coerce.number().int().nonnegative();
 const attributesSchema = z.object({
@@ -132,7 +132,7 @@ const attributesSchema = z.object({
     .transform((text, context) => {
       const parsed = redriveSchema.safeParse(jsonOf(text));
       if (parsed.success) return parsed.data;
-      context.addIssue('not a redrive policy');
+      context.addIssue('must be a redrive policy');
       return z.NEVER;
     })
     .optional(),
@@ -161,7 +161,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Said of a receipt handle that is expired, foreign or no handle; not every emulator marks them as the sender's fault. */
+/** The codes for a receipt handle that is expired, of another queue or malformed. Not every emulator marks them as the sender's fault. */
 const HOPELESS = new Set(['ReceiptHandleIsInvalid', 'InvalidParameterValue', 'MessageNotInflight']);
 
 function failuresOf(
@@ -188,7 +188,7 @@ const messageSchema = z.object({
   }),
 });
 
-/** A message as SQS gave it, in our words. Throws the queue's fault when what a receive must tell is missing. */
+/** Maps a message of SQS. Throws the queue's fault if a field or attribute that every receive requests is missing. */
 export function messageOf(message: Message, received: { readonly queueUrl: string; readonly receivedAtMonotonicMs: number }): QueueMessage {
   const parsed = messageSchema.safeParse(message);
   if (!parsed.success) throw queueFault('ReceiveMessage', received.queueUrl, parsed.error);

@@ -1,7 +1,7 @@
 import { FaultError } from '../../domain/fault.ts';
-import { errorText } from './aws-clients.ts';
+import { errorText } from './clients.ts';
 
-/** Names under which SQS says that a queue does not exist (JSON protocol, query protocol). */
+/** The error names of SQS for a queue that does not exist (JSON protocol, query protocol). */
 const MISSING = new Set(['QueueDoesNotExist', 'AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue']);
 const DENIED = new Set(['AccessDenied', 'AccessDeniedException', 'KmsAccessDenied', 'KMS.AccessDeniedException', 'InvalidSecurity']);
 const CREDENTIALS = new Set([
@@ -17,17 +17,17 @@ const CREDENTIALS = new Set([
   'MissingAuthenticationToken',
 ]);
 
-/** Whether SQS refused for want of a permission, rather than not answering. */
+/** Whether SQS answered that a permission is missing. */
 export function isRefusedPermission(error: unknown): boolean {
   return error instanceof Error && DENIED.has(error.name);
 }
 
-/** Whether SQS says that there is no such queue. */
+/** Whether SQS answered that the queue does not exist. */
 export function isMissingQueue(error: unknown): boolean {
   return error instanceof Error && MISSING.has(error.name);
 }
 
-/** The one fault of a queue, with the reason in the operator's words. `error` is the SDK's own. */
+/** The fault `queue.unreachable` with a reason for operators. `error` is the SDK's error. */
 export function queueFault(operation: string, queueUrl: string, error: unknown): FaultError {
   return new FaultError('queue.unreachable', `${operation} ${queueUrl}: ${reasonOf(error)}`, { cause: error });
 }

@@ -1,12 +1,19 @@
 /**
- * How the requests that every message needs are written and read. SQS speaks plain JSON in which a request is its input
- * and an answer its output; the SDK walks a schema over both, which is a sixth of what a receive costs, and what is read
- * passes a check of ours afterwards anyway. All other requests, and all answers that are errors, stay with the SDK.
+ * Serialises and parses the requests to SQS that every message needs. The body of a request is its input as JSON, and the
+ * body of an answer is its output. The SDK applies a schema to both, which is not needed: inputs are built here, and
+ * sqs-client.ts checks outputs. All other requests, and all answers that are errors, are left to the SDK.
+ *
+ * This saves about 13 % of Tally's CPU time per message: 218 µs instead of 250 (ingest bench, SQLite, 2026-11-22).
+ *
+ * The SDK does not promise to keep the two methods that are replaced here. Therefore package.json pins the AWS clients
+ * and, in its overrides, @aws-sdk/core and @smithy/core, which contain these methods. The pins must be changed together.
+ * sqs-protocol.test.ts fails if an installed version differs from its pin or the methods have another shape.
  */
+import { IncomingMessage } from 'node:http';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 
-/** Requests whose input and output are JSON as they stand (binary message attributes of a receive apart). */
+/** Operations whose input and output are the JSON of the body, except for the binary message attributes of a receive. */
 const PLAIN_OPERATIONS = new Set(['ReceiveMessage', 'DeleteMessageBatch', 'ChangeMessageVisibilityBatch']);
 
 interface Operation {
@@ -35,10 +42,10 @@ interface SdkProtocol {
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 const sdkProtocol = z.custom<SdkProtocol>(
   (value) => z.looseObject({ serializeRequest: z.custom(isFunction), deserializeResponse: z.custom(isFunction) }).safeParse(value).success,
-  'the SDK’s protocol is not built as expected',
+  'the AWS SDK’s protocol object does not have the expected methods',
 );
 
-/** Lets the client write and read these requests without the SDK's schemas. Throws where the SDK is not built as expected. */
+/** Makes the client serialise and parse these requests without the SDK's schemas. Throws if the SDK does not have the expected methods. */
 export function speakPlainJson({ config }: SQSClient): void {
   const protocol = sdkProtocol.parse(config.protocol);
   const serializeBySchema = protocol.serializeRequest.bind(protocol);
@@ -57,7 +64,7 @@ export function speakPlainJson({ config }: SQSClient): void {
       headers: {
         'content-type': 'application/x-amz-json-1.0',
         'x-amz-target': `AmazonSQS.${operation.name}`,
-        // errors keep the names that they had in SQS's older protocol
+        // errors then keep the names that they have in SQS's older protocol
         'x-amzn-query-mode': 'true',
         'user-agent': 'tally',
       },
@@ -67,20 +74,31 @@ export function speakPlainJson({ config }: SQSClient): void {
 
   protocol.deserializeResponse = async function deserializeResponse(operation, context, response) {
     const { statusCode, headers, body } = response;
-    const isPlain = PLAIN_OPERATIONS.has(operation.name) && statusCode === 200 && Buffer.isBuffer(body);
+    const isPlain = PLAIN_OPERATIONS.has(operation.name) && statusCode === 200 && body instanceof IncomingMessage;
     if (!isPlain) return deserializeBySchema(operation, context, response);
-    const output = body.length === 0 ? {} : JSON.parse(body.toString());
+    const text = await textOf(body);
+    const output = text === '' ? {} : JSON.parse(text);
     if (operation.name === 'ReceiveMessage') decodeBinaryAttributes(output);
     output.$metadata = { httpStatusCode: statusCode, requestId: headers['x-amzn-requestid'] };
     return output;
   };
 }
 
+/** Reads a whole body. The SDK's way, through a second stream, takes 5 µs more per message. */
+function textOf(answer: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+    answer.on('error', reject);
+    answer.on('end', () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
+
 interface Received {
   readonly Messages?: readonly { readonly MessageAttributes?: Readonly<Record<string, { BinaryValue?: unknown }>> }[] | null;
 }
 
-/** JSON holds them in base64. */
+/** Decodes the binary attributes, which are base64 in JSON. */
 function decodeBinaryAttributes({ Messages }: Received): void {
   for (const { MessageAttributes } of Messages ?? []) {
     for (const attribute of Object.values(MessageAttributes ?? {})) {

@@ -1,19 +1,19 @@
 /**
- * Receiving, and nothing else: sqs-consumer polls, this file decides when. A poller is in one of four states:
+ * Receives messages: sqs-consumer polls, and this file decides when. A poller is in one of four states:
  *
  *   waiting ──► receiving ──► handling ──► waiting …
- *      │            │ error: waits longer     │
+ *      │            │ error: longer wait      │
  *      └────────────┴──────── stop ───────────┴──► stopped
  *
- * `waiting` is the back-off after errors and then the caller's admission. A stop lets no poller out of `waiting`; what
- * is received while others end is still handed over.
+ * `waiting` is the back-off after errors, and then the wait for the caller's admission. After a stop no poller leaves
+ * `waiting` for `receiving`. Messages that a receive in flight still returns are handed over.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
 import { FaultError, faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../../pipeline/ports.ts';
-import type { QueueReceiver } from '../../pipeline/ports-queues.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { QueueReceiver } from '../../pipeline/ports/queues.ts';
 import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
 import { queueFault } from './sqs-faults.ts';
 
@@ -21,36 +21,36 @@ interface SqsReceiverDependencies {
   /** A client for receiving only. */
   readonly clientFor: (queueUrl: string) => SQSClient;
   readonly queueUrls: readonly string[];
-  /** Receives at once, of each queue. */
+  /** Concurrent receives of each queue. */
   readonly pollers: number;
-  /** Long-poll wait of a receive. */
+  /** The long-poll wait of a receive. */
   readonly waitS: number;
-  /** How long a received message stays hidden unless that is extended. */
+  /** How long a received message stays hidden unless its visibility time-out is changed. */
   readonly visibilityS: number;
-  /** Whether SQS is asked for the trace that each message comes from. */
+  /** Whether receives request the trace header of each message. */
   readonly traceHeaders?: boolean;
-  /** Messages of one receive. Default 10, the most that SQS gives at once. */
+  /** Messages of one receive. Default 10, the most that SQS returns at once. */
   readonly batchMax?: number;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
 }
 
 type Handlers = Parameters<QueueReceiver['start']>[0];
 
-/** The most that SQS gives at once. */
+/** The most that SQS returns at once. */
 const BATCH_SIZE = 10;
-/** sqs-consumer itself would ask a closed port 27 times a second. */
+/** Without it, sqs-consumer sends 27 requests a second to a closed port. */
 const BACKOFF_MIN_MS = 1_000;
 const BACKOFF_MAX_MS = 30_000;
 
 interface Poller {
   start(): void;
-  /** Ends it now: a running receive is aborted. */
+  /** Ends the poller now. A receive in flight is aborted. */
   abort(): void;
-  /** Resolves when no receive runs. Only asked once the stop began, so none begins after. */
+  /** Resolves when no receive is in flight. It is called only after the stop began, when no receive can begin any more. */
   ended(): Promise<void>;
 }
 
-/** Creates the receiver: `pollers` for each queue. */
+/** Creates the receiver. Each queue has `pollers` pollers. */
 export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueReceiver {
   const stopping = new AbortController();
   let pollers: readonly Poller[] = [];
@@ -106,7 +106,7 @@ function createPoller({
     shouldDeleteMessages: false,
     messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES, ...(traceHeaders === true ? (['AWSTraceHeader'] as const) : [])],
     messageAttributeNames: ['All'],
-    // its own pause after some errors: ours is the rule for all
+    // sqs-consumer's own pause after some errors is off: backoffMs is the rule for all errors
     authenticationErrorTimeout: 0,
     suppressFifoWarning: true,
     preReceiveMessageCallback: beforeReceive,
@@ -115,7 +115,7 @@ function createPoller({
   consumer.on('empty', answered);
   consumer.on('error', ({ cause }) => failed(cause instanceof FaultError ? cause : queueFault('ReceiveMessage', queueUrl, cause)));
 
-  /** Throws while stopping, which ends this poll; a stopped consumer begins no other. */
+  /** Throws during a stop, which ends this poll. A stopped consumer does not poll again. */
   async function beforeReceive(): Promise<void> {
     try {
       if (failures > 0) await clock.sleep(backoffMs(failures), stopping);
@@ -135,7 +135,7 @@ function createPoller({
       answered();
       await handlers.handle(received);
     } catch (error) {
-      // thrown on, sqs-consumer would take it for a failed receive
+      // sqs-consumer would treat an error that is thrown here as a failed receive
       const { code, reason } = faultOf(error);
       failed(new FaultError(code, reason));
     }
@@ -163,6 +163,6 @@ function createPoller({
 
 function backoffMs(failures: number): number {
   const fullMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures - 1, 10));
-  // the upper half: pollers that failed together come back apart
+  // a random time in the upper half, so that pollers that failed together do not return together
   return fullMs * (0.5 + Math.random() / 2);
 }

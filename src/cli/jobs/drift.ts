@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { differenceKinds, zeroCounts, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
 import { printable } from '../../domain/printable.ts';
-import { differenceKinds, EXAMPLES_MAX, noCounts, type DifferenceKind, type ReconcileCounts } from '../../domain/reindex/counts.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
+import { EXAMPLES_MAX } from '../../domain/reindex/counts.ts';
 import { printing } from '../arguments.ts';
-import { CALLER, type Cli, type JsonOption } from '../cli.ts';
+import type { Cli, JsonOption } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { countText } from '../human.ts';
 import { fieldsText, tableText } from '../output.ts';
@@ -14,24 +14,24 @@ interface DriftOptions extends JsonOption {
   readonly prefix?: string;
 }
 
-/** `tally drift BUCKET`: tells the differences and writes nothing; exit code 2 if there are any. */
+/** `tally drift BUCKET`: reports the differences and writes nothing; exit code 2 if there are any. */
 export function addDriftCommand(program: Command, cli: Cli): void {
   const drift = program
     .command('drift')
-    .summary('tell how a bucket and its index differ')
+    .summary('report how a bucket and its index differ')
     .description(
-      'Compares a bucket with its index and tells the differences. Nothing is written. Ends with 2 if there are any (missing, stale or phantom), else with 0.',
+      'Compares a bucket with its index and reports the differences. Nothing is written. The exit code is 2 if an object is missing, stale or phantom, else 0.',
     )
     .argument('<bucket>', 'a connected bucket')
-    .option('--prefix <prefix>', 'only keys that begin so');
+    .option('--prefix <prefix>', 'only keys that begin with this');
   printing(drift, 'tally drift photos --prefix 2026/', 'tally drift photos --json').action(
     async (bucket: string, options: DriftOptions) => {
       const { json: _, ...request } = options;
-      await cli.withControl(async (control) => {
-        const job = await control.jobs.request({ bucket, ...request, mode: 'report' }, CALLER);
-        const ended = await waitForJob(cli, { control, job, options });
+      await cli.withControl(async (control, context) => {
+        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } }, context);
+        const ended = await waitForJob(cli, { control, context, job, options });
         if (ended === undefined) {
-          cli.leave(options, leftText(job));
+          cli.leave(options, leftText(cli, job));
           return;
         }
         cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended) : jobText(ended)));
@@ -42,49 +42,58 @@ export function addDriftCommand(program: Command, cli: Cli): void {
 }
 
 /** How many keys differ. */
-function driftOf({ counts = noCounts }: JobView): number {
+function driftOf({ counts = zeroCounts }: Job): number {
   return counts.missing + counts.stale + counts.phantom;
 }
 
-function reportText(job: JobView): string {
-  const { bucket, prefix, counts = noCounts, costUsd } = job;
-  const drift = driftOf(job);
-  const place = printable(`s3://${bucket}/${prefix}`);
-  const heading =
-    drift === 0
-      ? `${place} and its index agree.`
-      : `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
-  const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(costUsd) });
-  return [heading, countsText(counts), facts, ...examplesOf(job)].join('\n\n');
+function reportText(job: Job): string {
+  const { counts = zeroCounts, cost_usd: cost } = job;
+  const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(cost) });
+  return [headingOf(job), countsText(counts), facts, ...examplesOf(job)].join('\n\n');
 }
 
-function countsText(counts: ReconcileCounts): string {
-  return tableText(
+function headingOf(job: Job): string {
+  const { bucket, prefix, counts = zeroCounts } = job;
+  const drift = driftOf(job);
+  const place = printable(`s3://${bucket}/${prefix}`);
+  if (drift > 0) return `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
+  if (counts.listed === 0) return `${place} and its index agree: both are empty.`;
+  return `${place} and its index agree.`;
+}
+
+/** The kinds that have a row: objects that lack optional fields are among the equal ones. */
+const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
+
+function countsText(counts: JobCounts): string {
+  const table = tableText(
     ['KIND', 'KEYS', 'MEANING'],
     [
       ['equal', countText(counts.equal), 'the index says what the bucket says'],
-      ...differenceKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
+      ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
     ],
   );
+  const lacking = counts.lacking_optional_fields;
+  if (lacking === 0) return table;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is no drift. A re-index with --fill adds it.`;
 }
 
-/** Of what is no drift: enough to see what is meant. Where events carry no storage class, nearly every document is incomplete. */
+/** For keys that are not drift a few examples are enough. */
 const NO_DRIFT_MAX = 5;
 const maxima: Readonly<Record<DifferenceKind, number>> = {
   missing: EXAMPLES_MAX,
   stale: EXAMPLES_MAX,
   phantom: EXAMPLES_MAX,
-  incomplete: NO_DRIFT_MAX,
-  inFlight: NO_DRIFT_MAX,
+  lacking_optional_fields: NO_DRIFT_MAX,
+  in_flight: NO_DRIFT_MAX,
 };
 
 /** The key comes last: it may be long. */
-function examplesOf({ counts = noCounts, examples = {} }: JobView): readonly string[] {
+function examplesOf({ counts = zeroCounts, examples = {} }: Job): readonly string[] {
   const rows = differenceKinds.flatMap((kind) =>
     (examples[kind] ?? []).slice(0, maxima[kind]).map(({ key, fields }) => [kindTexts[kind].name, fields?.join(' '), key]),
   );
   if (rows.length === 0) return [];
   const isCut = differenceKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
-  const cutText = `Shown are at most ${EXAMPLES_MAX} of a kind, and ${NO_DRIFT_MAX} of what is no drift; --json tells all that were kept.`;
+  const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
   return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [cutText] : [])];
 }

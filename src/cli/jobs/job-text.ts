@@ -1,28 +1,27 @@
 /** Jobs as people read them. */
-import { differenceKinds, type DifferenceKind, type ReconcileCounts } from '../../domain/reindex/counts.ts';
-import { faults } from '../../domain/fault.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
-import { ageText, countText, dollarsText, percentText, sizeText } from '../human.ts';
-import { fieldsText, tableText, timeText, type Cell } from '../output.ts';
-import { stageOf } from './progress.ts';
+import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
+import { faults, isFaultCode } from '../../domain/fault.ts';
+import { ageOfText, countText, dollarsText, percentText, sizeText } from '../human.ts';
+import { fieldsText, tableText, type Cell } from '../output.ts';
+import { stageOf } from '../progress.ts';
 
-/** How a kind is called, and what it means. */
+/** The name and the meaning of each kind. */
 export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string; readonly meaning: string }>> = {
   missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
   stale: { name: 'stale', meaning: 'in both, but the index says something else' },
   phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
-  incomplete: { name: 'incomplete', meaning: 'equal, but the index lacks a field: no drift' },
-  inFlight: { name: 'in flight', meaning: 'changed while it was looked at: no drift' },
+  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: no drift' },
+  in_flight: { name: 'in flight', meaning: 'changed while they were compared: no drift' },
 };
 
-/** One job, all that is known of it. */
-export function jobText(job: JobView): string {
+/** One job with everything that is known about it. */
+export function jobText(job: Job): string {
   return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
 }
 
 type Fields = Readonly<Record<string, Cell>>;
 
-function identityOf({ id, bucket, prefix, mode, requestedBy, fill, now, gapIds = [] }: JobView): Fields {
+function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now, gap_ids: gapIds = [] }: Job): Fields {
   const wishes = [mode, ...(fill === true ? ['fill'] : []), ...(now === true ? ['now'] : [])];
   return {
     id,
@@ -34,23 +33,23 @@ function identityOf({ id, bucket, prefix, mode, requestedBy, fill, now, gapIds =
   };
 }
 
-function courseOf(job: JobView): Fields {
+function courseOf(job: Job): Fields {
   const { cut, done, leased } = job.ranges;
   return {
     state: job.state === 'running' ? `running: ${stageOf(job)}` : stageOf(job),
-    created: timeText(job.createdAtMs),
-    started: timeText(job.startedAtMs),
-    'waits until': job.phase === 'waiting' && job.state === 'running' ? timeText(job.waitUntilMs) : undefined,
-    finished: timeText(job.finishedAtMs),
+    created: job.created_at,
+    started: job.started_at,
+    'waits until': job.phase === 'waiting' && job.state === 'running' ? job.waits_until : undefined,
+    finished: job.finished_at,
     progress: percentText(job.progress),
-    rate: job.objectsPerSecond === undefined ? undefined : `${countText(job.objectsPerSecond)} objects/s`,
+    rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
     ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} at work`,
     cursor: job.cursor,
-    'covers changes before': timeText(job.coversBeforeMs),
+    'covers changes before': job.covers_before,
   };
 }
 
-function countsOf({ counts, costUsd }: JobView): Fields {
+function countsOf({ counts, cost_usd: cost }: Job): Fields {
   if (counts === undefined) return {};
   return {
     ...sizesOf(counts),
@@ -59,16 +58,16 @@ function countsOf({ counts, costUsd }: JobView): Fields {
     written: countText(counts.written),
     deleted: countText(counts.tombstones),
     'held back': counts.held === 0 ? undefined : countText(counts.held),
-    cost: costText(costUsd),
+    cost: costText(cost),
   };
 }
 
-/** How much was looked at, and by how many requests. */
-export function sizesOf({ listed, bytesListed, scanned, listRequests, headRequests }: ReconcileCounts): Fields {
+/** How much was compared, and with how many requests. */
+export function sizesOf(counts: JobCounts): Fields {
   return {
-    listed: `${countText(listed)} objects, ${sizeText(bytesListed) ?? ''}`,
-    scanned: `${countText(scanned)} documents`,
-    requests: `${countText(listRequests)} LIST, ${countText(headRequests)} HEAD`,
+    listed: `${countText(counts.listed)} objects, ${sizeText(counts.bytes_listed) ?? ''}`,
+    scanned: `${countText(counts.scanned)} documents`,
+    requests: `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`,
   };
 }
 
@@ -78,23 +77,23 @@ export function costText(usd: number | undefined): string | undefined {
   return text === undefined ? undefined : `${text} (estimate)`;
 }
 
-function troubleOf({ state, brake, error, lastFault }: JobView): Fields {
+function troubleOf({ state, brake, error, last_fault: lastFault }: Job): Fields {
   const fault = error ?? (state === 'done' ? undefined : lastFault);
   return {
     brake: brake === undefined ? undefined : brakeText(brake),
     [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
     'in range': fault?.range,
-    advice: fault === undefined ? undefined : faults[fault.code].advice,
+    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
   };
 }
 
-function brakeText({ limit, reserved, waiting }: NonNullable<JobView['brake']>): string {
+function brakeText({ limit, reserved, waiting }: NonNullable<Job['brake']>): string {
   const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit)} deletions`;
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }
 
 /** Jobs, one a line. */
-export function jobsText(jobs: readonly JobView[], nowMs: number): string {
+export function jobsText(jobs: readonly Job[], nowMs: number): string {
   return tableText(
     ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
     jobs.map((job) => [
@@ -102,7 +101,7 @@ export function jobsText(jobs: readonly JobView[], nowMs: number): string {
       job.state,
       percentText(job.progress),
       job.mode,
-      ageText(job.createdAtMs, nowMs),
+      ageOfText(job.created_at, nowMs),
       job.bucket,
       job.prefix === '' ? undefined : job.prefix,
     ]),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { JobView } from '../../domain/reindex/job-view.ts';
-import type { Control } from '../../pipeline/control/control.ts';
+import type { Context, Operations } from '../../api/contract.ts';
+import type { Job } from '../../api/jobs.ts';
 import { allowDeletesOption, cursorOption, limitOption, moreText, printing, type PageOptions } from '../arguments.ts';
 import type { Cli, JsonOption } from '../cli.ts';
 import { jobsText, jobText } from './job-text.ts';
@@ -21,29 +21,31 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     name: 'cancel',
     summary: 'cancel a job',
     description: 'Cancels a job that has not ended. What it has written stays.',
-    verb: (verbs, id) => verbs.cancel(id),
+    verb: (control, request, context) => control.cancelJob(request, context),
   });
   addVerb(jobs, cli, {
     name: 'pause',
     summary: 'pause a job',
-    description: 'Pauses a job that is queued or running: it stops at the next page, and goes on there when it is resumed.',
-    verb: (verbs, id) => verbs.pause(id),
+    description:
+      'Pauses a job that is queued or running. It stops after the page that it compares, and goes on from there when it is resumed.',
+    verb: (control, request, context) => control.pauseJob(request, context),
   });
   const resume = addVerb(jobs, cli, {
     name: 'resume',
     summary: 'resume a paused job',
-    description: 'Resumes a paused job. One that its brake holds needs --allow-deletes.',
-    verb: (verbs, id, { allowDeletes }) => verbs.resume(id, { ...(allowDeletes !== undefined && { allowDeletes }) }),
+    description: 'Resumes a paused job. A job that its brake holds needs --allow-deletes.',
+    verb: (control, { params, allowDeletes }, context) =>
+      control.resumeJob({ params, body: allowDeletes === undefined ? {} : { allow_deletes: allowDeletes } }, context),
   });
-  resume.addOption(allowDeletesOption());
+  resume.addOption(allowDeletesOption('let the job delete up to <n> documents more than it has deleted so far, whatever its brake says'));
 }
 
 function addJobs(program: Command, cli: Cli): Command {
   const jobs = program
     .command('jobs')
     .summary('list, show, cancel, pause and resume re-index jobs')
-    .description('Lists re-index jobs, the oldest first, or shows one.')
-    .argument('[id]', 'only this job')
+    .description('Lists re-index jobs, the oldest first, or shows one job.')
+    .argument('[id]', 'show only this job')
     .addOption(limitOption())
     .addOption(cursorOption());
   return printing(jobs, 'tally jobs', `tally jobs ${ID}`, `tally jobs cancel ${ID}`).action(
@@ -53,34 +55,40 @@ function addJobs(program: Command, cli: Cli): Command {
   );
 }
 
+interface JobRequest {
+  readonly params: { readonly id: string };
+  readonly allowDeletes: number | undefined;
+}
+
 interface JobVerb {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  readonly verb: (jobs: Control['jobs'], id: string, options: ResumeOptions) => Promise<JobView>;
+  readonly verb: (control: Operations, request: JobRequest, context: Context) => Promise<Job>;
 }
 
 function addVerb(jobs: Command, cli: Cli, { name, summary, description, verb }: JobVerb): Command {
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
-    // `tally jobs` has --json as well, and takes it wherever it stands
+    // `tally jobs` has --json as well, and commander gives it to that command wherever it stands
     const options: ResumeOptions = self.optsWithGlobals();
-    const job = await cli.withControl((control) => verb(control.jobs, id, options));
+    const request = { params: { id }, allowDeletes: options.allowDeletes };
+    const job = await cli.withControl((control, context) => verb(control, request, context));
     cli.print(options, job, () => jobText(job));
   });
 }
 
 async function list(cli: Cli, options: JobsOptions): Promise<void> {
-  const { json, ...request } = options;
-  const page = await cli.withControl((control) => control.jobs.list(request));
+  const { json, ...query } = options;
+  const page = await cli.withControl((control, context) => control.listJobs({ query }, context));
   if (page.items.length === 0) cli.hint(options, 'There are no jobs.');
   if (page.items.length > 0 || json === true) cli.print(options, page, () => jobsText(page.items, cli.nowMs()));
   if (page.next !== undefined) cli.hint(options, moreText(page.next));
 }
 
 async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
-  const job = await cli.withControl((control) => control.jobs.get(id));
+  const job = await cli.withControl((control, context) => control.getJob({ params: { id } }, context));
   cli.print(options, job, () => jobText(job));
-  const advice = adviceText(job);
+  const advice = adviceText(cli, job);
   if (advice !== undefined) cli.hint(options, advice);
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { printable } from '../../domain/printable.ts';
 import { jobModes, type JobMode } from '../../domain/reindex/job.ts';
 import { allowDeletesOption, printing } from '../arguments.ts';
-import { CALLER, type Cli, type JsonOption } from '../cli.ts';
+import type { Cli, JsonOption } from '../cli.ts';
 import { jobText } from './job-text.ts';
 import { adviceText, exitCodeOf, leftText, waitForJob } from './wait.ts';
 
@@ -24,30 +24,31 @@ export function addReindexCommand(program: Command, cli: Cli): void {
       'Starts a job that compares a bucket with its index and writes the differences. The index serves all the while, and the bucket is never written to.',
     )
     .argument('<bucket>', 'a connected bucket')
-    .option('--prefix <prefix>', 'only keys that begin so')
-    .option('--fill', 'complete documents that lack a field, the storage class for one')
+    .option('--prefix <prefix>', 'only keys that begin with this')
+    .option('--fill', 'also write documents that lack an optional field, such as the storage class')
     .option('--now', 'do not wait for late events; such a job closes no gap')
-    .addOption(new Option('--mode <mode>', 'apply: write (default); report: only tell').choices(jobModes))
-    .addOption(allowDeletesOption())
-    .option('--wait', 'wait until it has ended; exit code 0 if it is done');
+    .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only count them').choices(jobModes))
+    .addOption(allowDeletesOption('let the job delete up to <n> documents in all, even where its brake would stop it earlier'))
+    .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait', 'tally reindex emptied-bucket --allow-deletes 20000').action(
     async (bucket: string, options: ReindexOptions) => {
-      const { json: _, wait, ...request } = options;
-      await cli.withControl(async (control) => {
-        const job = await control.jobs.request({ bucket, ...request }, CALLER);
+      const { json: _, wait, allowDeletes, ...rest } = options;
+      const body = { ...rest, ...(allowDeletes !== undefined && { allow_deletes: allowDeletes }) };
+      await cli.withControl(async (control, context) => {
+        const job = await control.startReindex({ params: { bucket }, body }, context);
         if (wait !== true) {
           cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
-          cli.hint(options, `Look at it: tally jobs ${printable(job.id)}`);
+          cli.hint(options, `To see how it goes: ${cli.typed(`jobs ${job.id}`)}`);
           return;
         }
         cli.hint(options, `Job ${printable(job.id)} is queued.`);
-        const ended = await waitForJob(cli, { control, job, options });
+        const ended = await waitForJob(cli, { control, context, job, options });
         if (ended === undefined) {
-          cli.leave(options, leftText(job));
+          cli.leave(options, leftText(cli, job));
           return;
         }
         cli.print(options, ended, () => jobText(ended));
-        const advice = adviceText(ended);
+        const advice = adviceText(cli, ended);
         if (advice !== undefined) cli.hint(options, advice);
         cli.endWith(exitCodeOf(ended));
       });

@@ -1,32 +1,37 @@
-/** Waiting for a job at the command line. Whoever stops waiting leaves it running. */
+/** Waiting for a job at the command line. The job goes on when the command stops waiting. */
+import type { Context, Operations } from '../../api/contract.ts';
+import type { Job } from '../../api/jobs.ts';
 import { printable } from '../../domain/printable.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
-import type { Control } from '../../pipeline/control/control.ts';
 import { watchJob } from '../../pipeline/control/watch-job.ts';
 import type { Cli, JsonOption } from '../cli.ts';
 import { messageOf } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { stageOf, type Progress } from './progress.ts';
+import { countText } from '../human.ts';
+import { stageOf, type Progress } from '../progress.ts';
 
-/** A waiting job's countdown is drawn this often. */
+/** The countdown of a waiting job is redrawn this often. */
 const REDRAW_MS = 1_000;
-/** A worker takes a task within seconds; a lost one is sent again within minutes. */
-const STALL_MS = { queued: 30_000, running: 240_000 } as const;
+/** A worker takes a job within seconds; a lost task is sent again within minutes. */
+const STALL_MS = { queued: 15_000, running: 240_000 } as const;
 /** A registry that restarts, or a store that fails over, is back by then. */
 const TROUBLE_MS = 120_000;
 
+interface Wait {
+  readonly control: Operations;
+  readonly context: Context;
+  readonly job: Job;
+  readonly options: JsonOption;
+}
+
 /**
- * Shows how the job goes until it has ended or its brake waits for a decision; returns it as it was then, or `undefined`
- * if the person at the terminal did not want to wait any longer. Rejects with what has kept it from being looked at for
- * two minutes.
+ * Shows the progress of the job until it has ended or its brake waits for a decision. Returns the job as it is then, or
+ * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
  */
-export async function waitForJob(
-  cli: Cli,
-  { control, job, options }: { readonly control: Control; readonly job: JobView; readonly options: JsonOption },
-): Promise<JobView | undefined> {
+export async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
+  const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { ...context, signal });
   try {
-    return await cli.interruptible((signal) => follow({ cli, control, progress }, job, signal));
+    return await cli.interruptible((signal) => follow({ cli, look, progress }, job, signal));
   } finally {
     progress.end();
   }
@@ -34,16 +39,16 @@ export async function waitForJob(
 
 interface Follow {
   readonly cli: Cli;
-  readonly control: Control;
+  readonly look: (signal: AbortSignal) => Promise<Job>;
   readonly progress: Progress;
 }
 
-async function follow({ cli, control, progress }: Follow, job: JobView, signal: AbortSignal): Promise<JobView | undefined> {
+async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSignal): Promise<Job | undefined> {
   const { clock } = cli;
   const stall = createStallWatch(cli, progress);
   let latest = job;
   let trouble: { readonly error: unknown; readonly sinceMs: number } | undefined;
-  for await (const news of watchJob({ look: (limit) => control.jobs.get(job.id, limit), clock, silenceMs: REDRAW_MS }, signal)) {
+  for await (const news of watchJob({ look, clock, silenceMs: REDRAW_MS }, signal)) {
     switch (news.kind) {
       case 'job':
         latest = news.job;
@@ -67,30 +72,35 @@ async function follow({ cli, control, progress }: Follow, job: JobView, signal: 
   return signal.aborted ? undefined : latest;
 }
 
-/** Says so once when nothing moves: the usual reason is that nobody works on jobs. */
-function createStallWatch({ clock }: Cli, progress: Progress): { look(job: JobView): void } {
-  let moved = { text: '', atMs: 0, isTold: false };
+/** Says once that nothing changes: the usual reason is that no worker does jobs. */
+function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job): void } {
+  let moved = { text: '', atMs: 0, isReported: false };
   return {
     look(job) {
-      const { objectsPerSecond: _, ...rest } = job;
+      const { objects_per_s: _, ...rest } = job;
       const text = JSON.stringify(rest);
-      if (text !== moved.text) moved = { text, atMs: clock.monotonicMs(), isTold: false };
+      if (text !== moved.text) moved = { text, atMs: clock.monotonicMs(), isReported: false };
       const limitMs = job.state === 'queued' ? STALL_MS.queued : STALL_MS.running;
-      if (moved.isTold || job.state === 'paused' || clock.monotonicMs() - moved.atMs < limitMs) return;
-      moved = { ...moved, isTold: true };
-      progress.say(
-        `Nothing has moved for ${limitMs / 1_000} s (${stageOf(job)}). Jobs are done by \`tally serve\` with the role reindex and TALLY_WORK_QUEUE_URL: see its /readyz.`,
-      );
+      if (moved.isReported || job.state === 'paused' || clock.monotonicMs() - moved.atMs < limitMs) return;
+      moved = { ...moved, isReported: true };
+      progress.say(`${stallText(job, limitMs / 1_000)} ${WORKERS}`);
     },
   };
 }
 
-function isHeldByBrake({ state, pausedBecause }: JobView): boolean {
-  return state === 'paused' && pausedBecause === 'brake';
+const WORKERS = 'Workers are `tally serve` processes with the role reindex and TALLY_WORK_QUEUE_URL: check that one runs, and its /readyz.';
+
+function stallText(job: Job, seconds: number): string {
+  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
+  return `The job has not moved for ${seconds} s (${stageOf(job)}).`;
+}
+
+function isHeldByBrake({ state, paused_because: reason }: Job): boolean {
+  return state === 'paused' && reason === 'brake';
 }
 
 /** The exit code of a job that was waited for. */
-export function exitCodeOf(job: JobView): number {
+export function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':
       return exitCodes.ok;
@@ -105,20 +115,29 @@ export function exitCodeOf(job: JobView): number {
   }
 }
 
-/** What to do about a job that is not waited for any longer. */
-export function leftText({ id }: JobView): string {
-  return `The job goes on. Look at it: tally jobs ${printable(id)}\nCancel it: tally jobs cancel ${printable(id)}`;
+/** What to do about a job that the command stopped waiting for. */
+export function leftText(cli: Cli, { id }: Job): string {
+  return `The job goes on. To see how it goes: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
 }
 
-/** What to do about a job that did not end well; undefined where there is nothing to decide. */
-export function adviceText(job: JobView): string | undefined {
+/** What to do about a job that its brake holds; undefined for all others. */
+export function adviceText(cli: Cli, job: Job): string | undefined {
   if (!isHeldByBrake(job)) return undefined;
-  const { id, brake } = job;
-  const waiting = brake?.waiting ?? 0;
+  const { atLeast, isAll } = deletionsHeld(job);
   return [
-    `The brake holds: ${waiting} or more documents would be deleted beyond what it allows.`,
-    'See whether the bucket is as it should be. Then either',
-    `  tally jobs resume ${printable(id)} --allow-deletes ${waiting}`,
-    `  tally jobs cancel ${printable(id)}`,
+    `The brake holds the job: ${isAll ? '' : 'at least '}${countText(atLeast)} documents would be deleted beyond what it allows.`,
+    isAll
+      ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended. Then either'
+      : `More may follow; ${cli.typed(`drift ${job.bucket}`)} counts them all (phantom). Check that the bucket is as intended. Then either`,
+    `  ${cli.typed(`jobs resume ${job.id} --allow-deletes ${atLeast}`)}`,
+    `  ${cli.typed(`jobs cancel ${job.id}`)}`,
   ].join('\n');
+}
+
+/** Of a bucket without objects all documents are known to wait; else only those that were compared so far. */
+function deletionsHeld({ brake, counts, documents_at_start: documents = 0 }: Job): { readonly atLeast: number; readonly isAll: boolean } {
+  const waiting = brake?.waiting ?? 0;
+  const left = documents - (counts?.tombstones ?? 0);
+  const isAll = counts?.listed === 0 && left >= waiting;
+  return { atLeast: isAll ? left : waiting, isAll };
 }

@@ -1,21 +1,21 @@
 /**
- * The weekly re-index of buckets whose source is best effort, as a schedule of each bucket:
+ * The weekly re-index of buckets whose source is best effort. Each bucket has a schedule:
  *
- *   (new) ──► waits for its place in the week ──► due ──job begun──► waits a week
- *                                                  ▲                    │
- *                                                  └──── the job failed ┘ six hours later
+ *   (new) ──► waits for its time in the week ──► due ──job begun──► waits a week
+ *                                                 ▲                    │
+ *                                                 └──── the job failed ┘ six hours later
  */
 import { createHash } from 'node:crypto';
 import type { JobRecord } from '../reindex/job.ts';
-import type { ScheduleRecord } from '../schedule.ts';
+import type { ScheduleRecord } from './schedule.ts';
 
 const WEEK_MS = 604_800_000;
-/** Long enough for whatever made it fail to be seen, four times a day. */
+/** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 
-export type FullSweepStep =
+export type FullSweepAction =
   | { readonly kind: 'wait' }
-  /** Nothing to begin, but this to be stored. */
+  /** No job is due, but the record must be stored. */
   | { readonly kind: 'store'; readonly record: ScheduleRecord }
   | { readonly kind: 'begin' };
 
@@ -24,29 +24,29 @@ export function fullSweepName(bucket: string): string {
   return `full-sweep:${bucket}`;
 }
 
-/** What is to be done now. `job`: the one that the record names, if it is still there. */
-export function fullSweepStep(
+/** The action that is due now. `job`: the one that the record names, if it still exists. */
+export function fullSweepAction(
   current: ScheduleRecord | undefined,
   { bucket, nowMs, job }: { readonly bucket: string; readonly nowMs: number; readonly job: JobRecord | undefined },
-): FullSweepStep {
-  if (current === undefined) return { kind: 'store', record: { name: fullSweepName(bucket), dueAtMs: nowMs + placeInWeekMs(bucket) } };
-  // one that is paused waits for a person; one that was cancelled was not wanted
+): FullSweepAction {
+  if (current === undefined) return { kind: 'store', record: { name: fullSweepName(bucket), dueAtMs: nowMs + offsetInWeekMs(bucket) } };
+  // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun a week later
   if (job !== undefined && (job.state === 'queued' || job.state === 'running' || job.state === 'paused')) return { kind: 'wait' };
   if (job?.state === 'failed') {
     const { jobId: _, ...rest } = current;
     return { kind: 'store', record: { ...rest, dueAtMs: Math.min(current.dueAtMs, nowMs + RETRY_MS), lastError: `${job.id} failed` } };
   }
-  // further ahead than any right clock can have set it
+  // a time further ahead than this was set by a wrong clock
   const isDue = current.dueAtMs <= nowMs || current.dueAtMs > nowMs + 2 * WEEK_MS;
   return isDue ? { kind: 'begin' } : { kind: 'wait' };
 }
 
-/** The record once a job is begun. */
+/** The record once a job has begun. */
 export function fullSweepBegun(bucket: string, jobId: string, nowMs: number): ScheduleRecord {
   return { name: fullSweepName(bucket), dueAtMs: nowMs + WEEK_MS, lastStartedAtMs: nowMs, jobId };
 }
 
-/** Spread over the week by the bucket's name: many buckets connected in one day must not be listed in one hour for ever. */
-function placeInWeekMs(bucket: string): number {
+/** The bucket's time in the week, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */
+function offsetInWeekMs(bucket: string): number {
   return Math.floor((createHash('sha256').update(bucket).digest().readUInt32BE(0) / 2 ** 32) * WEEK_MS);
 }

@@ -1,45 +1,42 @@
 /**
- * Wrappers: what surrounds the records in the body of a message.
+ * Wrappers: what surrounds the records in the body of a message. The field in the first column identifies each one:
  *
- *   Records    S3's notification, or the routing rule's synthetic records (each record shows which)
- *   Event      S3's test event
- *   Type       SNS: a notification around any other row, or a confirmation
+ *   Records      S3's notification, or the routing rule's synthetic records (decided for each record)
+ *   Event        S3's test event
+ *   Type         SNS: a notification that contains any of these wrappers, or a confirmation
  *   detail-type  EventBridge: S3's own event, or an audit-trail event
  */
 import type { Fault, FaultCode } from '../fault.ts';
-import { parseEventBridge } from './record-eventbridge.ts';
-import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './record-fields.ts';
-import type { JsonObject } from './record-fields.ts';
-import { isNative, parseNative } from './record-native.ts';
-import type { Dialect } from './record.ts';
-import type { RecordResult } from './record-result.ts';
-import { isSynthetic, parseSynthetic } from './record-synthetic.ts';
-import { parseTrail } from './record-trail.ts';
+import { parseEventBridge } from './eventbridge.ts';
+import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './fields.ts';
+import type { JsonObject } from './fields.ts';
+import { isNative, parseNative } from './native.ts';
+import type { Dialect, RecordResult } from './record.ts';
+import { isSynthetic, parseSynthetic } from './synthetic.ts';
+import { parseTrail } from './trail.ts';
 
-export type { RecordResult } from './record-result.ts';
-
-/** What a message's body came to. */
+/** The result of reading a message's body. */
 export type Unwrapped =
-  /** One result a record, in the message's order; at least one. `topicArn`: the topic that sent the message. */
+  /** One result per record, at least one, in the message's order. `topicArn`: the topic that sent the message. */
   | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
-  /** S3 tried the destination: nothing happened. */
+  /** S3 sends it to test the destination when notifications are configured: no object changed. */
   | { readonly kind: 'test-event' }
   | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
   | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
-  /** The body as a whole can never be read. */
+  /** The body as a whole cannot be read, and never will be. */
   | { readonly kind: 'rejected'; readonly fault: Fault };
 
-/** Envelopes around the records: one is the rule, two are a topic relayed through another. */
+/** Maximum number of SNS envelopes around the records: one is usual, two occur when a topic is relayed through another topic. */
 const ENVELOPES_MAX = 2;
 
-/** A body has at most 1 MiB, and no record that names an event, a bucket and a key fits 52 bytes of it. */
+/** A body has at most 1 MiB, and a record with an event name, a bucket and a key needs more than 52 bytes. */
 const RECORDS_MAX = 20_000;
 
 const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$/;
-/** SNS's tokens have some 250 characters. */
+/** SNS tokens have about 250 characters. */
 const TOKEN_LENGTH_MAX = 2_048;
 
-/** Reads the body of a message. Total: whatever the text, it answers, and never throws. */
+/** Reads the body of a message. It never throws: every text has a result. */
 export function unwrap(body: string): Unwrapped {
   return unwrapText(body, 0);
 }
@@ -76,23 +73,24 @@ function unwrapRecords(records: unknown): Unwrapped {
 
 function parseRecord(value: unknown): RecordResult {
   if (!isJsonObject(value)) return rejectedRecord('record.invalid', `the record is ${kindOf(value)}, not an object`);
-  if (isNative(value)) return told(parseNative(value), 'native');
-  if (isSynthetic(value)) return told(parseSynthetic(value), 'synthetic');
+  if (isNative(value)) return withDialect(parseNative(value), 'native');
+  if (isSynthetic(value)) return withDialect(parseSynthetic(value), 'synthetic');
   return rejectedRecord('record.invalid', `eventSource is ${quoted(value.eventSource)}, not S3`, valueAt(value, 's3', 'bucket', 'name'));
 }
 
-/** A record that cannot be read still counts under its dialect. */
-function told(result: RecordResult, dialect: Dialect): RecordResult {
+/** A record that cannot be read is still counted under its dialect. */
+function withDialect(result: RecordResult, dialect: Dialect): RecordResult {
   return result.ok ? result : { ...result, dialect };
 }
 
 function unwrapEvent(event: JsonObject, detailType: string): Unwrapped {
   if (/^AWS .* via CloudTrail$/.test(detailType)) {
     const eventSource = valueAt(event, 'detail', 'eventSource');
-    if (eventSource === 's3.amazonaws.com') return { kind: 'records', records: parseTrail(event).map((result) => told(result, 'trail')) };
+    if (eventSource === 's3.amazonaws.com')
+      return { kind: 'records', records: parseTrail(event).map((result) => withDialect(result, 'trail')) };
     return rejected('message.unknown-wrapper', `the audit-trail event's eventSource is ${quoted(eventSource)}, not s3.amazonaws.com`);
   }
-  if (event.source === 'aws.s3') return { kind: 'records', records: [told(parseEventBridge(event, detailType), 'eventbridge')] };
+  if (event.source === 'aws.s3') return { kind: 'records', records: [withDialect(parseEventBridge(event, detailType), 'eventbridge')] };
   return rejected('message.unknown-wrapper', `the EventBridge event's source is ${quoted(event.source)}, not aws.s3`);
 }
 
@@ -118,7 +116,7 @@ function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, 
     return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} SNS envelopes around the event`);
   }
   const unwrapped = unwrapText(message, envelopes + 1);
-  // the outermost topic is the one that the queue is subscribed to
+  // the queue is subscribed to the outermost topic
   return unwrapped.kind === 'records' && topicArn !== undefined ? { ...unwrapped, topicArn } : unwrapped;
 }
 

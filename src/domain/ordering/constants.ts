@@ -1,33 +1,33 @@
 /**
- * The constants of the ordering rules, in milliseconds. They hang together: see the inequalities in
- * test/domain/constants.test.ts and the ordering section of src/README.md before changing one.
+ * The constants of the ordering rules, in milliseconds. They depend on each other: before you change one, read the
+ * inequalities in test/domain/ordering/constants.test.ts and docs/internals/ordering.md.
  */
 
-/** W: how far a sequencer may lie from its event's time and still be believed. */
+/** W: the greatest distance between a sequencer and its event's time at which the sequencer is trusted. */
 export const PLAUSIBLE_MS = 15_000;
-/** M: an observation is written this far below its own moment, so that a later exact event always wins. */
+/** M: an observation is written at a clock this far before its own time, so that a later exact event always wins. */
 export const MARGIN_MS = 20_000;
 /** S: how long after an inexact event an observation is final. */
 export const SETTLE_MS = 20_000;
-/** P: the life of an answer (HEAD, LIST page) or of an exact decision: never sent when older. */
+/** P: how long an answer (HEAD, LIST page) or an exact decision may be written; older ones are never sent to the store. */
 export const ANSWER_LIFE_MS = 30_000;
-/** C: the oldest bucket record that a worker may decide by. */
+/** C: the greatest age of a bucket record that a worker may use for decisions. */
 export const BUCKET_RECORD_AGE_MAX_MS = 10_000;
-/** Q: how long a reconcile waits after it stored its floor. */
+/** Q: how long a reconcile waits after it has stored its floor. */
 export const RECONCILE_WAIT_MS = 60_000;
-/** A clock this far past the message's SentTimestamp is from the future and implausible (rule 10). */
+/** A clock more than this after the message's SentTimestamp lies in the future and is not plausible (rule 10). */
 export const FUTURE_MS = 60_000;
-/** An event older than this no longer writes directly: it resolves (rule 3). */
+/** An event older than this resolves instead of writing directly (rule 3). */
 export const EXACT_AGE_MAX_MS = 86_400_000;
-/** How much later than its due moment a settle is planned, and the least delay of one (rule 4). */
+/** How long after its due time a settle is planned, and the shortest delay of a settle (rule 4). */
 export const SETTLE_SLACK_MS = 3_000;
-/** A "versioning never enabled" must have been read this long after a delete to make it exact (rule 3). */
+/** How long after a delete "versioning was never enabled" must have been read for the delete to be exact (rule 3). */
 export const VERSIONING_READ_AFTER_MS = 3_000;
 /** The index's refresh interval. */
 export const REFRESH_INTERVAL_MS = 1_000;
 /**
- * How long a tombstone stays: for as long as a write from before the delete may still come. Exact events write for a day
- * after their time, and their answers live for P; everything else asks S3 first and so writes the truth. A week leaves
- * six days for clocks that are wrong and processes that stood still.
+ * How long a tombstone is kept: as long as a write of a state from before the delete may still arrive. Exact events write
+ * up to a day after their time, and a decision lives for P; everything else reads S3 first, so it writes the current state.
+ * A week leaves six days for wrong clocks and suspended processes.
  */
 export const TOMBSTONE_LIFE_MS = 604_800_000;

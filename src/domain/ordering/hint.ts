@@ -1,16 +1,16 @@
 /**
- * Hints: what a record means to us. The ordering rules 3, 4 and 10 as one pure decision.
+ * Hints: what a record means for the index. This is ordering rules 3, 4 and 10 as one pure decision.
  *
- *   exact    the record states the result: written as it is, at its sequencer's clock
- *   resolve  it does not, but its sequencer orders it: HEAD, written at the sequencer's clock
- *   observe  it only says that the key changed around a time: HEAD, written provisionally, then settled
- *   gap      it says that something changed that nobody names
- *   ignored  it changes nothing that the index holds
+ *   exact    the record states the result: it is written as it is, at its sequencer's clock
+ *   resolve  the record does not state the result, but its sequencer orders it: HEAD, written at the sequencer's clock
+ *   observe  the record only says that the key changed around a time: HEAD, written provisionally, then settled
+ *   gap      the record says that objects changed, but not which
+ *   ignored  the record does not change anything that the index holds
  */
 import type { BucketRecord } from '../bucket.ts';
 import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
-import type { DocumentSource, ObjectState } from '../document.ts';
+import type { DocumentSource, ObjectState } from '../documents/document.ts';
 import type { Dialect, ChangeRecord } from '../events/record.ts';
 
 export interface ExactHint {
@@ -26,9 +26,9 @@ export interface ResolveHint {
 
 export interface ObserveHint {
   readonly kind: 'observe';
-  /** T as a clock: what a provisional write is written at. */
+  /** T as a clock: provisional writes use it. */
   readonly clock: number;
-  /** T of the settle condition, in ms: an observation is settled when D − M ≥ this + S. */
+  /** T of the settle condition, in ms: an observation is settled when D − M ≥ settleFromMs + S. */
   readonly settleFromMs: number;
 }
 
@@ -39,18 +39,18 @@ export type Hint =
   | { readonly kind: 'gap'; readonly seenAtMs: number }
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' | 'no-tags' };
 
-/** What the message says of time. */
+/** The times of the message that contains the record. */
 export interface MessageTimes {
   /** SentTimestamp, by SQS's clock. */
   readonly sentAtMs: number;
-  /** Wall clock of this machine: only ever makes a decision more careful. */
+  /** This machine's wall clock. It can only make a decision more cautious. */
   readonly nowMs: number;
 }
 
-/** What a hint needs of the bucket's record. */
+/** The fields of the bucket's record that decide a hint. */
 export type BucketFacts = Pick<BucketRecord, 'floor' | 'versioning' | 'enrich'>;
 
-/** Decides what a record means. Total: every record has a hint. */
+/** Decides the hint of a record. Every record has one. */
 export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const { change } = record;
   switch (change.kind) {
@@ -72,7 +72,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
   }
 }
 
-/** Records whose sequencer, where there is a believable one, orders them. */
+/** The hint of a record that its sequencer orders, if the sequencer is plausible. */
 function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const clock = plausibleClock(record, times);
   if (clock === undefined || record.keyUncertain) return observed(record, times);
@@ -80,7 +80,7 @@ function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes)
   return state === undefined ? { kind: 'resolve', clock } : { kind: 'exact', clock, state };
 }
 
-/** The sequencer's clock, if it lies within W of the event's time and neither is from the future (rules 3 and 10). */
+/** The sequencer's clock, if it lies within W of the event's time and neither lies in the future (rules 3 and 10). */
 function plausibleClock(record: ChangeRecord, times: MessageTimes): number | undefined {
   if (!statesResults(record.dialect) || record.sequencer === undefined || record.eventTimeMs === undefined) return undefined;
   const clock = sequencerClock(record.sequencer);
@@ -89,13 +89,13 @@ function plausibleClock(record: ChangeRecord, times: MessageTimes): number | und
   return clock > latest || clockOfMs(record.eventTimeMs) > latest ? undefined : clock;
 }
 
-/** Above the floor and younger than a day, by both clocks (rule 3). */
+/** Whether the record is above the floor and younger than a day, by SQS's clock and by this machine's (rule 3). */
 function isCurrent(record: ChangeRecord, bucket: BucketFacts, at: MessageTimes & { readonly clock: number }): boolean {
   const eventTimeMs = record.eventTimeMs ?? 0;
   return at.clock > bucket.floor && at.sentAtMs - eventTimeMs < EXACT_AGE_MAX_MS && at.nowMs - eventTimeMs < EXACT_AGE_MAX_MS;
 }
 
-/** The result that the record itself states, if it states one (rule 3). */
+/** The state of the object that the record states, if it states one (rule 3). */
 function statedResult(record: ChangeRecord, bucket: BucketFacts): ObjectState | undefined {
   switch (record.change.kind) {
     case 'created':
@@ -116,7 +116,7 @@ function statedResult(record: ChangeRecord, bucket: BucketFacts): ObjectState | 
 }
 
 function createdState(record: ChangeRecord): ObjectState | undefined {
-  // without these two it does not state the result
+  // without etag and size the record does not state the result
   if (record.etag === undefined || record.sizeBytes === undefined) return undefined;
   return {
     present: true,
@@ -127,13 +127,13 @@ function createdState(record: ChangeRecord): ObjectState | undefined {
   };
 }
 
-/** A delete without version id is the end of the key only where versioning was read as "never enabled" after it. */
+/** Whether the delete removed the key: it has no version id, and versioning was read as "never enabled" after it. */
 function deleteIsFinal(record: ChangeRecord, bucket: BucketFacts): boolean {
   if (record.versionId !== undefined || bucket.versioning.status !== 'never') return false;
   return bucket.versioning.observedAtMs >= (record.eventTimeMs ?? Infinity) + VERSIONING_READ_AFTER_MS;
 }
 
-/** Rule 4's T and its settle condition; rule 10's T for events from the future. */
+/** The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. */
 function observed(record: ChangeRecord, times: MessageTimes): ObserveHint {
   const stated = record.eventTimeMs;
   const timeMs = stated === undefined || stated > times.sentAtMs + FUTURE_MS ? times.sentAtMs : stated;
@@ -141,20 +141,31 @@ function observed(record: ChangeRecord, times: MessageTimes): ObserveHint {
   return { kind: 'observe', clock: clockOfMs(timeMs), settleFromMs };
 }
 
-/** Copies and multipart uploads end long after they began, and an implausible sequencer makes its event's time doubtful too. */
+/**
+ * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and
+ * multipart uploads may end long after they began, and an implausible sequencer makes its event's time doubtful too.
+ */
 function settlesFromSending(record: ChangeRecord): boolean {
   if (record.change.kind === 'multipart-completed') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
   return statesResults(record.dialect);
 }
 
+/** Whether records of the dialect may order themselves by a sequencer and state their result. */
 function statesResults(dialect: Dialect): boolean {
-  return dialect === 'native' || dialect === 'eventbridge';
+  switch (dialect) {
+    case 'native':
+    case 'eventbridge':
+      return true;
+    case 'trail':
+    case 'synthetic':
+      return false;
+  }
 }
 
 /**
- * Rule 12: what an exact or resolve write becomes that met an equal clock with other content. An observe hint that shared
- * the write keeps its own settle condition.
+ * Rule 12: the hint of an exact or resolve write that met an equal clock with other content. If an observe hint shared the
+ * write, its settle condition is kept.
  */
 export function hintOfTie(clock: number, sharing?: ObserveHint): ObserveHint {
   const settleFromMs = msOfClock(clock);
@@ -162,7 +173,7 @@ export function hintOfTie(clock: number, sharing?: ObserveHint): ObserveHint {
   return { kind: 'observe', clock: Math.max(clock, sharing.clock), settleFromMs: Math.max(settleFromMs, sharing.settleFromMs) };
 }
 
-/** A document's source, by the dialect that led to it. */
+/** The source of a document that a record of this dialect led to. */
 export function sourceOf(dialect: Dialect): DocumentSource {
   switch (dialect) {
     case 'native':

@@ -1,38 +1,38 @@
 /**
- * Where to cut a key space that nobody knows. All that a listing tells is which key comes after a boundary; so boundaries
- * are guessed where keys differ from each other, and one is kept if a key follows it.
+ * Where to cut an unknown set of keys. A listing only shows which key follows a given text, so boundaries are guessed at
+ * positions where keys differ, and a boundary is kept if a key follows it.
  *
- * The walk begins at the depth at which the next thousand keys begin to differ, and climbs: whatever follows all keys that
- * share so much differs at a lesser depth. At the least one all that is left differs, and the code point half way up cuts it,
- * or a nearer one where nothing follows.
+ * The search begins at the depth (position in the key) at which the next thousand keys begin to differ, and climbs to
+ * smaller depths: keys that follow all keys with that common prefix differ from them at a smaller depth. At the smallest
+ * depth all remaining keys differ. The cut there is the code point half way up, or a nearer one when no key follows it.
  */
-import { compareKeys } from '../key-order.ts';
+import { compareKeys } from '../documents/key-order.ts';
 
-/** Which keys there are, within the caller's prefix. */
+/** Reads keys within the caller's prefix. */
 export interface KeyProbe {
   /** The first key after this one. */
   readonly next: (after: string) => Promise<string | undefined>;
-  /** The first and the last of the keys that one request tells; undefined where these are all that is left. */
+  /** The first and last key of one page after this one; undefined when the page contains all remaining keys. */
   readonly page: (after: string) => Promise<{ readonly first: string; readonly last: string } | undefined>;
 }
 
-/** Each is a request; a cut that is not in the middle is cut again later. */
+/** Each probe is a request. A cut far from the middle is acceptable, because large parts are cut again later. */
 const PROBES_MAX = 16;
 
-/** Most keys are ASCII, of which half is a good guess. */
+/** Most keys are ASCII, so the middle of ASCII is a good first guess. */
 const ASCII_END = 0x80;
 const CODE_POINT_END = 0x11_00_00;
 const LAST_CHARACTER = '\u{10ffff}';
 
-/** What is to be cut: after the cursor, up to `to` (inclusive; absent: the end). */
+/** The part to cut: keys after the cursor, up to `to` (inclusive; absent: to the end). */
 export interface Uncut {
   readonly cursor: string;
   readonly to?: string | undefined;
 }
 
 /**
- * A boundary with at least one key of the range on either side. Undefined where none was found or too little is left.
- * Rejects with what the probe throws.
+ * A boundary with at least one key of the range on each side. Undefined when none was found or at most one page is left.
+ * Rejects with the probe's error.
  */
 export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
   const page = await probe.page(cursor);
@@ -48,7 +48,7 @@ export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Prom
     return key !== undefined && isUpTo(to, key) ? key : undefined;
   }
 
-  /** Depths at which keys differ, the least first. */
+  /** Depths at which keys differ, the smallest first. */
   async function climb(depths: readonly [number, ...number[]]): Promise<readonly number[]> {
     const [depth] = depths;
     const outside = depth === 0 ? undefined : await next(first.slice(0, depth) + LAST_CHARACTER);
@@ -78,7 +78,7 @@ function isUpTo(to: string | undefined, key: string): boolean {
   return to === undefined || compareKeys(key, to) <= 0;
 }
 
-/** How many units the two begin with in common, never half a character. */
+/** The length of the common prefix in UTF-16 units, never ending within a surrogate pair. */
 function commonLength(a: string, b: string): number {
   let length = 0;
   while (length < a.length && length < b.length && a.charCodeAt(length) === b.charCodeAt(length)) length += 1;
@@ -86,16 +86,16 @@ function commonLength(a: string, b: string): number {
   return last >= 0xd8_00 && last < 0xdc_00 ? length - 1 : length;
 }
 
-/** The code point at this depth that boundaries stay below. */
+/** The code point at this depth below which boundaries must stay. */
 function upperAt(depth: number, first: string, to: string | undefined): number {
   if (to !== undefined && to.length > depth && to.startsWith(first.slice(0, depth))) return (to.codePointAt(depth) ?? 0) + 1;
   return (first.codePointAt(depth) ?? 0) < ASCII_END - 1 ? ASCII_END : CODE_POINT_END;
 }
 
-/** The code point half way between, both excluded. */
+/** The code point half way between the two, both excluded; undefined when there is none. */
 function middleOf(lower: number, upper: number): number | undefined {
   const half = Math.floor((lower + upper) / 2);
-  // halves of characters are no characters
+  // surrogates are not characters
   const middle = half >= 0xd8_00 && half < 0xe0_00 ? 0xd7_ff : half;
   return middle > lower && middle < upper ? middle : undefined;
 }

@@ -1,33 +1,33 @@
-/** What a listing and a scan of the index say of the same keys: pure, and cheap where they agree. */
-import type { ObjectDocument, PresentState } from '../document.ts';
-import { compareKeys } from '../key-order.ts';
+/** Compares a listing with a scan of the index, key by key. The functions are pure, and cheap for keys that agree. */
+import type { ObjectDocument, PresentState } from '../documents/document.ts';
+import { compareKeys } from '../documents/key-order.ts';
 import { PLAUSIBLE_MS } from '../ordering/constants.ts';
 
-/** The fields that LIST gives and that are compared, by the document's names. */
+/** The compared fields, which are those that LIST returns, by the document's names. */
 export const comparedFields = ['etag', 'size', 'storage_class', 'last_modified'] as const;
 export type ComparedField = (typeof comparedFields)[number];
 
 export type ComparedDocument = Pick<ObjectDocument, 'etag' | 'size' | 'storage_class' | 'last_modified' | 'last_modified_exact'>;
 
 export interface Comparison {
-  /** `incomplete`: equal but for fields that the document lacks, which is no difference. */
+  /** `incomplete`: equal except for fields that the document lacks, which does not count as drift. */
   readonly kind: 'equal' | 'incomplete' | 'stale';
-  /** The fields that differ, or that the document lacks. */
+  /** The fields that differ (`stale`) or that the document lacks (`incomplete`). */
   readonly fields: readonly ComparedField[];
-  /** The document's last_modified is an event's time: the listing knows the true one. */
+  /** True when the document's last_modified is an event's time and the listing has S3's LastModified. */
   readonly isInexact: boolean;
 }
 
-/** S3 counts LastModified in whole seconds, and so does a HEAD's header; some listings of other makes add milliseconds. */
+/** S3's LastModified has whole seconds, and so has the header of a HEAD; listings of some compatible stores add milliseconds. */
 const SECOND_MS = 1_000;
 /**
- * How far an event's time may lie from LastModified: 2 s for the whole seconds of both, and W for two clocks of S3, which
- * is what the ordering rules allow them (−4…+9 s were measured). It may be generous, since the true value is written in
- * passing all the same; it only decides whether that is called drift.
+ * How far an event's time may be from LastModified: 2 s because both are rounded to seconds, and W for two clocks of S3,
+ * as in the ordering rules (−4…+9 s were measured). It can be generous: the true value is written in any case, and the
+ * tolerance only decides whether that counts as drift.
  */
 const EVENT_TIME_TOLERANCE_MS = 2_000 + PLAUSIBLE_MS;
 
-/** Compares what the bucket says of an object with its live document. What either does not state is no difference. */
+/** Compares an object of the bucket with its live document. A field that either side lacks does not count as a difference. */
 export function compareObject(state: PresentState, document: ComparedDocument): Comparison {
   const isInexact = document.last_modified_exact === false && state.lastModifiedMs !== undefined;
   const verdicts = [
@@ -60,7 +60,7 @@ function fieldsWith(verdicts: readonly FieldVerdict[], wanted: FieldVerdict): re
   return verdicts.includes(wanted) ? comparedFields.filter((_, index) => verdicts[index] === wanted) : NO_FIELDS;
 }
 
-/** Quotes, plain or as entities, are the header's and not the tag's. */
+/** Compares etags without quotes (plain or as XML entities), which belong to the header and not to the etag. */
 function sameEtag(a: string, b: string): boolean {
   return a === b || plainEtag(a) === plainEtag(b);
 }
@@ -88,7 +88,7 @@ interface Scanned extends ComparedDocument {
   readonly key: string;
 }
 
-/** One key that both sides do not say the same of, or that is to be corrected in passing. */
+/** A key on which the sides differ, or whose document gets the true LastModified. */
 export interface Finding {
   readonly key: string;
   /** Absent: the listing lacks the key. */
@@ -105,24 +105,24 @@ export interface Sides {
   /** In key order, without repeats; read from `documentsFrom` on. */
   readonly documents: readonly Scanned[];
   readonly documentsFrom: number;
-  /** Whether no documents follow after these. */
+  /** Whether these are the last documents. */
   readonly isDocumentsEnd: boolean;
-  /** The listing is known up to here, inclusive; undefined: to the end. Nothing beyond it is compared. */
+  /** The listing is known up to this key, inclusive; undefined: to the end. Keys beyond it are not compared. */
   readonly through: string | undefined;
-  /** Ends the slice at so many findings that are going to cost a HEAD each. */
+  /** The slice ends after this many findings that need a HEAD (`isLook`). */
   readonly looksMax: number;
   readonly isLook: (finding: Finding) => boolean;
 }
 
 export interface Slice {
-  /** Where the next slice goes on. */
+  /** Where the next slice continues: indexes into `listed` and `documents`. */
   readonly listedTo: number;
   readonly documentsTo: number;
-  /** The last key that was compared, on whichever side; undefined when none was. */
+  /** The last key that was compared, on either side; undefined when none was. */
   readonly lastKey: string | undefined;
-  /** Everything up to `through` was compared; otherwise more documents are needed, or looksMax was reached. */
+  /** True when every key up to `through` was compared. False when more documents are needed, or looksMax was reached. */
   readonly isWhole: boolean;
-  /** Keys on which both sides agree entirely. */
+  /** Number of keys on which both sides agree completely. */
   readonly equal: number;
   /** In key order. */
   readonly findings: readonly Finding[];
@@ -130,7 +130,7 @@ export interface Slice {
 
 const NOTHING_COMPARED = { fields: NO_FIELDS, isInexact: false };
 
-/** Walks both sides in UTF-8 byte order, as far as both are known. */
+/** Compares both sides in the order of UTF-8 bytes, as far as both are known. */
 export function compareSides(sides: Sides): Slice {
   const findings: Finding[] = [];
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
@@ -155,7 +155,7 @@ interface Position {
   readonly documentsAt: number;
 }
 
-/** What both sides say of the next key; at least one of them has it. */
+/** The next key with its entry on each side; at least one side has it. */
 interface Pair {
   readonly key: string;
   readonly listed: Listed | undefined;
@@ -163,7 +163,7 @@ interface Pair {
   readonly next: Position;
 }
 
-/** `end`: nothing is left up to `through`; `documents`: without more of them it cannot be told which key is next. */
+/** The next pair. `end`: no key is left up to `through`. `documents`: more documents are needed to know which key is next. */
 function pairAt(sides: Sides, { listedAt, documentsAt }: Position): Pair | 'end' | 'documents' {
   const scanned = sides.documents[documentsAt];
   if (scanned === undefined && !sides.isDocumentsEnd) return 'documents';
@@ -180,7 +180,7 @@ function keyOf({ listed, document }: Pick<Pair, 'listed' | 'document'>): string 
   return (listed ?? document)?.key ?? '';
 }
 
-/** Negative: the listing's key comes first; positive: the scan's; undefined: neither has one. */
+/** Negative: the listing's key comes first. Positive: the document's key comes first. Undefined: neither side has a key. */
 function orderOf(listed: Listed | undefined, document: Scanned | undefined): number | undefined {
   if (listed === undefined) return document === undefined ? undefined : 1;
   return document === undefined ? -1 : compareKeys(listed.key, document.key);
@@ -190,7 +190,7 @@ function within<Side extends { readonly key: string }>(side: Side | undefined, t
   return side !== undefined && through !== undefined && compareKeys(side.key, through) > 0 ? undefined : side;
 }
 
-/** Undefined where both say the same and nothing is to be corrected. */
+/** The finding for a pair; undefined when both sides agree and the document needs no correction. */
 function findingOf({ key, listed, document }: Pair): Finding | undefined {
   if (listed === undefined) return { key, kind: 'phantom', ...NOTHING_COMPARED };
   if (document === undefined) return { key, state: listed.state, kind: 'missing', ...NOTHING_COMPARED };

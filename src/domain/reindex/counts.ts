@@ -1,30 +1,32 @@
 import { z } from 'zod';
 
 /**
- * What a reconcile found and did, added up over turns, ranges and the job. The kinds are the design's:
+ * What a reconcile found and did, summed up over turns, ranges and the job:
  *
  *   listed = equal + incomplete + missing + stale + inFlight (of listed keys)
- *   phantom: the index has it, the bucket does not
  */
 export const countsSchema = z.object({
-  /** Objects that the listing named. */
+  /** Objects in the listing. */
   listed: z.number(),
-  /** Live documents that the scan named. */
+  /** Live documents in the scan. */
   scanned: z.number(),
   equal: z.number(),
-  /** Equal but for fields that the document lacks; not drift. */
+  /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
+  /** The bucket has the key, the index does not. */
   missing: z.number(),
+  /** Both have the key, but fields differ. */
   stale: z.number(),
+  /** The index has the key, the bucket does not. */
   phantom: z.number(),
-  /** A difference whose document is at or above D − M: the live path's business, not drift. */
+  /** Differences whose document has a clock of D − M or later: live events handle them, so they are not drift. */
   inFlight: z.number(),
-  /** Documents written, tombstones apart. */
+  /** Documents written, without tombstones. */
   written: z.number(),
   tombstones: z.number(),
-  /** Phantoms that the brake kept from becoming tombstones. */
+  /** Phantoms for which the brake refused a tombstone. */
   held: z.number(),
-  /** Sum of the sizes of the objects listed. */
+  /** Total size of the listed objects. */
   bytesListed: z.number(),
   listRequests: z.number(),
   headRequests: z.number(),
@@ -59,13 +61,13 @@ export function addCounts(a: ReconcileCounts, b: Partial<ReconcileCounts>): Reco
 export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'inFlight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
-/** Examples of one kind that a job keeps: enough to see a pattern, small enough for a state record. */
+/** Examples of each kind that a job keeps: enough to see a pattern, few enough for a state record. */
 export const EXAMPLES_MAX = 100;
 
-/** One difference, for people: what the bucket says and what the index says. */
+/** An example of a difference, shown to users. */
 export const exampleSchema = z.object({
   key: z.string(),
-  /** Which fields differ (`etag`, `size`, `storage_class`, `last_modified`), or are lacking. */
+  /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`). */
   fields: z.array(z.string()).exactOptional(),
 });
 export type DifferenceExample = z.infer<typeof exampleSchema>;
@@ -73,7 +75,7 @@ export type DifferenceExample = z.infer<typeof exampleSchema>;
 export const examplesSchema = z.partialRecord(z.enum(differenceKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
-/** The first of both, at most `max` of a kind. */
+/** The examples of `a`, then those of `b`, at most `max` of each kind. */
 export function addExamples(a: DifferenceExamples, b: DifferenceExamples, max = EXAMPLES_MAX): DifferenceExamples {
   const sum: { [Kind in DifferenceKind]?: DifferenceExample[] } = {};
   for (const kind of differenceKinds) {

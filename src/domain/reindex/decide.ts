@@ -1,6 +1,6 @@
-/** What a reconcile does about a key: ordering rules 6 and 7, on what is stored at this moment. */
-import type { DocumentSource, ObjectDocument, ObjectState, PresentState } from '../document.ts';
-import { documentOf } from '../document.ts';
+/** What a reconcile does with a key, given the document that is stored now: ordering rules 6 and 7. */
+import type { DocumentSource, ObjectDocument, ObjectState, PresentState } from '../documents/document.ts';
+import { documentOf } from '../documents/document.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import { hintOfTie } from '../ordering/hint.ts';
@@ -9,33 +9,33 @@ import { planObservedWrite } from '../ordering/observation.ts';
 import type { ComparedDocument, Comparison, ComparedField } from './compare.ts';
 import { compareObject } from './compare.ts';
 
-/** What is decided by: a document as it is stored, tombstones included. */
+/** The fields of the stored document, which may be a tombstone, that decide. */
 export type StoredDocument = ComparedDocument & Pick<ObjectDocument, 'clock' | 'deleted'>;
 
 export type ListedDecision =
-  /** Neither has it: gone since it was scanned. */
+  /** Neither side has the key: its document was deleted after the scan. */
   | { readonly kind: 'gone' }
-  /** They agree. `isInexact`: but the listing knows the true LastModified. `isNewer`: and may not say so. */
+  /** Both agree. `isInexact`: the listing has the true LastModified. `isNewer`: the document is as new as the listing, so it must not be corrected. */
   | {
       readonly kind: 'equal' | 'incomplete';
       readonly fields: readonly ComparedField[];
       readonly isInexact: boolean;
       readonly isNewer: boolean;
     }
-  /** To be written from the listing, at its clock. */
+  /** The object must be written as listed, at the listing's clock. So must `stale` ones. */
   | { readonly kind: 'missing' }
   | { readonly kind: 'stale'; readonly fields: readonly ComparedField[] }
-  /** To be confirmed by a HEAD. */
+  /** A HEAD must confirm that the object does not exist. */
   | { readonly kind: 'phantom' }
-  /** They differ, but the document is as new as the listing: only a HEAD can tell. */
+  /** Both differ, but the document is as new as the listing: only a HEAD can decide. */
   | { readonly kind: 'inFlight'; readonly fields: readonly ComparedField[] };
 
-/** The clock that a listing page of this D writes at (rule 6). */
+/** The clock of writes that come from a listing page with this D (rule 6). */
 export function clockOfListing(observedAtMs: number): number {
   return clockOfMs(observedAtMs - MARGIN_MS);
 }
 
-/** What the listing of D (as `clock`: D − M) means for a key. `listed` undefined: a page that covers the key lacks it. */
+/** The decision for a key of a listing whose D − M is `clock`. `listed` is undefined when the page covers the key but lacks it. */
 export function decideListed(listed: PresentState | undefined, stored: StoredDocument | undefined, clock: number): ListedDecision {
   const live = stored === undefined || stored.deleted ? undefined : stored;
   const isNewer = stored !== undefined && stored.clock >= clock;
@@ -55,8 +55,8 @@ function decideCompared({ kind, fields, isInexact }: Comparison, isNewer: boolea
 export type SeenDecision = { readonly kind: 'agrees' } | { readonly kind: 'write'; readonly plan: ObservedWrite };
 
 /**
- * What a HEAD means for a key that listing and index do not agree on: an observation (rule 4) with T = the stored
- * document's clock. A key with nothing stored has nothing to be newer than.
+ * The decision after a HEAD of a key on which listing and index differ. It is an observation (rule 4) with T = the stored
+ * document's clock, or T = 0 when no document is stored.
  */
 export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined, observedAtMs: number): SeenDecision {
   if (agrees(seen, stored)) return { kind: 'agrees' };
@@ -81,9 +81,9 @@ export interface RewriteFacts {
 }
 
 /**
- * The document that says what a listing or a HEAD says. Of the very same object (etag, size and LastModified do not
- * differ) it keeps what neither tells: version, content type, user metadata, tags, expiry, and the event that it came by.
- * Of another object all of that is unknown, and so absent.
+ * The document for the state that a listing or a HEAD returned. If the stored document is about the same object (etag, size
+ * and LastModified do not differ), fields that the state lacks are kept: version, content type, user metadata, tags, expiry,
+ * and the event that it came from. For another object these fields are unknown, and so absent.
  */
 export function rewrittenDocument(facts: RewriteFacts): ObjectDocument {
   const { stored, observedAtMs } = facts;

@@ -1,41 +1,36 @@
-import { z } from 'zod';
-import { addCounts, addExamples, examplesSchema, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import { compareKeys } from '../key-order.ts';
-import { hasEnded, jobFaultSchema, jobSchema, type JobRecord, type RangeRecord } from './job.ts';
+import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { compareKeys } from '../documents/key-order.ts';
+import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job.ts';
 
 /**
- * What S3 Standard charges in us-east-1 (https://aws.amazon.com/s3/pricing/, read November 2026), in US dollars a
- * request. Other regions and storage classes differ by some ten per cent: what is made of it is an estimate.
+ * The price of a request for S3 Standard in us-east-1, in US dollars (https://aws.amazon.com/s3/pricing/, read November
+ * 2026). Other regions and storage classes differ by about ten per cent, so costs are estimates.
  */
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** What only the workers need. */
-const internal = { cuts: true, rangesDone: true, listRequestsAtStart: true, taskAtMs: true, resends: true } as const;
+/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
+export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'taskAtMs' | 'resends'> {
+  /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
+  readonly progress?: number;
+  /** Objects listed per second of comparing, without pauses. */
+  readonly objectsPerSecond?: number;
+  readonly examples?: DifferenceExamples;
+  readonly ranges: { readonly cut: number; readonly done: number; readonly leased: number };
+  /** Of a running job: keys up to this one, inclusive, are compared. Ranges beyond it may be compared as well. */
+  readonly cursor?: string;
+  /** The estimated cost of the job's S3 requests so far, in US dollars. */
+  readonly costUsd?: number;
+  /** A fault of one of its ranges; the range is tried again. */
+  readonly lastFault?: JobFault;
+}
 
-/** A job as it is shown: `counts` and `examples` are there from its first range on, summed up while it runs. */
-export const jobViewSchema = jobSchema.omit(internal).extend({
-  /** 0 to 1; absent while nobody knows: the bucket holds more than the index did when the job began. */
-  progress: z.number().optional(),
-  /** Objects listed per second of comparing, pauses left out. */
-  objectsPerSecond: z.number().optional(),
-  examples: examplesSchema.optional(),
-  ranges: z.object({ cut: z.number(), done: z.number(), leased: z.number() }),
-  /** Keys up to this one, inclusive, are compared, while it runs; ranges beyond it may be as well. */
-  cursor: z.string().optional(),
-  /** What S3 charges for the job's requests so far: an estimate. */
-  costUsd: z.number().optional(),
-  /** The latest fault of one of its ranges, which is tried again. */
-  lastFault: jobFaultSchema.optional(),
-});
-export type JobView = z.infer<typeof jobViewSchema>;
-
-/** An estimate in US dollars, of requests alone. */
+/** The estimated cost of the requests, in US dollars. */
 export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'listRequests' | 'headRequests'>): number {
   return listRequests * LIST_USD + headRequests * HEAD_USD;
 }
 
-/** What a job's ranges add up to, with what the job itself asked of S3. */
+/** The sums over a job's ranges, including the LIST requests of the job itself. */
 export function sumOf(
   job: Pick<JobRecord, 'listRequestsAtStart' | 'brake'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
@@ -48,7 +43,7 @@ export function sumOf(
   };
 }
 
-/** The job as it is shown. `ranges`: its range records, in the order of their numbers; of one that has ended they are not needed, and its examples are not there. */
+/** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
   const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, ...shown } = job;
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
@@ -69,7 +64,7 @@ export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: nu
   };
 }
 
-/** Where the first range in key order is that is not done; empty where nothing is. */
+/** The cursor of the first range, in key order, that is not done; empty when every range is done or nothing was compared. */
 function cursorOf(ranges: readonly RangeRecord[]): string {
   const open = ranges.filter(({ done }) => !done);
   const [first] = open.toSorted((a, b) => compareKeys(a.from, b.from));
@@ -87,12 +82,12 @@ function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: 
   };
 }
 
-/** No job that still runs shows that it is ready. */
+/** A job that is still running never shows a progress of 1. */
 const PROGRESS_MAX_RUNNING = 0.99;
 
 /**
- * The share of the documents at its start that were passed. Keys that the index does not know yet are of no known
- * number: once there are more of them than documents were, nothing is said.
+ * The share of the documents at the job's start that were scanned. The number of keys that the index lacks is unknown:
+ * once more objects were listed than there were documents, there is no progress value.
  */
 function progressOf({ state, documentsAtStart = 0 }: JobRecord, { listed, scanned }: ReconcileCounts): number | undefined {
   if (state === 'done') return 1;

@@ -17,7 +17,7 @@ export type JobState = (typeof jobStates)[number];
 export const jobModes = ['apply', 'report'] as const;
 export type JobMode = (typeof jobModes)[number];
 
-/** What a running job does at this moment. */
+/** What a running job is doing: waiting for late events, or comparing. */
 export const jobPhases = ['waiting', 'comparing'] as const;
 
 export const pauseReasons = ['requested', 'brake'] as const;
@@ -25,7 +25,7 @@ export const pauseReasons = ['requested', 'brake'] as const;
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
   reason: z.string(),
-  /** The range it happened in. */
+  /** The range in which the fault occurred. */
   range: z.string().exactOptional(),
 });
 
@@ -36,98 +36,98 @@ export const jobSchema = z.object({
   bucket: z.string(),
   prefix: z.string(),
   mode: z.enum(jobModes),
-  /** Who asked: a caller, `gap` or `schedule`. */
+  /** Who started the job: a caller, `gap` or `schedule`. */
   requestedBy: z.string(),
   state: z.enum(jobStates),
   createdAtMs: z.number(),
   startedAtMs: z.number().optional(),
   finishedAtMs: z.number().optional(),
-  /** `--fill`: documents that lack a field that LIST gives are written too. */
+  /** `--fill`: documents that lack a field of the listing are written too. */
   fill: z.boolean().optional(),
-  /** `--now`: no floor and no wait; such a job certifies nothing and closes no gap. */
+  /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
-  /** The gaps that this job closes when it is done. */
+  /** The gaps that the job closes when it is done. */
   gapIds: z.array(z.string()).optional(),
-  /** `waiting`: for late events, until waitUntilMs (rule 8). */
+  /** `waiting`: the job waits for late events until waitUntilMs (rule 8). */
   phase: z.enum(jobPhases).optional(),
   waitUntilMs: z.number().optional(),
   /**
-   * Rule 8: the moment (S3's clock) at which the floor was stored; changes made before it are covered. Absent for
-   * reports and `--now`.
+   * Rule 8: the time (by S3's clock) at which the floor was stored. Changes before it are covered. Absent for reports and
+   * `--now`.
    */
   coversBeforeMs: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),
-  /** Tombstones that the job may still reserve, and has reserved; `limit` absent: no limit. */
+  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: phantoms held back. */
   brake: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
-  /** Live documents under the prefix when it began: what progress is measured against. */
+  /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
-  /** Ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
+  /** Number of ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
   rangesCut: z.number().optional(),
-  /** How many of them were done when the job ended. */
+  /** Number of ranges that were done when the job ended. */
   rangesDone: z.number().optional(),
-  /** When the task that starts it was last sent, and how often again. */
+  /** When the job's task was last sent, and how often it was sent again. */
   taskAtMs: z.number().optional(),
   resends: z.number().optional(),
-  /** LIST requests made before the first range began. */
+  /** Number of LIST requests before the first range began. */
   listRequestsAtStart: z.number().optional(),
-  /** Where the first ranges end, the last one excepted: what their records are made of. Not part of what is shown. */
+  /** Where the first ranges end, except the last one. Their records are made from this. Not shown to users. */
   cuts: z.array(z.string()).optional(),
-  /** When comparing began, and how long it has been paused since. */
+  /** When comparing began, when the current pause began, and the total length of earlier pauses since comparing began. */
   comparingAtMs: z.number().optional(),
   pausedAtMs: z.number().optional(),
   pausedMs: z.number().optional(),
-  /** `--allow-deletes`: tombstones allowed whatever the brake says. */
+  /** `--allow-deletes`: number of tombstones that are allowed in any case. */
   allowDeletes: z.number().optional(),
-  /** Sums over all ranges; stored when the job ends, else made up on reading. Its examples have a record of their own. */
+  /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
   counts: countsSchema.optional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;
 
-/** Whether the job holds its bucket's one place for an apply job (reports and paused jobs do not). */
+/** Whether the job occupies its bucket, which only one job may do at a time: queued and running apply jobs do; reports and paused jobs do not. */
 export function occupiesBucket(job: JobRecord): boolean {
   return job.mode === 'apply' && (job.state === 'queued' || job.state === 'running');
 }
 
 /** Whether the job can still be cancelled. */
-export function isCancellable(job: JobRecord): boolean {
+export function isCancellable(job: Pick<JobRecord, 'state'>): boolean {
   return job.state === 'queued' || job.state === 'running' || job.state === 'paused';
 }
 
 /** Whether the job has ended: its state never changes again. */
-export function hasEnded(job: JobRecord): boolean {
+export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
   return !isCancellable(job);
 }
 
-/** The examples of a job that has ended: apart from it, since jobs are listed often and examples are looked at once. */
+/** The examples of an ended job. They are stored separately, because jobs are listed often and examples are rarely read. */
 export const jobExamplesSchema = z.object({ jobId: z.string(), examples: examplesSchema });
 
-/** Who works on a range, and until when nobody else may. */
+/** The worker that has the range, and until when no other worker may take it. */
 export const leaseSchema = z.object({ worker: z.string(), untilMs: z.number() });
 
 /** A part of a job's keys: (from, to], compared up to the cursor. */
 export const rangeSchema = z.object({
   jobId: z.string(),
   number: z.number(),
-  /** Exclusive; empty: from the beginning. */
+  /** Exclusive; empty: from the first key. */
   from: z.string(),
-  /** Inclusive; absent: to the end. */
+  /** Inclusive; absent: to the last key. */
   to: z.string().optional(),
-  /** Keys up to this one, inclusive, are compared and their effects durable. */
+  /** Keys up to this one, inclusive, are compared and their writes are durable. */
   cursor: z.string(),
   done: z.boolean(),
   counts: countsSchema,
   examples: examplesSchema.optional(),
   lease: leaseSchema.optional(),
-  /** Leases in a row that ended without progress; three fail the job. */
+  /** Number of consecutive leases that ended without progress. Three fail the job. */
   fruitless: z.number(),
   error: jobFaultSchema.optional(),
-  /** Turns that were stored so far. A task names its turn, so that what is left of an earlier one is known to be stale. */
+  /** Number of turns stored so far. A task names its turn, so that a task of an earlier turn is recognised as late. */
   turn: z.number(),
-  /** When its task was last sent, and how often again since the last turn. */
+  /** When the range's task was last sent, and how often it was sent again since the last turn. */
   taskAtMs: z.number(),
   resends: z.number(),
-  /** What was split off last: their records are made from this where they are not there yet. */
+  /** The parts that were split off last. Their range records are made from this if they do not exist yet. */
   splits: z.array(z.object({ number: z.number(), from: z.string(), to: z.string().optional() })).optional(),
 });
 export type RangeRecord = z.infer<typeof rangeSchema>;

@@ -1,22 +1,24 @@
 /**
- * Closes gaps: one round looks at what became of their jobs, and begins what is due. Every decision is made anew on the
- * record that it changes, so that a sighting in between is never overlooked; and every step may be cut short: a job that
- * was begun and not noted is found again as the bucket's latest.
+ * Closes gaps. One round reads how their jobs ended and starts a job for the gaps that are due. Each decision is made on the
+ * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
+ * noted is found again as the bucket's latest job.
  */
 import { bucketRecordSchema } from '../../domain/bucket.ts';
-import { affordable, gapBudgetSchema, spentNow } from '../../domain/calendar/gap-budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/calendar/gap-closing.ts';
-import { jobsOf, type GapJobPlan } from '../../domain/calendar/gap-plan.ts';
+import { affordable, gapBudgetSchema, spentNow } from '../../domain/gaps/budget.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/gaps/closing.ts';
+import { jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../domain/gap.ts';
+import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ObjectScan } from '../ports-reindex.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
 import { createGapBudgets } from './gap-budgets.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
-/** Begins a re-index for the product's own sake. Throws `job.conflict` (a RequestError) where the bucket has one. */
+/** Starts a re-index that nobody requested. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
   request: {
     readonly bucket: string;
@@ -34,18 +36,16 @@ interface CloseGapsDependencies {
   readonly startJob: StartJob;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** LIST requests that the gaps of one bucket may cost within a day. 0: none, so that gaps stay open. */
+  /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
   readonly requestsPerDay: number;
 }
 
-/** Gaps of one bucket that one round plans for: each prefix is counted in the index. The others follow. */
+/** Gaps of one bucket that one round plans, since each prefix is counted in the index. Later rounds plan the others. */
 const DUE_MAX = 100;
-/** How often it is looked whether an exhausted budget allows more by now: a job may cost less than was expected. */
-const BUDGET_LOOK_MS = 300_000;
+/** When to check an exhausted budget again at the latest: a job may have taken fewer requests than estimated. */
+const BUDGET_CHECK_MS = 300_000;
 
-type Change = (gap: GapRecord) => GapRecord;
-
-/** Creates the round. One that fails for a bucket tells it and goes on with the others; throws the store's fault. */
+/** Creates the function that runs one round. A fault of one bucket is reported, and the other buckets follow. Throws the store's fault. */
 export function createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }: CloseGapsDependencies) {
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
   const budgets = createGapBudgets({ state, scan, limits });
@@ -58,11 +58,11 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     }
     const gaps = await listAllRecords(state, 'gap', gapSchema);
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
-    for (const [bucket, its] of Map.groupBy(unclosed, (gap) => gap.bucket)) {
+    for (const [bucket, ofBucket] of Map.groupBy(unclosed, (gap) => gap.bucket)) {
       signal.throwIfAborted();
       try {
-        if (connected.has(bucket)) await closeOf(bucket, its, signal);
-        else await forget(bucket, its);
+        if (connected.has(bucket)) await closeOf(bucket, ofBucket, signal);
+        else await forget(bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
         const { code, reason } = faultOf(error);
@@ -76,8 +76,8 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
   }
 
   async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
-    const slot = await readRecord(state, refs.jobSlot(bucket), signal);
-    const latest = slot === undefined ? undefined : await readRecord(state, refs.job(slot.jobId), signal);
+    const named = await readRecord(state, refs.jobSlot(bucket), signal);
+    const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
@@ -90,7 +90,7 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     if (due.length > 0) await begin(bucket, { due, open }, signal);
   }
 
-  /** What became of the gap's own job, or, if it has none, whether the bucket's latest closes it. */
+  /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
   async function look(gap: GapRecord, latest: JobRecord | undefined): Promise<GapRecord> {
     const { jobId } = gap;
     if (jobId !== undefined) {
@@ -118,10 +118,11 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
   }
 
   function overBudget(gap: GapRecord, spent: number, fromMs: number | undefined): GapRecord {
-    const lookMs = Math.min(fromMs ?? Infinity, clock.nowMs() + BUDGET_LOOK_MS);
-    if (fromMs === undefined) return { ...waiting(gap, 'TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket'), notBeforeMs: lookMs };
-    const reason = `its list requests of the day are spent (${spent} of ${requestsPerDay})`;
-    return { ...waiting(gap, reason, fromMs), notBeforeMs: lookMs };
+    const notBeforeMs = Math.min(fromMs ?? Infinity, clock.nowMs() + BUDGET_CHECK_MS);
+    if (fromMs === undefined)
+      return { ...waiting(gap, 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket'), notBeforeMs };
+    const reason = `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
+    return { ...waiting(gap, reason, fromMs), notBeforeMs };
   }
 
   async function start(
@@ -134,25 +135,25 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
       job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', gapIds: gaps.map(({ id }) => id) }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      // somebody was quicker: the next round finds that job
+      // another job occupies the bucket since: the next round finds it
       if (error instanceof RequestError && error.code === 'job.conflict') return;
       const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
       for (const gap of gaps.filter(isDue))
-        await change(gap, (current) => failedOf(current, `no job could be begun: ${reason}`, clock.nowMs()));
+        await change(gap, (current) => failedOf(current, `a re-index job could not be started: ${reason}`, clock.nowMs()));
       return;
     }
     await budgets.note(job, requests);
     for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
   }
 
-  /** A gap whose bucket is disconnected goes away: there is nothing left to close it by. */
+  /** Removes the gaps of a bucket that is no longer connected: no job can close them. */
   async function forget(bucket: string, gaps: readonly GapRecord[]): Promise<void> {
     if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
     for (const { id } of gaps) await removeRecord(state, id);
   }
 
-  /** Stores what `alter` makes of the gap as it is now, if it is not closed; tells what people should know of it. */
-  async function change(gap: GapRecord, alter: Change): Promise<GapRecord> {
+  /** Stores what `alter` returns for the current record, unless that is closed; reports whether the gap closed or a job failed to close it. */
+  async function change(gap: GapRecord, alter: (gap: GapRecord) => GapRecord): Promise<GapRecord> {
     let before = gap;
     const after = await updateRecord(state, refs.gap(gap.id), (current) => {
       if (current === undefined || current.state === 'closed') return undefined;

@@ -1,23 +1,27 @@
 /**
- * Follows lifecycle expirations that a source does not tell: once a day, what should have expired is looked at until S3 has
- * done it, which may be days late. A few objects one by one; many by a gap, which a re-index of their prefix closes.
+ * Follows lifecycle expirations for sources that send no event for them. Once a day, objects that should have expired are
+ * checked until S3 has deleted them, which may be days late: a few objects one by one, many by opening a gap, which a re-index
+ * of their prefix closes.
  */
-import { tellsExpirations, type BucketRecord } from '../../domain/bucket.ts';
-import { commonPrefix } from '../../domain/calendar/gap-plan.ts';
+import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import { commonPrefix } from '../../domain/gaps/plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
-import type { GapReports } from '../gap-records.ts';
-import type { BucketLifecycle, ObjectMaintenance, ObjectScan } from '../ports-reindex.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import { refs, updateRecord } from '../state-records.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
+import type { BucketLifecycle } from '../ports/storage.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { refs, updateRecord } from '../records/stored.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
-/** After a failure, so that an outage is not asked about every minute. */
+/** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
 const RETRY_MS = 900_000;
 const PAGE_DOCUMENTS = 100;
 
@@ -32,23 +36,25 @@ interface LifecycleDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** What one check may still look at. */
+/** One check of one bucket. */
 interface Check {
   readonly bucket: BucketRecord;
-  /** Documents of a clock above this were looked at just now, by this check or for an event. */
+  /** Documents with a clock at or above this one were checked just now, by this check or for an event. */
   readonly freshClock: number;
   readonly signal: AbortSignal;
+  /** How many objects it may still check one by one. */
   headsLeft: number;
+  /** How many objects it has checked. */
   looks: number;
 }
 
-/** Pages of documents in key order, from after that key on. */
+/** Returns the page of documents after a key, in key order. */
 type Pages = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
 
-/** Creates the visit to one bucket: at its first, and then daily. */
+/** Creates the visit of one bucket: the first visit checks the bucket, and then one visit a day. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
   const { state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry } = dependencies;
-  /** By bucket, monotonic. */
+  /** When a bucket may be checked again after a failure (monotonic). */
   const retryAtMs = new Map<string, number>();
 
   return async function visitLifecycle(bucket, signal) {
@@ -57,10 +63,10 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const rules = await rulesOf(bucket, signal);
     const expiring = expiringRules(rules ?? []);
     const headsLeft = headsWorthIt(await scan.countLive(bucket.bucket, '', signal));
-    // a look writes at D − M; its request takes some seconds, and D may be this machine's time or not quite
+    // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
     const freshClock = clockOfMs(clock.nowMs() - 2 * MARGIN_MS);
     const check: Check = { bucket, freshClock, signal, headsLeft, looks: 0 };
-    await followTold(check, expiring);
+    await followDated(check, expiring);
     for (const rule of expiring) await followRule(check, rule);
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
     await updateRecord(state, refs.bucket(bucket.bucket), (current) =>
@@ -71,24 +77,24 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   };
 
   function isDue({ bucket, source, lifecycle: last }: BucketRecord): boolean {
-    if (tellsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
+    if (reportsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
     return last === undefined || Math.abs(clock.nowMs() - last.checkedAtMs) >= CHECK_INTERVAL_MS;
   }
 
-  /** Undefined where they may not be read. */
+  /** The bucket's lifecycle rules; undefined if S3 denies reading them. */
   async function rulesOf(bucket: BucketRecord, signal: AbortSignal): Promise<readonly LifecycleRule[] | undefined> {
     try {
       return await lifecycle.rulesOf(bucket, signal);
     } catch (error) {
       const { code, reason } = faultOf(error);
       if (code !== 'lifecycle.denied') throw error;
-      telemetry.requestFailed('read the lifecycle rules', code, reason);
+      telemetry.requestFailed('read the lifecycle rules of a bucket', code, reason);
       return undefined;
     }
   }
 
-  /** Documents whose objects told by themselves when they were going to expire. */
-  async function followTold(check: Check, rules: readonly LifecycleRule[]): Promise<void> {
+  /** Follows documents that contain the time of their expiration. */
+  async function followDated(check: Check, rules: readonly LifecycleRule[]): Promise<void> {
     const beforeMs = clock.nowMs();
     const pages: Pages = async (after) => {
       const documents = await maintenance.expiring(check.bucket.bucket, { beforeMs, after, limit: PAGE_DOCUMENTS }, check.signal);
@@ -100,7 +106,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     });
   }
 
-  /** What is old enough under a rule, or may be. What told its own moment was looked at before. */
+  /** Follows documents that are old enough to expire under the rule. Those with a past expiration time were checked before. */
   async function followRule(check: Check, rule: LifecycleRule): Promise<void> {
     const nowMs = clock.nowMs();
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
@@ -117,7 +123,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     await follow(check, pages, () => prefix);
   }
 
-  /** Looks at all of them, until listing is cheaper: then a gap of the prefix is opened, and its re-index finds the others. */
+  /** Checks page after page, until listing is cheaper: then it opens a gap of the prefix, whose re-index finds the rest. */
   async function follow(check: Check, pages: Pages, prefixOf: (key: string) => string): Promise<void> {
     for (let after: string | undefined = ''; after !== undefined;) {
       check.signal.throwIfAborted();
@@ -132,7 +138,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   }
 
   async function openGap(bucket: string, prefix: string): Promise<void> {
-    const reason = 'more expirations are due than can be looked at one by one';
+    const reason = 'more objects should have expired than can be checked one by one';
     await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), ...(prefix !== '' && { prefix }) });
   }
 }

@@ -1,18 +1,17 @@
-/** Looks at documents again as at an observe hint of their own clock (rules 4 and 12): by the live path's own observer. */
+/** Checks documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { FaultError, scopeOf } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
-import type { Observe } from '../ingest/observer.ts';
+import type { Observe } from '../looks/observer.ts';
 
 /**
- * Asks S3 for each key and writes what it says, unless something newer is there by then. What fails for one object alone
- * is left to the next sweep; throws the fault that concerns the bucket or everything. Holds all documents at once: a
- * page of them.
+ * Sends a HEAD for each key and writes the answer, unless something newer is stored by then. All documents are held in memory,
+ * so callers pass a page. A fault of one object is left to the next sweep; throws a fault of the bucket or of all buckets.
  */
 export type LookAgain = (bucket: BucketRecord, documents: readonly ObjectDocument[]) => Promise<void>;
 
-/** Creates the step over an observer, which bounds how many are asked for at once. */
+/** Creates the function over an observer, which bounds the HEADs at once. */
 export function createLookAgain(observe: Observe): LookAgain {
   return async function lookAgain(bucket, documents) {
     const answers = await Promise.all(
@@ -20,7 +19,7 @@ export function createLookAgain(observe: Observe): LookAgain {
         observe({
           bucket,
           key,
-          // T is the document's clock: what is written at D − M is as new as this look, and settled if it is late enough
+          // T is the document's clock, so the write at D − M is as new as this HEAD, and settled if it comes late enough
           hint: hintOfTie(clock),
           cause: {
             ...(event_name !== undefined && { eventName: event_name }),

@@ -1,23 +1,24 @@
-/** Deletes tombstones that nothing can need any more, in small batches, slowly: there may be millions. */
+/** Deletes tombstones that are no longer needed, slowly and in small batches, since there may be millions. */
 import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
-import type { ObjectMaintenance } from '../ports-reindex.ts';
-import type { Clock } from '../ports.ts';
+import type { ObjectMaintenance } from '../ports/object-index.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Visit } from './sweep.ts';
 
-/** One transaction of SQLite, which nothing is served beside: some 10 ms. */
+/** One transaction of SQLite, which blocks all other work for about 10 ms. */
 const BATCH_TOMBSTONES = 500;
-/** At most some 2,000 a second, seven million an hour: more than are made, and far below what live events need. */
+/** At most about 2,000 a second or seven million an hour: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
-/** What one visit may take, so that each bucket has its turn within the hour's claim; the next run goes on. */
+/** How long one visit may take, so that every bucket is visited within the claim of an hour; the next run continues. */
 const VISIT_MAX_MS = 300_000;
 
-interface PurgeDependencies {
+/** Creates the visit of one bucket, which ends after five minutes at the latest. */
+export function createVisitTombstones({
+  maintenance,
+  clock,
+}: {
   readonly maintenance: Pick<ObjectMaintenance, 'tombstones' | 'purge'>;
   readonly clock: Clock;
-}
-
-/** Creates the visit to one bucket: five minutes at most. */
-export function createVisitTombstones({ maintenance, clock }: PurgeDependencies): Visit {
+}): Visit {
   return async function visitTombstones({ bucket }, signal) {
     const deletedBeforeMs = clock.nowMs() - TOMBSTONE_LIFE_MS;
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;

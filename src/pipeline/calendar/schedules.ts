@@ -1,30 +1,32 @@
 /**
- * Calendar work over any number of workers: each looks often whether something is due, and claims it on its schedule
- * record by compare-and-swap. A worker that dies leaves a claim that ends; one that outlives its claim is aborted. Where
- * clocks jump or a worker stands still for longer than its claim, two may overlap for a moment: the work must bear that.
+ * Calendar work over any number of workers. Each worker often checks whether work is due, and claims it on the schedule record
+ * by compare-and-swap. The claim of a worker that dies ends, and a run that outlasts its claim is aborted. If a clock jumps or
+ * a worker stands still for longer than its claim, two runs may overlap for a moment, which the work must tolerate.
  */
-import { claimStep, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/schedule.ts';
+import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock, StateStore, StateVersion, Telemetry } from '../ports.ts';
-import { repeat } from '../repeat.ts';
-import { parseEntry, refs } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore, StateVersion } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { repeat } from '../serving/repeat.ts';
+import { parseEntry, refs } from '../records/stored.ts';
 
 export interface Schedule {
-  /** Its id, and its name in logs. */
+  /** The schedule's id and its name in logs. */
   readonly name: string;
   /** From the beginning of one run to the beginning of the next. */
   readonly intervalMs: number;
-  /** How long one run may take: then its signal is aborted, and another worker may begin. */
+  /** How long one run may take. Then its signal is aborted, and another worker may start the next run. */
   readonly claimMs: number;
 }
 
 export interface Schedules {
   /**
-   * Looks now, and runs the work if it is due and this worker gets the claim. Resolves with whether it ran; a failure of
-   * the work is told and stored, and the work tried again within a minute or so. Throws the store's fault.
+   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. A failure of the work is reported
+   * and stored, and the work is tried again after a minute, later at longer intervals. Throws the store's fault.
    */
   runIfDue(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<boolean>;
-  /** Looks again and again until the signal is aborted. */
+  /** Calls runIfDue repeatedly until the signal is aborted. */
   every(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): void;
 }
 
@@ -32,19 +34,19 @@ interface SchedulesDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** A name of this process that no other has, nor had. */
+  /** A name that no other process has or had. */
   readonly worker: string;
 }
 
-/** A look is one read by id: seldom enough to be no load, often enough for work that is due every minute. */
-const LOOKS_PER_INTERVAL = 4;
-const LOOK_MIN_MS = 5_000;
-const LOOK_MAX_MS = 60_000;
+/** A check is one read by id: rare enough to be no load, frequent enough for work that is due every minute. */
+const CHECKS_PER_INTERVAL = 4;
+const CHECK_MIN_MS = 5_000;
+const CHECK_MAX_MS = 60_000;
 
-/** Creates the schedules. Nothing runs before it is asked. */
+/** Creates the schedules. Nothing runs before a call. */
 export function createSchedules({ state, clock, telemetry, worker }: SchedulesDependencies): Schedules {
   const running = new Set<string>();
-  /** As which version a record was seen last, and since when (monotonic). */
+  /** The version of each record as last read, and since when it has been that version (monotonic). */
   const watched = new Map<string, { readonly version: StateVersion; readonly sinceMs: number }>();
 
   function watchedMs(name: string, version: StateVersion): number {
@@ -60,14 +62,14 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     const entry = await state.get(ref.id, signal);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const seenForMs = entry === undefined ? 0 : watchedMs(name, entry.version);
-    const step = claimStep(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
-    if (step.kind === 'wait') return false;
-    const stored = await state.put({ id: ref.id, kind: ref.kind, record: step.record }, entry?.version ?? null, signal);
+    const action = claimAction(current, { name, worker, nowMs: clock.nowMs(), intervalMs, claimMs, watchedMs: seenForMs });
+    if (action.kind === 'wait') return false;
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record: action.record }, entry?.version ?? null, signal);
     return stored !== 'conflict';
   }
 
-  /** Stores what `change` makes of the record, unless the claim was lost meanwhile: then the run that followed says when it is due. */
-  async function giveUp(schedule: Schedule, change: (record: ScheduleRecord) => ScheduleRecord): Promise<void> {
+  /** Ends the claim and stores what `change` returns, unless the claim was lost: then a later run decides when the work is due. */
+  async function endClaim(schedule: Schedule, change: (record: ScheduleRecord) => ScheduleRecord): Promise<void> {
     const ref = refs.schedule(schedule.name);
     const entry = await state.get(ref.id);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
@@ -75,7 +77,7 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     await state.put({ id: ref.id, kind: ref.kind, record: change(current) }, entry.version);
   }
 
-  /** Why the work failed, or undefined. */
+  /** Runs the work; resolves with why it failed, or undefined. */
   async function errorOf(
     schedule: Schedule,
     work: (signal: AbortSignal) => Promise<void>,
@@ -83,8 +85,8 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
   ): Promise<string | undefined> {
     const overdue = new AbortController();
     const ended = new AbortController();
-    const endClaim = (): void => overdue.abort(new Error(`${schedule.name} took longer than ${schedule.claimMs} ms`));
-    clock.sleep(schedule.claimMs, ended.signal).then(endClaim, () => undefined);
+    const abort = (): void => overdue.abort(new Error(`${schedule.name} took longer than ${schedule.claimMs} ms`));
+    clock.sleep(schedule.claimMs, ended.signal).then(abort, () => undefined);
     try {
       await work(AbortSignal.any([signal, overdue.signal]));
       return undefined;
@@ -103,9 +105,9 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
     try {
       if (!(await claim(schedule, signal))) return false;
       const error = await errorOf(schedule, work, signal);
-      // a stop in the middle of it: whoever looks next begins anew
+      // the process stopped during the run: the next worker that checks starts it over
       const isStopped = signal.aborted && error !== undefined;
-      await giveUp(schedule, (record) =>
+      await endClaim(schedule, (record) =>
         isStopped ? releasedRecord(record) : endedRecord(record, { nowMs: clock.nowMs(), intervalMs: schedule.intervalMs, error }),
       );
       return true;
@@ -117,7 +119,7 @@ export function createSchedules({ state, clock, telemetry, worker }: SchedulesDe
   return {
     runIfDue,
     every(schedule, work, signal) {
-      const intervalMs = Math.min(LOOK_MAX_MS, Math.max(LOOK_MIN_MS, schedule.intervalMs / LOOKS_PER_INTERVAL));
+      const intervalMs = Math.min(CHECK_MAX_MS, Math.max(CHECK_MIN_MS, schedule.intervalMs / CHECKS_PER_INTERVAL));
       repeat({ clock, telemetry }, { name: schedule.name, intervalMs, signal }, async (each) => {
         await runIfDue(schedule, work, each);
       });

@@ -1,31 +1,34 @@
-/** Begins the weekly re-index of buckets whose source may lose events without anybody's notice. */
+/** Starts the weekly re-index of buckets whose source may lose events silently. */
 import { isBestEffort } from '../../domain/bucket.ts';
-import { fullSweepBegun, fullSweepName, fullSweepStep } from '../../domain/calendar/full-sweep.ts';
+import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock, StateStore } from '../ports.ts';
-import { readRecord, refs, updateRecord } from '../state-records.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { StartJob } from './close-gaps.ts';
 import type { Visit } from './sweep.ts';
 
-interface FullSweepDependencies {
+/** Creates the visit of one bucket. A bucket that a job occupies is visited again later. */
+export function createVisitFull({
+  state,
+  startJob,
+  clock,
+}: {
   readonly state: StateStore;
   readonly startJob: StartJob;
   readonly clock: Clock;
-}
-
-/** Creates the visit to one bucket. A bucket with a job of its own has its turn after that. */
-export function createVisitFull({ state, startJob, clock }: FullSweepDependencies): Visit {
+}): Visit {
   return async function visitFull({ bucket, source }, signal) {
     if (!isBestEffort(source)) return undefined;
     const ref = refs.schedule(fullSweepName(bucket));
     const current = await readRecord(state, ref, signal);
     const job = current?.jobId === undefined ? undefined : await readRecord(state, refs.job(current.jobId), signal);
-    const step = fullSweepStep(current, { bucket, nowMs: clock.nowMs(), job });
-    switch (step.kind) {
+    const action = fullSweepAction(current, { bucket, nowMs: clock.nowMs(), job });
+    switch (action.kind) {
       case 'wait':
         return undefined;
       case 'store':
-        await updateRecord(state, ref, () => step.record);
+        await updateRecord(state, ref, () => action.record);
         return undefined;
       case 'begin':
         return begin(bucket, signal);
@@ -34,7 +37,7 @@ export function createVisitFull({ state, startJob, clock }: FullSweepDependencie
 
   async function begin(bucket: string, signal: AbortSignal): Promise<number | undefined> {
     try {
-      // no gap of its own: the brake stays on. What it covers is closed by it all the same
+      // without gap ids the brake keeps its limit; gaps that the job covers are closed all the same
       const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [] }, signal);
       await updateRecord(state, refs.schedule(fullSweepName(bucket)), () => fullSweepBegun(bucket, job.id, clock.nowMs()));
       return 0;

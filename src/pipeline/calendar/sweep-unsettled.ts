@@ -1,36 +1,38 @@
 /**
- * Looks again at documents that are long unsettled (rule 4): the message that was to settle them was lost, or they were
- * written by a check that came too early to be final.
+ * Checks documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
+ * a check wrote them too early to be final.
  */
 import { clockOfMs } from '../../domain/ordering/clock.ts';
-import type { ObjectMaintenance } from '../ports-reindex.ts';
-import type { Clock } from '../ports.ts';
+import type { ObjectMaintenance } from '../ports/object-index.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 
-/** A settle is due 43 s after its event, and a message is deferred for 15 min at most: what is older is usually orphaned. */
+/** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
 const UNSETTLED_AGE_MS = 600_000;
 const PAGE_DOCUMENTS = 100;
-/** Of one bucket in one run: at 60 ms and eight at once less than ten seconds, of the five minutes between runs. */
+/** Checks of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
 const LOOKS_MAX = 1_000;
-/** Buckets whose place is remembered: what is forgotten begins anew. */
-const PLACES_MAX = 1_000;
+/** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
+const POSITIONS_MAX = 1_000;
 
-interface UnsettledDependencies {
+/** Creates the visit of one bucket: at most 1,000 checks; the next visit by this process continues after them. */
+export function createVisitUnsettled({
+  maintenance,
+  lookAgain,
+  clock,
+}: {
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
   readonly lookAgain: LookAgain;
   readonly clock: Clock;
-}
-
-/** Creates the visit to one bucket: at most 1,000 looks, of which the next visit of this process goes on. */
-export function createVisitUnsettled({ maintenance, lookAgain, clock }: UnsettledDependencies): Visit {
-  /** Where a visit stopped at its bound: objects that can never be read must not keep the others from their turn. */
-  const places = new Map<string, string>();
+}): Visit {
+  /** The key after which a visit stopped at its bound, so that objects which can never be read do not keep others from being checked. */
+  const positions = new Map<string, string>();
 
   return async function visitUnsettled(bucket, signal) {
     const clockBelow = clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS);
-    let after = places.get(bucket.bucket) ?? '';
-    places.delete(bucket.bucket);
+    let after = positions.get(bucket.bucket) ?? '';
+    positions.delete(bucket.bucket);
     let looks = 0;
     while (looks < LOOKS_MAX) {
       const documents = await maintenance.unsettled(bucket.bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
@@ -41,8 +43,8 @@ export function createVisitUnsettled({ maintenance, lookAgain, clock }: Unsettle
       signal.throwIfAborted();
       after = last;
     }
-    if (places.size >= PLACES_MAX) places.clear();
-    places.set(bucket.bucket, after);
+    if (positions.size >= POSITIONS_MAX) positions.clear();
+    positions.set(bucket.bucket, after);
     return looks;
   };
 }

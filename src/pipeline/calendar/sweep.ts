@@ -1,20 +1,19 @@
-/** Sweeps: one visit to each connected bucket. What fails for one is told, and the others are visited all the same. */
+/** A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Sweep } from '../ports-reindex.ts';
-import type { StateStore, Telemetry } from '../ports.ts';
-import { listAllRecords } from '../state-records.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Sweep, Telemetry } from '../ports/telemetry.ts';
+import { listAllRecords } from '../records/stored.ts';
 
-interface SweepDependencies {
-  readonly state: StateStore;
-  readonly telemetry: Telemetry;
-}
-
-/** What a visit did: objects looked at, or tombstones purged; undefined when nothing was due, which is not told. */
+/** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
 
-/** Creates a sweep of that name. Throws the store's fault when the buckets cannot be listed. */
-export function createSweep({ state, telemetry }: SweepDependencies, sweep: Sweep, visit: Visit): (signal: AbortSignal) => Promise<void> {
+/** Creates the sweep. It throws the store's fault when the buckets cannot be listed. */
+export function createSweep(
+  { state, telemetry }: { readonly state: StateStore; readonly telemetry: Telemetry },
+  sweep: Sweep,
+  visit: Visit,
+): (signal: AbortSignal) => Promise<void> {
   return async function sweepBuckets(signal) {
     for (const bucket of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
       signal.throwIfAborted();

@@ -1,12 +1,12 @@
 /** Explain: one key, in the index and in S3, looked at now. */
-import { z } from 'zod';
+import { storageViewOf, type Explanation } from '../../api/objects.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
-import { FaultError, faults } from '../../domain/fault.ts';
-import type { Control, Explanation } from './control.ts';
-import { requireBucket } from './list-buckets.ts';
-import { keyTextSchema, parseRequest } from './pages.ts';
-import type { ObjectIndex, ObjectStorage, StateStore } from '../ports.ts';
+import { FaultError } from '../../domain/fault.ts';
+import { requireBucket } from '../buckets/list.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;
@@ -14,12 +14,11 @@ interface ExplainDependencies {
   readonly storage: ObjectStorage;
 }
 
-const requestSchema = z.object({ key: keyTextSchema.min(1, 'must not be empty') });
+type Explain = (bucket: string, key: string, signal?: AbortSignal) => Promise<Explanation>;
 
 /** Creates explain. A fault of S3 is part of the answer; those of the index are thrown, and `bucket.not-connected`. */
-export function createExplain({ state, objects, storage }: ExplainDependencies): Control['explain'] {
+export function createExplain({ state, objects, storage }: ExplainDependencies): Explain {
   return async function explain(bucket, key, signal) {
-    parseRequest(requestSchema, { key });
     const record = await requireBucket(state, bucket, signal);
     const [[document], answer] = await Promise.all([objects.getMany(bucket, [key], signal), observe(record, key, signal)]);
     const { agrees, sentence, observationClock } = explanationOf({ bucket: record, document, storage: answer });
@@ -27,7 +26,7 @@ export function createExplain({ state, objects, storage }: ExplainDependencies):
       bucket,
       key,
       ...(document !== undefined && { index: document }),
-      storage: shown(answer),
+      storage: storageViewOf(answer),
       clocks: {
         ...(document !== undefined && { document: document.clock }),
         floor: record.floor,
@@ -46,9 +45,4 @@ export function createExplain({ state, objects, storage }: ExplainDependencies):
       throw error;
     }
   }
-}
-
-function shown(answer: StorageAnswer): Explanation['storage'] {
-  if ('fault' in answer) return { fault: answer.fault, advice: faults[answer.fault.code].advice };
-  return { state: answer.state, observedAt: new Date(answer.observedAtMs).toISOString() };
 }

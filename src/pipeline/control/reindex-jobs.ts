@@ -1,51 +1,29 @@
 /**
- * Re-index jobs as records: requested, shown, paused, resumed, cancelled. Whoever works on them is told by a task on the
- * work queue; where that is lost, or there is no work queue here, the workers' own calendar finds what was asked for.
+ * Re-index jobs as records: requested, shown, paused, resumed, cancelled. A task on the work queue tells the workers about
+ * a job. Where the task is lost, or this process has no work queue, the calendar of the workers finds the job.
  */
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { mayStep, type JobStep } from '../../domain/reindex/job-steps.ts';
+import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
-import { hasEnded, jobModes, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
+import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { stepJob, sumsNow } from '../jobs/job-records.ts';
-import { listRanges } from '../jobs/range-records.ts';
-import type { SendTask } from '../jobs/tasks.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../state-records.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import type { Control } from './control.ts';
-import { createJobSlots } from '../jobs/job-slots.ts';
-import { requireBucket } from './list-buckets.ts';
-import { keyTextSchema, limitSchema, parseRequest, readPage } from './pages.ts';
+import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
+import { listRanges } from '../reindex-jobs/range-records.ts';
+import type { SendTask } from '../reindex-jobs/tasks.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { createOccupancy } from '../reindex-jobs/occupancy.ts';
+import { requireBucket } from '../buckets/list.ts';
+import { readPage, type Page } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
 
-/** Far beyond any bucket, and far below where a number is no longer exact. */
-const DELETES_MAX = 1_000_000_000_000;
-const deletesSchema = z
-  .number({ error: 'must be a whole number' })
-  .int('must be a whole number')
-  .min(0, 'must be at least 0')
-  .max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
-const flagSchema = z.boolean({ error: 'must be true or false' }).default(false);
-
-const requestSchema = z.strictObject({
-  bucket: z.string(),
-  prefix: keyTextSchema.default(''),
-  mode: z.enum(jobModes, { error: `must be one of ${jobModes.join(', ')}` }).default('apply'),
-  fill: flagSchema,
-  now: flagSchema,
-  repair: flagSchema,
-  allowDeletes: deletesSchema.optional(),
-});
-const resumeSchema = z.strictObject({ allowDeletes: deletesSchema.optional() });
-const listSchema = z.strictObject({ limit: limitSchema, cursor: z.string().optional() });
-
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
-/** Stored at once, a thousand ended ones among them; each is read every few seconds by whoever counts them. */
+/** At most this many are stored, a thousand ended ones among them: the metrics read all of them every few seconds. */
 const JOBS_MAX = 2_000;
-
-type Jobs = Control['jobs'];
 
 /** What a job is asked for by the product itself. */
 export interface OwnRequest {
@@ -57,7 +35,24 @@ export interface OwnRequest {
   readonly gapIds: readonly string[];
 }
 
-export interface ReindexJobs extends Jobs {
+export interface ReindexJobs {
+  /**
+   * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.repair-refused`, `job.limit` and
+   * `bucket.not-connected`.
+   */
+  request(request: ReindexRequest, by: string, signal?: AbortSignal): Promise<JobView>;
+  get(id: string, signal?: AbortSignal): Promise<JobView>;
+  /** The oldest first, without their examples. */
+  list(request: JobsRequest, signal?: AbortSignal): Promise<Page<JobView>>;
+  /** Throws `job.not-cancellable` when it has ended. */
+  cancel(id: string, signal?: AbortSignal): Promise<JobView>;
+  /** Throws `job.not-pausable` when it is neither queued nor running. */
+  pause(id: string, signal?: AbortSignal): Promise<JobView>;
+  /**
+   * `allow_deletes`: so many tombstones more than it has reserved. Throws `job.not-resumable` when it is not paused, or
+   * held by the brake and allow_deletes is not given; `job.conflict` when another apply job has the bucket meanwhile.
+   */
+  resume(id: string, request: ResumeRequest, signal?: AbortSignal): Promise<JobView>;
   /** Requests a job for the product's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */
@@ -74,30 +69,30 @@ interface JobsDependencies {
 
 /** Creates the jobs' verbs. */
 export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
-  const slots = createJobSlots({ state });
+  const occupancy = createOccupancy(state);
 
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
-      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored: wait until some have ended, or cancel them`);
-    if (job.mode === 'apply') await slots.refuseIfOccupied({ bucket: job.bucket }, signal);
+      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
+    if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
     await updateRecord(state, refs.job(job.id), () => job);
-    if (job.mode === 'apply') await takeSlotOr(job, () => removeRecord(state, refs.job(job.id).id));
-    await tell(job.id);
+    if (job.mode === 'apply') await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
+    await sendTaskOf(job.id);
     return job;
   }
 
-  async function takeSlotOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
+  async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await slots.take(job);
+      await occupancy.occupy(job);
     } catch (error) {
       await undo();
       throw error;
     }
   }
 
-  /** Without it the workers find the job within a minute or so. */
-  async function tell(id: string): Promise<void> {
+  /** Without a task the workers find the job within a minute or so. */
+  async function sendTaskOf(id: string): Promise<void> {
     try {
       await sendTask?.({ job: id });
     } catch (error) {
@@ -124,15 +119,15 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   /** Throws `job.not-found`, and the refusal. */
-  async function step(id: string, toStep: JobStep, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
-    const job = await stepJob(state, id, toStep);
+  async function step(id: string, toStep: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, toStep);
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
   }
 
   async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
-    await takeSlotOr(resumed, () =>
+    await occupyOr(resumed, () =>
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
@@ -142,16 +137,15 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   return {
-    async request(wanted, by, signal) {
-      const { repair, ...wishes } = parseRequest(requestSchema, wanted);
-      if (repair) throw repairRefused((await requireBucket(state, wishes.bucket, signal)).source);
+    async request({ repair, fill, now, allow_deletes: allowDeletes, ...wanted }, by, signal) {
+      if (repair) throw repairRefused((await requireBucket(state, wanted.bucket, signal)).source);
+      const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>
       store({ ...jobOf(wishes, requestedBy, clock.nowMs()), ...(gapIds.length > 0 && { gapIds: [...gapIds] }) }, signal),
     get: async (id, signal) => shownWhole(await find(id, signal), signal),
-    async list(page, signal) {
-      const { limit, cursor } = parseRequest(listSchema, page);
+    async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
         limit,
         after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
@@ -172,57 +166,42 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     },
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
-      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is ${job.state} already`);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       telemetry.jobEnded(job);
       return shownWhole(job);
     },
     async pause(id, signal) {
       await find(id, signal);
-      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is ${job.state} already`);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
       return shown(await step(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
     },
-    async resume(id, wanted, signal) {
-      const { allowDeletes } = parseRequest(resumeSchema, wanted);
+    async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
-      if (!mayStep(before, 'resume')) throw notPaused(before);
+      if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
-      if (before.mode === 'apply') await slots.refuseIfOccupied(before, signal);
+      if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await step(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
-      await tell(id);
+      await sendTaskOf(id);
       return shown(job);
     },
     async cancelOf(bucket) {
       const jobs = await listAllRecords(state, 'job', jobSchema);
       for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
-        await stepJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
       }
     },
   };
 }
 
-interface Wishes {
-  readonly bucket: string;
-  readonly prefix: string;
-  readonly mode: JobRecord['mode'];
-  readonly fill?: boolean;
-  readonly now?: boolean;
-  readonly allowDeletes?: number | undefined;
-}
-
-function jobOf({ fill, now, allowDeletes, ...wishes }: Wishes, requestedBy: string, createdAtMs: number): JobRecord {
-  return {
-    id: jobId(createdAtMs),
-    ...wishes,
-    requestedBy,
-    state: 'queued',
-    createdAtMs,
-    ...(fill === true && { fill }),
-    ...(now === true && { now }),
-    ...(allowDeletes !== undefined && { allowDeletes }),
-  };
+function jobOf(
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'now' | 'allowDeletes'>,
+  requestedBy: string,
+  createdAtMs: number,
+): JobRecord {
+  return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs };
 }
 
 /** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
@@ -238,16 +217,17 @@ function notPaused({ id, state }: JobRecord): RequestError {
   return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
 }
 
-function heldByBrake({ id, brake }: JobRecord): RequestError {
-  const waiting = brake?.waiting ?? 0;
-  const detail = `${id} would delete ${waiting} or more documents beyond what its brake allows: see whether the bucket is as it should be, then resume it with allowDeletes`;
+function heldByBrake({ id, brake, documentsAtStart = 0 }: JobRecord): RequestError {
+  // only the brake of an empty bucket has the limit 0, and all its documents wait
+  const waiting = brake?.limit === 0 ? Math.max(brake.waiting, documentsAtStart) : (brake?.waiting ?? 0);
+  const detail = `${id} would delete ${waiting}${brake?.limit === 0 ? '' : ' or more'} documents beyond what its brake allows: check that the bucket is as intended, then resume the job with allow_deletes (\`tally jobs resume ${id} --allow-deletes ${waiting}\`)`;
   return new RequestError('job.not-resumable', detail, { waiting });
 }
 
 function repairRefused(source: string): RequestError {
   const reason =
     source === 'notification'
-      ? 'repairing the notification of a bucket belongs to connecting it, which this version does not do yet: set it up as the README says'
-      : `its events come by ${source}: re-creating its notification would make the very one that clashes with it`;
-  return new RequestError('job.repair-refused', `repair: ${reason}. Ask for the re-index without it.`);
+      ? 'this version cannot create the notification of a bucket: set it up as the documentation says'
+      : `the events of the bucket come by ${source}, and a notification would clash with that`;
+  return new RequestError('job.repair-refused', `repair: ${reason}. Start the re-index without it.`);
 }

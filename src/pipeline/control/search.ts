@@ -1,37 +1,30 @@
 /** Search: the same request finds the same objects, in the same order, on both stores. */
-import { z } from 'zod';
+import type { z } from 'zod';
+import type { objectRows } from '../../api/objects.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import type { ObjectDocument } from '../../domain/document.ts';
-import { queryWordsOf } from '../../domain/words.ts';
-import type { Page, SearchRequest } from './control.ts';
-import { keyTextSchema, limitSchema, parseRequest, readPage } from './pages.ts';
-import type { ObjectIndex, ObjectQuery } from '../ports.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { queryWordsOf } from '../../domain/documents/words.ts';
+import { requireBucket } from '../buckets/list.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readPage, type Page } from '../records/pages.ts';
+import type { ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 
-const searchSchema = z.strictObject({
-  bucket: z.string().min(1, 'must not be empty').max(255, 'must have at most 255 characters').optional(),
-  key: keyTextSchema.min(1, 'must not be empty').optional(),
-  prefix: keyTextSchema.optional(),
-  q: z.string().max(1_024, 'must have at most 1024 characters').optional(),
-  extension: z.string().min(1, 'must not be empty').max(64, 'must have at most 64 characters').optional(),
-  limit: limitSchema,
-  cursor: z.string().optional(),
-});
-
+export type SearchRequest = z.output<(typeof objectRows)['GET /v1/objects']['query']>;
 export type Search = (request: SearchRequest, signal?: AbortSignal) => Promise<Page<ObjectDocument>>;
 
-/** Creates the search. What exists throughout appears exactly once over the pages; it throws `request.invalid` and the store's faults. */
-export function createSearch({ objects }: { readonly objects: ObjectIndex }): Search {
+/** Creates the search. What exists throughout appears exactly once over the pages; it throws `request.invalid` for a cursor that no page answered, `bucket.not-connected` and the store's faults. */
+export function createSearch({ objects, state }: { readonly objects: ObjectIndex; readonly state: StateStore }): Search {
   return async function search(request, signal) {
-    const parsed = parseRequest(searchSchema, request);
-    const words = parsed.q === undefined ? undefined : queryWordsOf(parsed.q);
-    const after = positionOf(parsed.cursor);
+    const words = request.q === undefined ? undefined : queryWordsOf(request.q);
+    const after = positionOf(request.cursor);
+    if (request.bucket !== undefined) await requireBucket(state, request.bucket, signal);
     if (words === null) return { items: [] };
     const query = {
-      ...filtersOf(parsed),
+      ...filtersOf(request),
       ...(words !== undefined && { words }),
     };
     return readPage({
-      limit: parsed.limit,
+      limit: request.limit,
       after,
       fetch: (limit, position) => objects.search({ ...query, ...afterOf(position), limit }, signal),
       positionOf: ({ bucket, key }) => [bucket, key],
@@ -39,7 +32,7 @@ export function createSearch({ objects }: { readonly objects: ObjectIndex }): Se
   };
 }
 
-function filtersOf({ bucket, key, prefix, extension }: z.infer<typeof searchSchema>): Omit<ObjectQuery, 'limit' | 'after' | 'words'> {
+function filtersOf({ bucket, key, prefix, extension }: SearchRequest): Omit<ObjectQuery, 'limit' | 'after' | 'words'> {
   return {
     ...(bucket !== undefined && { bucket }),
     ...(key !== undefined && { key }),

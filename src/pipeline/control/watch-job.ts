@@ -1,47 +1,47 @@
-/** Watching one job: what it says each time that it changes. */
+/** Watching one job: it is reported each time that it changes. */
 import { FaultError } from '../../domain/fault.ts';
 import { hasEnded } from '../../domain/reindex/job.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
+import type { Job } from '../../api/jobs.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports.ts';
-import { inTime } from './in-time.ts';
+import type { Clock } from '../ports/clock.ts';
+import { inTime } from '../serving/async.ts';
 
-/** Often enough for a person who watches; one look costs some reads of the state store. */
+/** Often enough for a person who watches; each look costs a few reads of the state store. */
 const LOOK_INTERVAL_MS = 1_000;
-/** A look that takes longer counts as failed, so that silence is told in time. */
+/** A look that takes longer counts as failed, so that silence is reported in time. */
 export const LOOK_TIMEOUT_MS = 5_000;
 
 export type JobNews =
-  | { readonly kind: 'job'; readonly job: JobView }
-  /** It could not be looked at, for the time being; told once until it can be again. */
+  | { readonly kind: 'job'; readonly job: Job }
+  /** The job could not be read. The same trouble is reported once, until the job can be read again. */
   | { readonly kind: 'trouble'; readonly error: unknown }
   /** Nothing has changed for a while. */
   | { readonly kind: 'silence' };
 
 interface Watch {
-  /** Throws as `Control.jobs.get` does. */
-  readonly look: (signal: AbortSignal) => Promise<JobView>;
+  /** Throws as the operation `getJob` does. */
+  readonly look: (signal: AbortSignal) => Promise<Job>;
   readonly clock: Clock;
-  /** After so long without other news silence is told, LOOK_TIMEOUT_MS and one second later at most. */
+  /** Silence is reported after this time without other news, at most LOOK_TIMEOUT_MS and one second later. */
   readonly silenceMs: number;
 }
 
 /**
- * Tells the job as it is, then again at each change (at most once a second) until it has ended. Returns after the end
- * state, or when the signal is aborted. Throws `job.not-found` when the job is gone; what else goes wrong is told.
+ * Reports the job as it is, then again after each change (at most once a second) until it has ended. Returns after the
+ * end state, or when the signal is aborted. Throws `job.not-found` when the job is gone; other errors are reported.
  */
 export async function* watchJob({ look, clock, silenceMs }: Watch, signal: AbortSignal): AsyncGenerator<JobNews, void, void> {
-  let told = '';
-  let toldAtMs = clock.monotonicMs();
+  let reported = '';
+  let reportedAtMs = clock.monotonicMs();
   while (!signal.aborted) {
     const news = await lookOnce(look, signal);
     if (signal.aborted) return;
     const text = textOf(news);
-    const isNew = text !== told;
-    if (isNew || clock.monotonicMs() - toldAtMs >= silenceMs) {
+    const isNew = text !== reported;
+    if (isNew || clock.monotonicMs() - reportedAtMs >= silenceMs) {
       yield isNew ? news : { kind: 'silence' };
-      told = text;
-      toldAtMs = clock.monotonicMs();
+      reported = text;
+      reportedAtMs = clock.monotonicMs();
     }
     if (news.kind === 'job' && hasEnded(news.job)) return;
     await clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
@@ -56,7 +56,7 @@ async function lookOnce(look: Watch['look'], signal: AbortSignal): Promise<JobNe
   } catch (error) {
     if (error instanceof RequestError && error.code === 'job.not-found') throw error;
     if (!late.aborted) return { kind: 'trouble', error };
-    const slow = `the job could not be looked at within ${LOOK_TIMEOUT_MS / 1_000} s`;
+    const slow = `the job could not be read within ${LOOK_TIMEOUT_MS / 1_000} s`;
     return { kind: 'trouble', error: new RequestError('request.timeout', slow) };
   }
 }

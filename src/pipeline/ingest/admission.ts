@@ -1,13 +1,15 @@
-/** When to receive: back-pressure, outages and the question whether there is any bucket at all. */
+/** Decides when messages are received: not during back-pressure or an outage, and not while no bucket is connected. */
 import { faultOf } from '../../domain/fault.ts';
-import type { FaultGate, Probe } from './fault-gate.ts';
-import type { HeldSet } from './in-hand.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import type { QueueWatch } from './queue-watch.ts';
+import type { FaultGate, Probe } from '../serving/fault-gate.ts';
+import type { HeldSet } from './held-set.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { QueueWatch } from '../queues/watch.ts';
 
-/** How soon a condition that holds receiving back is looked at again. */
-const LOOK_AGAIN_MS = 200;
-/** How long an answer to "is any bucket connected" is believed; the store is asked at most this often. */
+/** How soon a condition that holds receiving back is checked again. */
+const CHECK_AGAIN_MS = 200;
+/** How long the answer whether any bucket is connected is used; the store is read at most this often. */
 const BUCKETS_AGE_MAX_MS = 5_000;
 
 export type ReceivingState = Parameters<Telemetry['receiving']>[0];
@@ -15,7 +17,7 @@ export type ReceivingState = Parameters<Telemetry['receiving']>[0];
 export interface Admission {
   /** Resolves when a receive may begin; rejects with the signal's reason. */
   admit(signal: AbortSignal): Promise<void>;
-  /** What held the last receive back, or `on`. */
+  /** Why the last receive was held back, or `on`. */
   readonly state: ReceivingState;
 }
 
@@ -34,10 +36,10 @@ interface AdmissionDependencies {
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
   const { gate, held, queueWatch, store, clock, telemetry, probeIndex, inFlightMax, autoConnects } = dependencies;
-  /** Undefined until the first receive is asked for: then whatever it is, is told. */
+  /** Undefined until the first receive, so that the first state is always reported. */
   let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
-  let asking: Promise<boolean> | undefined;
+  let reading: Promise<boolean> | undefined;
 
   async function decide(): Promise<ReceivingState> {
     if (!gate.isOpen) return 'paused';
@@ -47,17 +49,17 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     return 'on';
   }
 
-  /** With no bucket connected nothing is received: a mistyped prefix must not drain a queue. */
+  /** Whether any bucket is connected. Nothing is received without one: with a mistyped index prefix the queue would be drained for nothing. */
   async function anyBucket(): Promise<boolean> {
     if (autoConnects) return true;
     if (buckets !== undefined && clock.monotonicMs() - buckets.atMs < BUCKETS_AGE_MAX_MS) return buckets.any;
-    asking ??= ask().finally(() => {
-      asking = undefined;
+    reading ??= readAny().finally(() => {
+      reading = undefined;
     });
-    return asking;
+    return reading;
   }
 
-  async function ask(): Promise<boolean> {
+  async function readAny(): Promise<boolean> {
     try {
       const any = (await store.list('bucket', { limit: 1 })).length > 0;
       buckets = { any, atMs: clock.monotonicMs() };
@@ -68,7 +70,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     }
   }
 
-  function tell(next: ReceivingState): void {
+  function report(next: ReceivingState): void {
     if (next !== state) telemetry.receiving(next);
     state = next;
   }
@@ -77,9 +79,9 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     async admit(signal) {
       for (;;) {
         signal.throwIfAborted();
-        tell(await decide());
+        report(await decide());
         if (state === 'on') return;
-        await clock.sleep(LOOK_AGAIN_MS, signal);
+        await clock.sleep(CHECK_AGAIN_MS, signal);
       }
     },
     get state() {

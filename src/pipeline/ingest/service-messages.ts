@@ -1,20 +1,22 @@
-/** Messages about the wiring rather than about objects: S3's test event, SNS's confirmations. */
+/** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
-import type { Outcome } from '../../domain/outcome.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { GapReports } from '../gap-records.ts';
-import type { InHand } from './in-hand.ts';
-import type { Clock, StateStore, Telemetry } from '../ports.ts';
-import type { TopicClient } from '../ports-queues.ts';
-import { listAllRecords } from '../state-records.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { InHand } from './held-set.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { TopicClient } from '../ports/queues.ts';
+import { listAllRecords } from '../records/stored.ts';
 import type { WaitOut } from './wait-out.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 
-/** Takes a message about the wiring to its one outcome. Rejects only with the stop's reason. */
+/** Handles a message about the wiring and returns its outcome. Rejects only with the reason of the stop. */
 export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
 
 interface ServiceDependencies {
@@ -26,7 +28,7 @@ interface ServiceDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** Creates the step. No URL of a message is ever fetched: a subscription is confirmed through the SNS API, and only of a topic that a connected bucket names. */
+/** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */
 export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
   return async function finishServiceMessage(message, hand) {
     telemetry.serviceMessage(message.kind);
@@ -45,7 +47,7 @@ export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {
     if ((await bucketsOf(topicArn)).length === 0) {
-      const reason = `a subscription to ${printable(topicArn, 300)} asks to be confirmed, but no connected bucket names that topic`;
+      const reason = `a subscription to ${printable(topicArn, 300)} waits for its confirmation, but no connected bucket names that topic`;
       return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
     }
     await topics.confirm(topicArn, token);
@@ -54,7 +56,7 @@ export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock
   }
 
   async function unsubscribed(topicArn: string): Promise<Outcome> {
-    telemetry.warn('the bucket queue was unsubscribed from a topic: its events no longer arrive', { topicArn });
+    telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
     for (const { bucket } of await bucketsOf(topicArn)) {
       await gaps.report({ bucket, kind: 'loss', reason: 'unsubscribed from its topic', seenAtMs: clock.nowMs() });
     }

@@ -1,11 +1,12 @@
-/** What a fault means for a record in hand: wait for better times here, or end with an outcome. */
+/** Decides what a fault means for a record in hand: wait until the fault is over, or end with an outcome. */
 import type { Fault } from '../../domain/fault.ts';
 import { scopeOf } from '../../domain/fault.ts';
-import type { Outcome } from '../../domain/outcome.ts';
-import type { FaultGate, Probe } from './fault-gate.ts';
-import type { InHand } from './in-hand.ts';
-import type { Parking } from './parking.ts';
-import type { Clock } from '../ports.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
+import type { FaultGate, Probe } from '../serving/fault-gate.ts';
+import type { InHand } from './held-set.ts';
+import { endedWithin } from '../serving/async.ts';
+import type { Parking } from '../serving/parking.ts';
+import type { Clock } from '../ports/clock.ts';
 
 export interface FaultContext {
   readonly bucket: string;
@@ -13,8 +14,8 @@ export interface FaultContext {
 }
 
 /**
- * Resolves to undefined when the record may be tried again, else to the outcome that it ends with. `at` is absent where
- * the work is no bucket's. Rejects with the stop's reason.
+ * Resolves to undefined when the record may be tried again, else to the outcome that it ends with. `at` is absent if the
+ * work concerns no bucket. Rejects with the reason of the stop.
  */
 export type WaitOut = (fault: Fault, hand: InHand, at?: FaultContext) => Promise<Outcome | undefined>;
 
@@ -25,18 +26,17 @@ interface WaitOutDependencies {
   readonly parking: Parking;
 }
 
-/** Creates the decision. */
+/** Creates the function. */
 export function createWaitOut({ gate, clock, probes, parking }: WaitOutDependencies): WaitOut {
   async function isOverInTime(fault: Fault, hand: InHand, at: FaultContext | undefined): Promise<boolean> {
     hand.turnSlow();
     if (at !== undefined && fault.code.startsWith('s3.')) gate.trip('s3', fault, probes.storage(at));
     else gate.trip('index', fault, probes.index);
     const limit = new AbortController();
-    const signal = AbortSignal.any([hand.signal, limit.signal]);
     try {
-      return await Promise.race([gate.passed(signal).then(() => true), clock.sleep(hand.holdLeftMs(), signal).then(() => false)]);
+      return await endedWithin(clock, hand.holdLeftMs(), gate.passed(AbortSignal.any([hand.signal, limit.signal])));
     } finally {
-      limit.abort(new Error('waited enough'));
+      limit.abort(new Error('the message was held for as long as it may be'));
     }
   }
 

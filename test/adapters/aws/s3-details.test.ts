@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
 const place = { bucket: 'some-bucket', region: 'us-east-1' };

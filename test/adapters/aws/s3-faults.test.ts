@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws, until } from '../../support/aws.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws, until } from '../../support/servers/aws.ts';
 
 interface Answer {
   readonly status?: number;

@@ -2,13 +2,13 @@ import { PutBucketLifecycleConfigurationCommand, type LifecycleRule as S3Rule } 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createAwsClients } from '../../../src/adapters/aws/aws-clients.ts';
+import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createS3Lifecycle } from '../../../src/adapters/aws/s3-lifecycle.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
-import type { BucketLifecycle } from '../../../src/pipeline/ports-reindex.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { BucketLifecycle } from '../../../src/pipeline/ports/storage.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const clock = { monotonicMs: () => performance.now() };
 

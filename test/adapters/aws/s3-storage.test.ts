@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
 

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import { documentedTransformer } from '../../support/audit-trail.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const KEY = 'dir/a b+c ü%20.txt';
 
@@ -36,21 +37,6 @@ function trailEvent(eventName: string, requestParameters: object, responseElemen
     },
   };
 }
-
-/** The transformer of the routing rule as the specification has it, with the names that AWS uses. */
-const transformer = {
-  paths: {
-    awsRegion: '$.detail.awsRegion',
-    eventName: '$.detail.eventName',
-    eventTime: '$.detail.eventTime',
-    bucket: '$.detail.requestParameters.bucketName',
-    key: '$.detail.requestParameters.key',
-    versionId: '$.detail.responseElements.x-amz-version-id',
-    isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
-  },
-  template:
-    '{"Records":[{"awsRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"s3":{"bucket":{"name":<bucket>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
-};
 
 describe.skipIf(!awsEndpoint())('what arrives on the bucket queue from LocalStack', () => {
   let aws: TestAws;
@@ -86,7 +72,7 @@ describe.skipIf(!awsEndpoint())('what arrives on the bucket queue from LocalStac
       const { topicArn, queue } = await topicToQueue();
       const bucketName = `tally-test-${Date.now()}-${raw ? 'raw' : 'wrapped'}`;
       const pattern = { source: ['aws.s3'], detail: { requestParameters: { bucketName: [bucketName] } } };
-      await aws.createRule({ pattern, targetArn: topicArn, transformer });
+      await aws.createRule({ pattern, targetArn: topicArn, transformer: documentedTransformer });
       await aws.putEvents([
         trailEvent('PutObject', { bucketName, key: KEY }, { 'x-amz-version-id': 'v1' }),
         trailEvent('DeleteObject', { bucketName, key: 'gone' }, { 'x-amz-version-id': 'm1', 'x-amz-delete-marker': true }),

@@ -2,10 +2,10 @@ import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/cli
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createSnsTopics } from '../../../src/adapters/aws/sns-topics.ts';
-import type { TopicClient } from '../../../src/pipeline/ports-queues.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { TopicClient } from '../../../src/pipeline/ports/queues.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const TOPIC_ARN = 'arn:aws:sns:eu-west-1:000000000000:some-topic';
 
@@ -35,9 +35,23 @@ describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () =>
     expect(await isPending(SubscriptionArn!)).toBe('false');
   });
 
+  it('tells a topic that is not there from one that is', async () => {
+    expect(await topics.isMissing(await aws.createTopic())).toBe(false);
+    expect(await topics.isMissing(TOPIC_ARN)).toBe(true);
+  });
+
   it('fails with a token that is none', async () => {
     const topicArn = await aws.createTopic();
     await expect(topics.confirm(topicArn, 'no-token')).rejects.toMatchObject({ code: 'message.confirmation-failed' });
+  });
+});
+
+describe('asking for a topic', () => {
+  it('calls none missing that nobody can be asked about', async () => {
+    const clients = createTestAws('http://127.0.0.1:1').clients();
+    const unreachable = createSnsTopics({ clientFor: clients.snsFor });
+    expect(await unreachable.isMissing(TOPIC_ARN)).toBe(false);
+    await expect(unreachable.isMissing(TOPIC_ARN, AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
   });
 });
 

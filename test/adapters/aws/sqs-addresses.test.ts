@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createAwsClients } from '../../../src/adapters/aws/aws-clients.ts';
+import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 
 function clientsAt(sqsEndpoint?: string) {
   return createAwsClients({

@@ -2,10 +2,10 @@ import { startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { QueueClient } from '../../../src/pipeline/ports-queues.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws } from '../../support/aws.ts';
-import { awsEndpoint } from '../../support/servers.ts';
+import type { QueueClient } from '../../../src/pipeline/ports/queues.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
 
 const clock = { monotonicMs: () => performance.now() };
 

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
 import { createSqsReceiver } from '../../../src/adapters/aws/sqs-receiver.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports-queues.ts';
-import type { TestAws } from '../../support/aws.ts';
-import { createTestAws, until } from '../../support/aws.ts';
+import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+import { createTestAws, until } from '../../support/servers/aws.ts';
 
 type Options = Parameters<typeof createSqsReceiver>[0];
 type Handlers = Parameters<QueueReceiver['start']>[0];

@@ -10,7 +10,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/aws-clients.ts';
+import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
 
 interface Seen {
@@ -140,6 +140,24 @@ describe('requests to SQS', () => {
       headers.host,
     ];
     expect(telling(ours!)).toEqual(telling(theirs!));
+  });
+
+  it('end when no answer comes, or one that stalls: a receive after its wait', async () => {
+    answer = () => ({ body: {} });
+    const limits = (timeoutMs: number) => ({
+      connectionTimeout: 3_000,
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: timeoutMs,
+    });
+    for (const [client, timeoutMs] of [
+      [clients.sqsFor(url()), 10_000],
+      [clients.sqsReceivingFor(url()), 11_000],
+    ] as const) {
+      await sendBy(client)(requests[0]!.command());
+      const handler = client.config.requestHandler as unknown as { httpHandlerConfigs(): object };
+      expect(handler.httpHandlerConfigs()).toMatchObject(limits(timeoutMs));
+    }
   });
 
   it('are signed by the service’s clock once it is known that this machine’s is off', async () => {

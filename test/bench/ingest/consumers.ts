@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
-import { MAIN, nodeOptions } from '../../support/program.ts';
+import { MAIN, nodeOptions } from '../../support/servers/program.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
 import { metricsOf, type Metrics } from './metrics.ts';
 

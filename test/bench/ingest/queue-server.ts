@@ -3,7 +3,7 @@
  * 50,000 requests. Its parent sends {@link QueueRequest}s, one after the other, and gets one {@link QueueReply} for each, and one at the start.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
+import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
 import { benchObject, nativeMessage, routedMessage } from './messages.ts';
 
 export type QueueRequest =

@@ -1,9 +1,9 @@
 /** What OpenSearch takes when nothing is compared, listed or read: documents of the product's own shape, ready in memory, in bulk requests. */
-import { createOpenSearchClient } from '../../../src/adapters/opensearch/opensearch-client.ts';
-import { bulkAction, linesOf } from '../../../src/adapters/opensearch/opensearch-bulk.ts';
-import { indexNames } from '../../../src/adapters/opensearch/opensearch-names.ts';
-import { documentOf } from '../../../src/domain/document.ts';
-import type { KeySpace } from '../../support/listing/key-space.ts';
+import { createOpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
+import { bulkAction, linesOf } from '../../../src/adapters/opensearch/bulk.ts';
+import { indexNames } from '../../../src/adapters/opensearch/names.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
+import type { KeySpace } from '../../support/servers/listing/key-space.ts';
 
 export interface Load {
   readonly url: string;

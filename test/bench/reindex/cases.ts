@@ -1,16 +1,16 @@
 /** The cases of the re-index benchmark, each measured on a fresh worker and checked for its result. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
-import { createContents } from '../../support/listing/contents.ts';
-import { applyDrift } from '../../support/listing/drift.ts';
-import { createKeySpace } from '../../support/listing/key-space.ts';
-import type { KeyShape, KeySpace } from '../../support/listing/key-space.ts';
-import type { Latency, RequestCounts } from '../../support/listing/listing-server.ts';
+import type { Job, JobCounts } from '../../../src/api/jobs.ts';
+import { createContents } from '../../support/servers/listing/contents.ts';
+import { applyDrift } from '../../support/servers/listing/drift.ts';
+import { createKeySpace } from '../../support/servers/listing/key-space.ts';
+import type { KeyShape, KeySpace } from '../../support/servers/listing/key-space.ts';
+import type { Latency, RequestCounts } from '../../support/servers/listing/listing-server.ts';
 import { loadBare } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';
 import { fingerprintOfContents } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
-import type { EndedJob, Worker } from './worker.ts';
+import type { Worker } from './worker.ts';
 import type { BenchWorld } from './world.ts';
 
 export const latencies = ['none', 's3'] as const;
@@ -32,7 +32,7 @@ export interface CaseResult {
   /** Turns of ranges, and splits of them, of all workers. */
   readonly turns: number;
   readonly splits: number;
-  readonly counts: ReconcileCounts;
+  readonly counts: JobCounts;
   /** What S3 was asked, as S3 counted it. */
   readonly requests: RequestCounts;
   /** Of live events meanwhile, if there were any. */
@@ -136,12 +136,12 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   };
 }
 
-function endOf(job: EndedJob): { readonly counts: ReconcileCounts; readonly tookMs: number } {
-  const { state, counts, startedAtMs, finishedAtMs } = job;
-  if (state !== 'done' || counts === undefined || startedAtMs === undefined || finishedAtMs === undefined) {
+function endOf(job: Job): { readonly counts: JobCounts; readonly tookMs: number } {
+  const { state, counts, started_at: startedAt, finished_at: finishedAt } = job;
+  if (state !== 'done' || counts === undefined || startedAt === undefined || finishedAt === undefined) {
     throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
   }
-  return { counts, tookMs: finishedAtMs - startedAtMs };
+  return { counts, tookMs: Date.parse(finishedAt) - Date.parse(startedAt) };
 }
 
 function cpuOf(workers: readonly Worker[]): number {

@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { InvalidArgumentError, Option } from 'commander';
-import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
-import { createKeySpace, keyShapes } from '../../support/listing/key-space.ts';
-import type { KeyShape } from '../../support/listing/key-space.ts';
+import type { JobCounts } from '../../../src/api/jobs.ts';
+import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
+import type { KeyShape } from '../../support/servers/listing/key-space.ts';
 import { commandOf, listOf, whole } from '../bench-command.ts';
 import { loadBare } from './bare-loader.ts';
 import { driftOf, latencies, measureBare, measureReindex, setBucket } from './cases.ts';
@@ -195,7 +195,7 @@ interface Measurement {
   readonly objects: number;
   readonly latency: LatencyName;
   /** Differences that the job is to find; others: none. */
-  readonly expected?: Partial<ReconcileCounts>;
+  readonly expected?: Partial<JobCounts>;
   readonly workers?: number;
   readonly isDrifted?: boolean;
   readonly withLiveEvents?: boolean;
@@ -216,7 +216,7 @@ async function measureCase({ world, options, measured, tell }: Run, measurement:
   return result;
 }
 
-function checkCounts({ name, counts, requests }: CaseResult, expected: Partial<ReconcileCounts>): void {
+function checkCounts({ name, counts, requests }: CaseResult, expected: Partial<JobCounts>): void {
   for (const [kind, count] of Object.entries(expected)) {
     const found = Object.entries(counts).find(([each]) => each === kind)?.[1];
     if (found !== count) throw new Error(`${name}: ${kind} is ${found}, not ${count}: ${JSON.stringify(counts)}`);

@@ -1,24 +1,10 @@
 /** A `tally serve` under measurement. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
-import { countsSchema } from '../../../src/domain/reindex/counts.ts';
-import { jobStates } from '../../../src/domain/reindex/job.ts';
-import { MAIN, nodeOptions } from '../../support/program.ts';
+import { job as jobSchema, type Job } from '../../../src/api/jobs.ts';
+import { MAIN, nodeOptions } from '../../support/servers/program.ts';
 import { metricsOf } from '../ingest/metrics.ts';
 import { ANY_PORT, servedAt, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';
-
-/** Of a job's view, what is measured here. */
-const jobSchema = z.object({
-  id: z.string(),
-  state: z.enum(jobStates),
-  startedAtMs: z.number().optional(),
-  finishedAtMs: z.number().optional(),
-  counts: countsSchema.optional(),
-  error: z.unknown().optional(),
-  pausedBecause: z.string().optional(),
-});
-export type EndedJob = z.infer<typeof jobSchema>;
 
 export interface Worker {
   usage(): Usage;
@@ -27,7 +13,7 @@ export interface Worker {
   /** A request to its control plane; throws for any answer but 2xx. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
   /** Re-indexes a bucket, without the wait for late events, which costs 60 s and nothing else. Resolves when the job has ended, however it did. */
-  reindex(bucket: string): Promise<EndedJob>;
+  reindex(bucket: string): Promise<Job>;
   stop(): Promise<void>;
 }
 

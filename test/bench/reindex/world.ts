@@ -1,13 +1,13 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { createFauxqs } from '../../../src/adapters/embedded/embedded-fauxqs.ts';
-import { sequencerOf } from '../../../src/adapters/embedded/embedded-clock.ts';
-import { indexNames } from '../../../src/adapters/opensearch/opensearch-names.ts';
-import { createOpenSearchStore } from '../../../src/adapters/opensearch/opensearch-store.ts';
+import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { indexNames } from '../../../src/adapters/opensearch/names.ts';
+import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { documentId } from '../../../src/domain/document.ts';
-import { forkListingServer } from '../../support/listing/fork-listing-server.ts';
-import type { ForkedListingServer } from '../../support/listing/fork-listing-server.ts';
+import { documentId } from '../../../src/domain/documents/document.ts';
+import { forkListingServer } from '../../support/servers/listing/fork-listing-server.ts';
+import type { ForkedListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import type { Environment } from '../processes.ts';
 import type { LagOptions } from './live-lag.ts';
 import { fingerprintOfIndex } from './verify.ts';

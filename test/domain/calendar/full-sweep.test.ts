@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { fullSweepBegun, fullSweepStep } from '../../../src/domain/calendar/full-sweep.ts';
+import { fullSweepBegun, fullSweepAction } from '../../../src/domain/calendar/full-sweep.ts';
 import type { JobRecord, JobState } from '../../../src/domain/reindex/job.ts';
-import type { ScheduleRecord } from '../../../src/domain/schedule.ts';
+import type { ScheduleRecord } from '../../../src/domain/calendar/schedule.ts';
 
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
@@ -21,7 +21,7 @@ function step(
   current: ScheduleRecord | undefined,
   at: { readonly nowMs?: number; readonly job?: JobRecord; readonly bucket?: string } = {},
 ) {
-  return fullSweepStep(current, { bucket: at.bucket ?? 'photos', nowMs: at.nowMs ?? NOW_MS, job: at.job });
+  return fullSweepAction(current, { bucket: at.bucket ?? 'photos', nowMs: at.nowMs ?? NOW_MS, job: at.job });
 }
 
 describe('the weekly sweep of a bucket', () => {

@@ -7,7 +7,7 @@ import {
   mayHaveTags,
   type LifecycleRule,
 } from '../../../src/domain/calendar/lifecycle-rules.ts';
-import type { ObjectDocument } from '../../../src/domain/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isBucketName } from '../../../src/domain/bucket.ts';
-import { unwrap, type RecordResult, type Unwrapped } from '../../../src/domain/events/envelope.ts';
+import { unwrap, type Unwrapped } from '../../../src/domain/events/envelope.ts';
+import type { RecordResult } from '../../../src/domain/events/record.ts';
 import { scopeOf, type Fault } from '../../../src/domain/fault.ts';
 import { isKey } from '../../../src/domain/events/keys.ts';
 import {

@@ -4,7 +4,7 @@ import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../../src/domain/ordering/constants.ts';
 import { hintOf, hintOfTie, sourceOf, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
 import { dialects, type Change, type ChangeRecord } from '../../../src/domain/events/record.ts';
-import { sequencerAt } from '../../support/ingest-world.ts';
+import { sequencerAt } from '../../support/worlds/ingest.ts';
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5);
 const DAY_MS = 86_400_000;

@@ -8,7 +8,7 @@ import type { ObservedWrite } from '../../../src/domain/ordering/observation.ts'
 import { planObservedWrite } from '../../../src/domain/ordering/observation.ts';
 import { ANSWER_LIFE_MS, BUCKET_RECORD_AGE_MAX_MS, PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../../src/domain/ordering/constants.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
-import type { PresentState } from '../../../src/domain/document.ts';
+import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { clockOfListing, decideListed, decideSeen, type StoredDocument } from '../../../src/domain/reindex/decide.ts';
 import type { Content, History, Random, SimMessage } from './history.ts';
 import { randomOf, START_MS } from './history.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareKeys } from '../../../src/domain/key-order.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { findBoundary, type KeyProbe } from '../../../src/domain/reindex/boundary.ts';
 
 const PAGE = 10;

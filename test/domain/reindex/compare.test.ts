@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PresentState } from '../../../src/domain/document.ts';
-import { compareKeys } from '../../../src/domain/key-order.ts';
+import type { PresentState } from '../../../src/domain/documents/document.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { compareObject, compareSides, type ComparedDocument, type Sides } from '../../../src/domain/reindex/compare.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../../src/domain/document.ts';
+import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from '../../../src/domain/ordering/constants.ts';
 import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../../src/domain/reindex/decide.ts';

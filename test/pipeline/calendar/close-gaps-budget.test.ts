@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
+import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../../src/domain/gap.ts';
+import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { listAllRecords, readRecord, refs } from '../../../src/pipeline/state-records.ts';
-import { createGapWorld } from '../../support/gap-world.ts';
+import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -22,7 +23,10 @@ describe('the budget', () => {
     await world.tell();
     await world.after(MINUTE_MS);
     const held = await world.gap();
-    expect(held).toMatchObject({ state: 'open', waits: { reason: 'its list requests of the day are spent (90 of 100)' } });
+    expect(held).toMatchObject({
+      state: 'open',
+      waits: { reason: 'its bucket has spent 90 of 100 LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)' },
+    });
     const untilMs = held?.waits?.untilMs ?? 0;
     expect(untilMs - world.clock.nowMs()).toBeGreaterThan(23 * HOUR_MS);
     await world.after(untilMs - world.clock.nowMs() - MINUTE_MS);
@@ -63,7 +67,7 @@ describe('the budget', () => {
     await world.after(DAY_MS);
     expect(await world.allJobs()).toEqual([]);
     expect((await world.gap())?.waits?.reason).toContain('TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0');
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.finish(await world.lastJob());
     await world.after(DAY_MS);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: id });

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { gapBudgetSchema } from '../../../src/domain/calendar/gap-budget.ts';
+import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gap.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/state-records.ts';
-import { createGapWorld } from '../../support/gap-world.ts';
+import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -101,7 +102,11 @@ describe('a gap', () => {
     await world.tell();
     world.refuse(new FaultError('index.blocked', 'disk full'));
     await world.after(MINUTE_MS);
-    expect(await world.gap()).toMatchObject({ state: 'open', failures: 1, waits: { reason: 'no job could be begun: disk full' } });
+    expect(await world.gap()).toMatchObject({
+      state: 'open',
+      failures: 1,
+      waits: { reason: 'a re-index job could not be started: disk full' },
+    });
     world.refuse(undefined);
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing' });
@@ -212,7 +217,7 @@ describe('the gaps of one bucket', () => {
   it('wait for a job that somebody else asked for, and are closed by it where it covers them', async () => {
     const world = await createGapWorld();
     await world.tell();
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing', jobId: id });
     await world.finish(await world.lastJob());
@@ -224,7 +229,7 @@ describe('the gaps of one bucket', () => {
   it('wait for a job that does not cover them, and then have their own', async () => {
     const world = await createGapWorld();
     await world.tell();
-    const { id } = await world.jobs.request({ bucket: 'photos', prefix: 'a/' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos', prefix: 'a/' }), 'http');
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: `${id} of this bucket runs first` } });
     await world.finish(await world.lastJob());

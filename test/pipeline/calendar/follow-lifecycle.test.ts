@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { LifecycleRule } from '../../../src/domain/calendar/lifecycle-rules.ts';
-import type { ObjectDocument } from '../../../src/domain/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gap.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
-import { createGapReports } from '../../../src/pipeline/gap-records.ts';
-import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -29,8 +29,8 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
-  const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const write = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;
@@ -188,7 +188,7 @@ describe('rules that', () => {
     await world.check();
     expect(await world.live()).toEqual(['old']);
     expect(await world.record()).toMatchObject({ rules: 'unknown', expiring: 0 });
-    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules', 'lifecycle.denied', '403']]);
+    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules of a bucket', 'lifecycle.denied', '403']]);
   });
 
   it('cannot be read now are asked for again after a quarter of an hour, not every minute', async () => {

@@ -1,10 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule, type Schedules } from '../../../src/pipeline/calendar/schedules.ts';
-import type { Clock, StateStore } from '../../../src/pipeline/ports.ts';
-import { readRecord, refs } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeTelemetry, type FakeClock } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
 const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, claimMs: 10 * MINUTE_MS };

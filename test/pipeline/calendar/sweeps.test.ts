@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
-import type { ObjectDocument } from '../../../src/domain/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
@@ -11,11 +11,12 @@ import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createBulkWriter } from '../../../src/pipeline/ingest/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/enrich/looks.ts';
-import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/state-records.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { reindexRequest } from '../../support/requests.ts';
 
 const MINUTE_MS = 60_000;
 const WEEK_MS = 604_800_000;
@@ -27,8 +28,8 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
-  const writer = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, writer, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const write = createBulkWriter({ objects, clock, telemetry, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);
@@ -252,7 +253,7 @@ describe('the weekly sweep', () => {
 
   it('waits for a job of the bucket that runs already', async () => {
     const world = await weekly('routed');
-    const { id } = await world.jobs.request({ bucket: 'photos' }, 'http');
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.run(WEEK_MS, 'not');
     expect((await world.allJobs()).map((job) => job.id)).toEqual([id]);
     await world.jobs.cancel(id);

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { documentOf } from '../../../src/domain/document.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createConnectBucket } from '../../../src/pipeline/control/connect-bucket.ts';
-import { createControl } from '../../../src/pipeline/control/create-control.ts';
-import { createDeadLetters } from '../../../src/pipeline/dead-letters.ts';
-import { createGapReports } from '../../../src/pipeline/gap-records.ts';
-import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes.ts';
-import { createMemoryStore } from '../../support/memory-store.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { checkingRequests } from '../../../src/api/contract.ts';
+import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
-async function setUp() {
+async function setUp(signal = new AbortController().signal) {
   const store = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -24,42 +25,56 @@ async function setUp() {
     deadLetterQueueUrl: () => undefined,
     bucketQueueUrls: [],
   });
-  const control = createControl({ store, storage, clock, telemetry, connectBucket, deadLetters });
-  await control.buckets.add({ bucket: 'photos' }, 'someone');
-  return { store, clock, storage, control };
+  const context = { actor: { kind: 'local', name: 'someone' }, signal } as const;
+  const operations = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters }));
+  await operations.addBucket({ body: { bucket: 'photos' } }, { ...context, signal: new AbortController().signal });
+  const explain = (bucket: string, key: string) => operations.explainObject({ params: { bucket }, query: { key } }, context);
+  return { store, clock, storage, explain };
 }
+
+const isoOf = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 describe('explaining a key', () => {
   it('shows both sides, the clocks and one sentence', async () => {
-    const { store, clock, storage, control } = await setUp();
+    const { store, clock, storage, explain } = await setUp();
     const state = storage.put('photos', 'a.jpg');
     const facts = { bucket: 'photos', key: 'a.jpg', state, clock: clock.nowMs() * 1_000, settled: true, source: 'native' } as const;
     const document = documentOf({ ...facts, cause: {}, stateAtMs: 0, nowMs: clock.nowMs() });
     await store.objects.write([{ document, equalClock: 'accept' }]);
     await clock.advance(60_000);
-    expect(await control.explain('photos', 'a.jpg')).toEqual({
+    expect(await explain('photos', 'a.jpg')).toEqual({
       bucket: 'photos',
       key: 'a.jpg',
       index: document,
-      storage: { state, observedAt: new Date(clock.nowMs()).toISOString() },
+      storage: {
+        state: {
+          present: true,
+          etag: state.etag,
+          size_bytes: state.sizeBytes,
+          last_modified: isoOf(state.lastModifiedMs),
+          last_modified_exact: state.lastModifiedExact,
+          storage_class: state.storageClass,
+          user_metadata: {},
+        },
+        observed_at: isoOf(clock.nowMs()),
+      },
       clocks: { document: document.clock, floor: 0, observation: (clock.nowMs() - 20_000) * 1_000 },
       agrees: true,
       sentence: expect.stringMatching(/^A search finds it/),
     });
-    expect((await control.search({ q: 'a' })).items).toEqual([document]);
   });
 
   it('shows a key that neither side has', async () => {
-    const { control } = await setUp();
-    const explanation = await control.explain('photos', 'none');
+    const { explain } = await setUp();
+    const explanation = await explain('photos', 'none');
     expect(explanation).toMatchObject({ agrees: true, storage: { state: { present: false } } });
-    expect(explanation).not.toHaveProperty('index');
+    expect(explanation.index).toBeUndefined();
   });
 
   it('shows the fault that S3 answers with, and its advice', async () => {
-    const { storage, control } = await setUp();
+    const { storage, explain } = await setUp();
     storage.failWith(new FaultError('object.denied', 'neither HEAD nor LIST'));
-    const explanation = await control.explain('photos', 'a');
+    const explanation = await explain('photos', 'a');
     expect(explanation).toMatchObject({
       agrees: 'unknown',
       storage: { fault: { code: 'object.denied', reason: 'neither HEAD nor LIST' }, advice: expect.stringContaining('s3:GetObject') },
@@ -72,12 +87,12 @@ describe('explaining a key', () => {
     ['request.invalid', 'photos', ''],
     ['request.invalid', 'photos', 'é'.repeat(513)],
   ])('answers %s for %s and its key', async (code, bucket, key) => {
-    const { control } = await setUp();
-    await expect(control.explain(bucket, key)).rejects.toMatchObject({ code });
+    const { explain } = await setUp();
+    await expect(explain(bucket, key)).rejects.toMatchObject({ code });
   });
 
-  it('stops when it is told to', async () => {
-    const { control } = await setUp();
-    await expect(control.explain('photos', 'a', AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping');
+  it('stops when its signal is aborted', async () => {
+    const { explain } = await setUp(AbortSignal.abort(new Error('stopping')));
+    await expect(explain('photos', 'a')).rejects.toThrow('stopping');
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createAdmission } from '../../../src/pipeline/ingest/admission.ts';
-import { createFaultGate } from '../../../src/pipeline/ingest/fault-gate.ts';
-import type { HeldSet } from '../../../src/pipeline/ingest/in-hand.ts';
-import type { QueueWatch } from '../../../src/pipeline/ingest/queue-watch.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes.ts';
-import { createBreakableStore, settled } from '../../support/ingest-world.ts';
+import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
+import type { HeldSet } from '../../../src/pipeline/ingest/held-set.ts';
+import type { QueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
 async function setUp(options: { readonly autoConnects?: boolean; readonly connected?: boolean } = {}) {
   const clock = createFakeClock();

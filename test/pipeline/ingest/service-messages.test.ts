@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { BUCKET, createIngestWorld } from '../../support/ingest-world.ts';
+import { BUCKET, createIngestWorld } from '../../support/worlds/ingest.ts';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
 const confirmation = (topicArn: string) =>

@@ -1,9 +1,9 @@
 /** What the data path tells of a message on its way, to a tracing that takes it all down. */
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { Traced, Tracing } from '../../../src/pipeline/ports-tracing.ts';
-import { NO_TRACES, untraced } from '../../../src/pipeline/ports-tracing.ts';
-import { BUCKET, createIngestWorld, syntheticRecord, type IngestWorld } from '../../support/ingest-world.ts';
+import type { Traced, Tracing } from '../../../src/pipeline/ports/tracing.ts';
+import { NO_TRACES, untraced } from '../../../src/pipeline/ports/tracing.ts';
+import { BUCKET, createIngestWorld, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
 /** Each fact, with the number of the message it is about: 1 is the one that was received first. */
 function createRecorder({ sampled = (): boolean => true } = {}) {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { faults, FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import { createFaultGate } from '../../../src/pipeline/ingest/fault-gate.ts';
-import type { InHand } from '../../../src/pipeline/ingest/in-hand.ts';
-import { createParking } from '../../../src/pipeline/ingest/parking.ts';
+import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
+import type { InHand } from '../../../src/pipeline/ingest/held-set.ts';
+import { createParking } from '../../../src/pipeline/serving/parking.ts';
 import { createWaitOut, type FaultContext } from '../../../src/pipeline/ingest/wait-out.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes.ts';
-import { settled } from '../../support/ingest-world.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { settled } from '../../support/worlds/ingest.ts';
 
 function setUp(options: { readonly holdMs?: number; readonly parkedMax?: number } = {}) {
   const clock = createFakeClock();

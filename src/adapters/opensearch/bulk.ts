@@ -1,0 +1,70 @@
+/**
+ * Builds the lines of bulk requests of documents, and reads the answer to each item. One action that OpenSearch cannot
+ * parse makes a whole request fail, so such an action must not be built here: ids come from documentId(), the lines are
+ * serialised here, and a clock that is not a valid version is refused before it is sent.
+ */
+import { z } from 'zod';
+import { documentId, documentWords } from '../../domain/documents/document.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports/object-index.ts';
+import { itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
+import type { IndexNames } from './names.ts';
+
+/** A write that can be sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
+export interface BulkAction {
+  readonly write: IndexWrite;
+  readonly alias: string;
+  readonly id: string;
+}
+
+/** `undecided`: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
+export type BulkVerdict = IndexWriteAnswer | { readonly kind: 'undecided' };
+
+/** The action of a write, or the fault if the write cannot be sent. */
+export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
+  const { document } = write;
+  if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
+    return { kind: 'fault', code: 'index.rejected', reason: `clock ${document.clock} is not a whole number of microseconds` };
+  }
+  return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
+}
+
+/** The action line and the document line of an action, each with a newline. */
+export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
+  const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
+  const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
+  return `${action}\n${JSON.stringify({ ...document, words: documentWords(document) })}\n`;
+}
+
+const answerSchema = z.object({ errors: z.boolean(), items: z.array(z.unknown()) });
+const itemSchema = z.object({ index: z.object({ status: z.number(), error: storeErrorSchema.optional() }) });
+
+/** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
+export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
+  const { errors, items } = parseAnswer(answerSchema, body);
+  if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
+  // the usual answer, for which the items need not be read
+  if (!errors) return actions.map(() => ({ kind: 'written' }));
+  return actions.map(({ write }, at) => verdictOf(write, items[at]));
+}
+
+function verdictOf(write: IndexWrite, item: unknown): BulkVerdict {
+  const { status, error } = parseAnswer(itemSchema, item).index;
+  if (error === undefined && status < 300) return { kind: 'written' };
+  if (error?.type === 'version_conflict_engine_exception') return conflictVerdict(write, error.reason ?? '');
+  return { kind: 'fault', ...itemFault(status, error ?? { type: 'no_error' }) };
+}
+
+/** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
+const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;
+
+function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): BulkVerdict {
+  // external_gte refuses lower clocks only
+  if (equalClock === 'accept') return { kind: 'superseded' };
+  const current = CURRENT_VERSION.exec(reason)?.[1];
+  return current === undefined ? { kind: 'undecided' } : clockVerdict(Number(current), document.clock);
+}
+
+/** The answer to a refused write of `clock` if the store contains the clock `stored`. */
+export function clockVerdict(stored: number, clock: number): IndexWriteAnswer {
+  return { kind: stored === clock ? 'equal' : 'superseded' };
+}

@@ -1,0 +1,29 @@
+/** The names of all indices, aliases and templates of one installation (one prefix) in OpenSearch. */
+import { bucketSlug } from '../../domain/bucket.ts';
+
+export interface IndexNames {
+  /** The index that contains a bucket's documents. Documents are written and read only through its alias. */
+  objectsIndex(bucket: string): string;
+  /** The alias of one bucket's index: with `require_alias` a write can never create an index by accident. */
+  objectsAlias(bucket: string): string;
+  /** The live documents of all buckets: an alias with the filter `deleted: false`. */
+  readonly liveAlias: string;
+  /** Matches the object indices of this prefix only, because a prefix may not contain `-objects`. */
+  readonly objectsPattern: string;
+  readonly objectsTemplate: string;
+  /** The alias through which state is read and written, so that `require_alias` works. */
+  readonly state: string;
+  readonly stateIndex: string;
+}
+
+export function indexNames(prefix: string): IndexNames {
+  return {
+    objectsIndex: (bucket) => `${prefix}-objects-${bucketSlug(bucket)}`,
+    objectsAlias: (bucket) => `${prefix}-write-${bucketSlug(bucket)}`,
+    liveAlias: `${prefix}-objects`,
+    objectsPattern: `${prefix}-objects-*`,
+    objectsTemplate: `${prefix}-objects`,
+    state: `${prefix}-state`,
+    stateIndex: `${prefix}-state-1`,
+  };
+}

@@ -1,0 +1,179 @@
+import { z } from 'zod';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import type { BulkAction, BulkVerdict } from './bulk.ts';
+import { bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
+import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
+import type { IndexNames } from './names.ts';
+import { createProbe } from './probe.ts';
+
+interface ObjectsDependencies {
+  readonly client: OpenSearchClient;
+  readonly names: IndexNames;
+  /** The body of the request that creates an object index: settings and mappings. */
+  readonly newIndex: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Creates the object index on OpenSearch. It needs the permissions read, write, create_index, delete_index, manage_aliases
+ * and `indices:monitor/settings/get` on its indices, and composite operations (bulk, mget) on the cluster.
+ */
+export function createObjectIndex({ client, names, newIndex }: ObjectsDependencies): ObjectIndex {
+  const sendActions = createBulkSender(client);
+
+  return {
+    async write(writes, signal) {
+      signal?.throwIfAborted();
+      const prepared = writes.map((write) => bulkAction(write, names));
+      const actions = prepared.filter((action) => 'write' in action);
+      const verdicts = await sendActions(actions, signal);
+      const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
+      const decided = await decide(client, undecided, signal);
+      const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
+      return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
+    },
+
+    async getMany(bucket, keys, signal) {
+      signal?.throwIfAborted();
+      if (keys.length === 0) return [];
+      const answer = await client.send(
+        { method: 'POST', path: `/${names.objectsAlias(bucket)}/_mget`, query: STORED_ONLY, body: { ids: keys.map(documentId) } },
+        signal,
+      );
+      const { docs } = parseAnswer(mgetSchema, bodyOf(answer));
+      if (docs.length !== keys.length) parseAnswer(z.array(z.unknown()).length(keys.length), docs);
+      return docs.map(storedDocument);
+    },
+
+    async search(query, signal) {
+      // one bucket is searched through its own alias, so that a closed or broken index of another bucket does not matter
+      const alias = query.bucket === undefined ? names.liveAlias : names.objectsAlias(query.bucket);
+      const answer = await client.send({ method: 'POST', path: `/${alias}/_search`, query: WHOLE_HITS, body: searchBody(query) }, signal);
+      if (isIndexMissing(answer)) return [];
+      return parseAnswer(searchSchema, bodyOf(answer)).hits.hits.map((hit) => hit._source);
+    },
+
+    async createBucket(bucket, signal) {
+      const index = names.objectsIndex(bucket);
+      const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };
+      const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
+      // tried first, because for an existing index it needs neither the permission to create indices nor a disk below its watermark
+      const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions } }, signal);
+      if (!isIndexMissing(aliased)) {
+        bodyOf(aliased);
+        return;
+      }
+      const created = await client.send({ method: 'PUT', path: `/${index}`, body: { ...newIndex, aliases } }, signal);
+      // another worker created the index first, with its aliases
+      if (errorOf(created).type !== 'resource_already_exists_exception') bodyOf(created);
+    },
+
+    async removeBucket(bucket, signal) {
+      const answer = await client.send({ method: 'DELETE', path: `/${names.objectsIndex(bucket)}` }, signal);
+      if (!isIndexMissing(answer)) bodyOf(answer);
+    },
+
+    probe: createProbe(client, names),
+  };
+}
+
+const LIVE_ONLY = { filter: { term: { deleted: false } } };
+/** Leaves out id and index, because documents are in the order of the request. `found` is always present, so that the answer has one entry per key. */
+const STORED_ONLY = { filter_path: 'docs.found,docs._source,docs.error' };
+/** A result that silently lacks documents would be worse than an error. */
+const WHOLE_HITS = { allow_partial_search_results: false };
+
+const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
+
+function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
+  return verdict === undefined || verdict.kind === 'undecided' ? unanswered : verdict;
+}
+
+/**
+ * Sends actions as one request. It halves the request as long as it is too large for the server (413) or the server cannot
+ * parse it (400, which should be impossible; halving limits the failure to one action). An index without its primary shard
+ * delays the answer by at most the time-out of 5 s.
+ */
+function createBulkSender(client: OpenSearchClient) {
+  const query = { require_alias: true, timeout: '5s', filter_path: 'errors,items.*.status,items.*.error.type,items.*.error.reason' };
+
+  return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
+    if (actions.length === 0) return [];
+    const lines = actions.map(linesOf).join('');
+    const answer = await client.send({ method: 'POST', path: '/_bulk', query, lines }, signal);
+    if (answer.status === 200) return bulkVerdicts(actions, answer.body);
+    if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);
+    if (actions.length === 1) return [refusedAlone(answer)];
+    const middle = Math.ceil(actions.length / 2);
+    const first = await sendActions(actions.slice(0, middle), signal);
+    const second = await sendActions(actions.slice(middle), signal).catch((error: unknown) => {
+      if (!(error instanceof FaultError)) throw error;
+      // the first half is written, so its answers must not be lost when the second half fails
+      return actions.slice(middle).map(() => ({ kind: 'fault' as const, ...faultOf(error) }));
+    });
+    return [...first, ...second];
+  };
+}
+
+function refusedAlone(answer: OpenSearchAnswer): IndexWriteAnswer {
+  if (answer.status === 413)
+    return { kind: 'fault', code: 'index.rejected', reason: '413: the document is larger than the server accepts' };
+  return { kind: 'fault', code: 'internal.unexpected', reason: requestFault(answer).reason };
+}
+
+const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
+
+/** Decides the undecided actions by reading the stored clocks. */
+async function decide(
+  client: OpenSearchClient,
+  actions: readonly BulkAction[],
+  signal: AbortSignal | undefined,
+): Promise<Map<BulkAction, IndexWriteAnswer>> {
+  if (actions.length === 0) return new Map();
+  const docs = actions.map(({ alias, id }) => ({ _index: alias, _id: id, _source: false }));
+  const answer = await client.send({ method: 'POST', path: '/_mget', body: { docs } }, signal);
+  const versions = parseAnswer(versionsSchema, bodyOf(answer)).docs;
+  return new Map(
+    actions.map((action, at) => {
+      const stored = versions[at]?._version;
+      const { clock } = action.write.document;
+      // the write was refused, but no document with such a clock is stored now: it was removed meanwhile, so the write may be tried again
+      return [action, stored === undefined || stored < clock ? unanswered : clockVerdict(stored, clock)];
+    }),
+  );
+}
+
+const mgetSchema = z.object({
+  docs: z.array(z.object({ _source: objectDocumentSchema.optional(), error: storeErrorSchema.optional() })),
+});
+
+function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][number]): ObjectDocument | undefined {
+  if (error === undefined || error.type === 'index_not_found_exception') return _source;
+  const { code, reason } = itemFault(500, error);
+  throw new FaultError(code, reason);
+}
+
+const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
+
+function searchBody(query: ObjectQuery): Record<string, unknown> {
+  const filter = [
+    { term: { deleted: false } },
+    ...(query.bucket === undefined ? [] : [{ term: { bucket: query.bucket } }]),
+    ...(query.key === undefined ? [] : [{ term: { key: query.key } }]),
+    ...(query.prefix === undefined || query.prefix === '' ? [] : [{ prefix: { key: query.prefix } }]),
+    ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
+    ...(query.words?.whole ?? []).map((word) => ({ term: { words: word } })),
+    ...(query.words === undefined ? [] : [{ prefix: { words: query.words.prefix } }]),
+  ];
+  return {
+    size: query.limit,
+    query: { bool: { filter } },
+    // keywords sort by their UTF-8 bytes; this is the order of index.sort, so reading a page costs only that page
+    sort: [{ bucket: 'asc' }, { key: 'asc' }],
+    ...(query.after !== undefined && { search_after: [query.after.bucket, query.after.key] }),
+    track_total_hits: false,
+  };
+}

@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import { FaultError } from '../../domain/fault.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
+import { stateKinds } from '../../domain/state-kind.ts';
+import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import type { StoreError } from './faults.ts';
+import { itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
+import type { IndexNames } from './names.ts';
+import { sequenceSchema, type Sequence } from './sequence.ts';
+
+interface StateDependencies {
+  readonly client: OpenSearchClient;
+  readonly names: IndexNames;
+  readonly clock: Clock;
+}
+
+/** The document of a record. `record` is stored unchanged and not indexed. */
+const sourceSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.unknown() });
+
+const foundSchema = z.object({
+  docs: z.tuple([
+    z.union([
+      z.object({ error: storeErrorSchema }),
+      z.object({ found: z.literal(false) }),
+      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema }),
+    ]),
+  ]),
+});
+
+const itemSchema = z.object({ status: z.number(), error: storeErrorSchema.optional(), ...sequenceSchema.partial().shape });
+type Item = z.infer<typeof itemSchema>;
+/** The answer to one operation. The name of the operation, which is the key of the item, is ignored. */
+const bulkSchema = z.object({
+  items: z.tuple([
+    z
+      .record(z.string(), itemSchema)
+      .transform((item) => Object.values(item)[0])
+      .pipe(itemSchema),
+  ]),
+});
+
+const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
+const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
+
+/**
+ * Creates the state store: records are documents of one index, and compare-and-swap uses sequence number and primary term.
+ * Requests contain ids in their bodies, never in a path. The index is refreshed every 200 ms and not every second, because
+ * each write waits for the next refresh, so that list() returns it.
+ */
+export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
+  const { get, swap, search } = createStateRequests(client, names);
+
+  return {
+    get,
+
+    async put({ id, kind, record }, expected, signal) {
+      signal?.throwIfAborted();
+      const sequence = expected === null ? null : sequenceOf(expected);
+      if (sequence === undefined) return 'conflict';
+      const target = { _index: names.state, _id: id };
+      const operation = sequence === null ? { create: target } : { index: { ...target, ...conditionOf(sequence) } };
+      const document = { id, kind, record, updated_at: new Date(clock.nowMs()).toISOString() };
+      const item = await swap(operation, `${JSON.stringify(document)}\n`, signal);
+      if (isConflict(item.error)) return 'conflict';
+      return { id, kind, record, version: versionOf(written(item)) };
+    },
+
+    async remove(id, expected, signal) {
+      signal?.throwIfAborted();
+      const sequence = sequenceOf(expected);
+      const item = sequence && (await swap({ delete: { _index: names.state, _id: id, ...conditionOf(sequence) } }, '', signal));
+      if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
+      written(item);
+      return 'removed';
+    },
+
+    async list(kind, { after, limit }, signal) {
+      const page = { size: limit, sort: [{ id: 'asc' }], ...(after !== undefined && { search_after: [after] }) };
+      const body = await search(kind, { ...page, seq_no_primary_term: true, track_total_hits: false }, signal);
+      return parseAnswer(listSchema, body).hits.hits.map((hit) => ({ ...entryOf(hit._source), version: versionOf(hit) }));
+    },
+
+    async count(kind, signal) {
+      const body = await search(kind, { size: 0, track_total_hits: true }, signal);
+      return parseAnswer(countSchema, body).hits.total.value;
+    },
+  };
+}
+
+function createStateRequests(client: OpenSearchClient, names: IndexNames) {
+  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
+    const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body: { ids: [id] } }, signal);
+    const document = parseAnswer(foundSchema, stateBody(answer)).docs[0];
+    if ('error' in document) throw stateFault(itemFault(500, document.error));
+    return document.found ? { ...entryOf(document._source), version: versionOf(document) } : undefined;
+  }
+
+  /** Sends one conditional operation. */
+  async function swap(operation: Readonly<Record<string, unknown>>, lines: string, signal?: AbortSignal): Promise<Item> {
+    const answer = await client.send(
+      {
+        method: 'POST',
+        path: '/_bulk',
+        // require_alias: a deleted state index must not be created again by this write, empty and without its mapping
+        query: { require_alias: true, refresh: 'wait_for', timeout: '5s' },
+        lines: `${JSON.stringify(operation)}\n${lines}`,
+      },
+      signal,
+    );
+    return parseAnswer(bulkSchema, stateBody(answer)).items[0];
+  }
+
+  async function search(kind: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
+    const answer = await client.send(
+      {
+        method: 'POST',
+        path: `/${names.state}/_search`,
+        // the primary is searched, because the refresh that a write waited for happened there with every kind of replication
+        query: { allow_partial_search_results: false, preference: '_primary' },
+        body: { ...body, query: { bool: { filter: [{ term: { kind } }] } } },
+      },
+      signal,
+    );
+    return stateBody(answer);
+  }
+
+  return { get, swap, search };
+}
+
+function stateBody(answer: OpenSearchAnswer): unknown {
+  if (answer.status !== 200) throw stateFault(requestFault(answer));
+  return answer.body;
+}
+
+function entryOf({ id, kind, record }: z.infer<typeof sourceSchema>): Omit<StateEntry, 'version'> {
+  return { id, kind, record };
+}
+
+function versionOf({ _seq_no, _primary_term }: Sequence): StateVersion {
+  return `${_seq_no}:${_primary_term}`;
+}
+
+/** The sequence numbers in a version. Undefined if it is not a version of this store; then it equals no stored version. */
+function sequenceOf(version: StateVersion): Sequence | undefined {
+  const [, seqNo, primaryTerm] = /^(\d{1,15}):(\d{1,15})$/.exec(version) ?? [];
+  return seqNo === undefined ? undefined : { _seq_no: Number(seqNo), _primary_term: Number(primaryTerm) };
+}
+
+function conditionOf({ _seq_no, _primary_term }: Sequence): { readonly if_seq_no: number; readonly if_primary_term: number } {
+  return { if_seq_no: _seq_no, if_primary_term: _primary_term };
+}
+
+function isConflict(error: StoreError | undefined): boolean {
+  return error?.type === 'version_conflict_engine_exception';
+}
+
+/** The sequence numbers of the written document. Throws the fault if the operation was refused. */
+function written(item: Item): Sequence {
+  if (item.error !== undefined) throw stateFault(itemFault(item.status, item.error));
+  const sequence = sequenceSchema.safeParse(item);
+  if (!sequence.success)
+    throw new FaultError('internal.unexpected', `a write of state was answered with ${item.status} and without a sequence number`);
+  return sequence.data;
+}

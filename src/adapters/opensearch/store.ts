@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { Store } from '../../pipeline/ports/store.ts';
+import { createOpenSearchClient } from './client.ts';
+import { createObjectMaintenance } from './maintenance.ts';
+import { indexNames } from './names.ts';
+import { createObjectIndex } from './objects.ts';
+import { createObjectScan } from './scan.ts';
+import type { IndexDefinition } from './setup.ts';
+import { createIndexSetup, indexDefinitionSchema } from './setup.ts';
+import { createStateStore } from './state.ts';
+
+export interface OpenSearchOptions {
+  /** The nodes of one cluster, with or without `user:pass@`. They are never logged. */
+  readonly urls: readonly string[];
+  /** A PEM file with the certificates of the authorities that may sign the nodes' certificates, instead of Node's. It is read once. */
+  readonly caFile?: string | undefined;
+  /** Signs requests with the AWS credentials of this process, for the region in the host name, else for this region. */
+  readonly signing?: { readonly region: string } | undefined;
+  /** The first part of every index name. */
+  readonly prefix: string;
+  readonly shards: number;
+  readonly replicas: number;
+  readonly clock: Clock;
+  /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
+  readonly requestTimeoutMs?: number;
+}
+
+/**
+ * Creates the store on OpenSearch 3 (2.19 should work too). It connects when it is first used. With the security plugin it
+ * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
+ */
+export function createOpenSearchStore({ prefix, shards, replicas, clock, ...connection }: OpenSearchOptions): Store {
+  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...connection });
+  const names = indexNames(prefix);
+  const definitions = {
+    objects: definition('objects', {
+      number_of_shards: shards,
+      number_of_replicas: replicas,
+      // also set because an index without this setting stops refreshing while nobody searches
+      refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
+    }),
+    state: definition('state', { number_of_replicas: replicas }),
+  };
+  // without _meta: if the template of a newer version adds its fields, the index must get that template's schema
+  const { _meta, ...mappings } = definitions.objects.mappings;
+  const state = createStateStore({ client, names, clock });
+
+  return {
+    product: 'opensearch',
+    objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
+    scan: createObjectScan({ client, names }),
+    state,
+    maintenance: createObjectMaintenance(client, names),
+    setup: createIndexSetup({ client, state, names, clock, definitions }),
+    close: () => client.close(),
+  };
+}
+
+function definition(name: 'objects' | 'state', settings: Readonly<Record<string, string | number>>): IndexDefinition {
+  const file = new URL(`../../../config/opensearch/${name}.json`, import.meta.url);
+  const parsed = indexDefinitionSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+  return { ...parsed, settings: { ...parsed.settings, ...settings } };
+}

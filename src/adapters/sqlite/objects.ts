@@ -1,0 +1,138 @@
+import { setImmediate as letOthersRun } from 'node:timers/promises';
+import { z } from 'zod';
+import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
+import type { SqliteConnection, SqliteSession } from './connection.ts';
+import { documentOfRow } from './document.ts';
+import { searchObjects } from './search.ts';
+
+/** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
+const REMOVAL_BATCH = 1_000;
+
+const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
+type Held = z.infer<typeof heldSchema>;
+
+type Statement = SqliteSession['statement'];
+
+/**
+ * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule
+ * is applied to what the transaction reads while it holds the write lock.
+ */
+export function createSqliteObjects(connection: SqliteConnection): ObjectIndex {
+  return {
+    async write(writes, signal) {
+      if (writes.length === 0) return [];
+      return connection.use((session) => session.transaction(() => writeAll(session, writes)), signal);
+    },
+
+    async getMany(bucket, keys, signal) {
+      return connection.use(({ statement }) => {
+        const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+        return keys.map((key) => {
+          const row = byKey.get(bucket, key);
+          return row === undefined ? undefined : documentOfRow(row);
+        });
+      }, signal);
+    },
+
+    async search(query, signal) {
+      return connection.use((session) => searchObjects(session, query), signal);
+    },
+
+    async createBucket(bucket, signal) {
+      // documents that an interrupted removal left must not return with the bucket
+      while (!connection.use((session) => createUnlessRemains(session, bucket), signal)) await letOthersRun();
+    },
+
+    async removeBucket(bucket, signal) {
+      connection.use(({ statement }) => statement('DELETE FROM buckets WHERE name = ?').run(bucket), signal);
+      while (!connection.use((session) => deleteSome(session, bucket), signal)) await letOthersRun();
+    },
+
+    async probe(signal) {
+      // only a real commit detects a full disk
+      connection.use(({ statement }) => statement('UPDATE probe SET writes = writes + 1').run(), signal);
+    },
+  };
+}
+
+function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
+  const created = new Map<string, boolean>();
+  function isCreated(bucket: string): boolean {
+    const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
+    created.set(bucket, known);
+    return known;
+  }
+  return writes.map((write) => {
+    const { bucket } = write.document;
+    if (!isCreated(bucket)) {
+      return { kind: 'fault', code: 'bucket.index-missing', reason: `the index of bucket ${bucket} was never created, or it was removed` };
+    }
+    return writeOne(statement, write);
+  });
+}
+
+function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
+  const row = statement('SELECT id, clock, deleted FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
+  const held = row === undefined ? undefined : heldSchema.parse(row);
+  const refusal = refusalOf(held, document.clock, equalClock);
+  if (refusal !== undefined) return { kind: refusal };
+
+  const id = held === undefined ? insert(statement, document) : held.id;
+  if (held !== undefined) update(statement, held.id, document);
+  // the words are those of the key, so they change only if the object is created or deleted
+  const wasLive = held !== undefined && held.deleted === 0;
+  if (wasLive && document.deleted) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
+  if (!wasLive && !document.deleted) {
+    statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
+  }
+  return { kind: 'written' };
+}
+
+/** The clock rule: a higher clock always wins, an equal clock only if `equalClock` accepts it. */
+function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite['equalClock']): 'superseded' | 'equal' | undefined {
+  if (held === undefined || clock > held.clock) return undefined;
+  if (clock < held.clock) return 'superseded';
+  return equalClock === 'refuse' ? 'equal' : undefined;
+}
+
+function insert(statement: Statement, document: ObjectDocument): number | bigint {
+  return statement('INSERT INTO objects (bucket, key, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?)').run(
+    document.bucket,
+    document.key,
+    ...columnsOf(document),
+  ).lastInsertRowid;
+}
+
+function update(statement: Statement, id: number, document: ObjectDocument): void {
+  statement('UPDATE objects SET clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(...columnsOf(document), id);
+}
+
+/** The values of clock, deleted, extension and document. */
+function columnsOf(document: ObjectDocument): [number, number, string | null, string] {
+  return [document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+}
+
+/** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */
+function createUnlessRemains({ statement, transaction }: SqliteSession, bucket: string): boolean {
+  return transaction(() => {
+    if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;
+    if (deleteBatch(statement, bucket) > 0) return false;
+    statement('INSERT INTO buckets (name) VALUES (?)').run(bucket);
+    return true;
+  });
+}
+
+/** Deletes some documents of a removed bucket. Returns true if none is left, or if the bucket was created again meanwhile. */
+function deleteSome({ statement, transaction }: SqliteSession, bucket: string): boolean {
+  return transaction(() => {
+    if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;
+    return deleteBatch(statement, bucket) === 0;
+  });
+}
+
+function deleteBatch(statement: Statement, bucket: string): number | bigint {
+  const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY key LIMIT ?';
+  statement(`DELETE FROM object_words WHERE rowid IN (${batch})`).run(bucket, REMOVAL_BATCH);
+  return statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH).changes;
+}

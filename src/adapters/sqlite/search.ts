@@ -1,0 +1,85 @@
+import type { SQLInputValue } from 'node:sqlite';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import type { QueryWords } from '../../domain/documents/words.ts';
+import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import type { SqliteSession } from './connection.ts';
+import { documentOfRow } from './document.ts';
+
+/** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
+interface Range {
+  readonly buckets: '=' | '>' | '>=';
+  readonly name: string;
+  readonly afterKey?: string;
+}
+
+/** One condition of a statement, and the values that it binds. */
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly SQLInputValue[];
+}
+
+/**
+ * Searches live documents of created buckets. They are in (bucket, key) order by UTF-8 bytes (collation BINARY). Without
+ * words this reads a range of the index and stops at the limit; with words the cost grows with the number of matches.
+ */
+export function searchObjects(session: SqliteSession, query: ObjectQuery): readonly ObjectDocument[] {
+  const found: ObjectDocument[] = [];
+  for (const range of rangesOf(query)) {
+    if (found.length < query.limit) found.push(...searchRange(session, query, { range, limit: query.limit - found.length }));
+  }
+  return found;
+}
+
+/** The ranges that remain for the query's bucket and cursor, in order. Each is one range of the index. */
+function rangesOf({ bucket, after }: ObjectQuery): readonly Range[] {
+  if (after === undefined) return [bucket === undefined ? { buckets: '>=', name: '' } : { buckets: '=', name: bucket }];
+  const rest: Range = { buckets: '=', name: after.bucket, afterKey: after.key };
+  if (bucket === undefined) return [rest, { buckets: '>', name: after.bucket }];
+  const order = compareBytes(bucket, after.bucket);
+  if (order === 0) return [rest];
+  return order < 0 ? [] : [{ buckets: '=', name: bucket }];
+}
+
+function searchRange(
+  { statement }: SqliteSession,
+  query: ObjectQuery,
+  { range, limit }: { readonly range: Range; readonly limit: number },
+): readonly ObjectDocument[] {
+  const conditions = [
+    { sql: `objects.bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
+    ...keyConditions(query, range.afterKey),
+    ...(query.extension === undefined ? [] : [{ sql: 'objects.extension = ?', values: [query.extension] }]),
+    ...(query.words === undefined ? [] : [{ sql: 'object_words MATCH ?', values: [matchOf(query.words)] }]),
+  ];
+  // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
+  const from =
+    query.words === undefined ? 'objects INDEXED BY objects_live' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
+  const where = conditions.map(({ sql }) => sql).join(' AND ');
+  return statement(
+    `SELECT objects.document FROM ${from} WHERE objects.deleted = 0 AND ${where} ORDER BY objects.bucket, objects.key LIMIT ?`,
+  )
+    .all(...conditions.flatMap(({ values }) => values), limit)
+    .map(documentOfRow);
+}
+
+function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly Condition[] {
+  const end = firstAfterPrefix(prefix);
+  return [
+    ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),
+    // only the higher of the two lower bounds, because a range of an index has only one
+    afterKey !== undefined && compareBytes(afterKey, prefix) >= 0
+      ? { sql: 'objects.key > ?', values: [afterKey] }
+      : { sql: 'objects.key >= ?', values: [prefix] },
+    ...(end === undefined ? [] : [{ sql: 'objects.key < ?', values: [end] }]),
+  ];
+}
+
+/** The FTS5 query for documents that contain every word, the last one as a prefix. Words are letters and digits, so they contain no quotes. */
+function matchOf({ whole, prefix }: QueryWords): string {
+  return [...whole.map((word) => `"${word}"`), `"${prefix}"*`].join(' AND ');
+}
+
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

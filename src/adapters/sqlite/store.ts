@@ -1,0 +1,37 @@
+import type { Store } from '../../pipeline/ports/store.ts';
+import { createSqliteConnection } from './connection.ts';
+import { createSqliteMaintenance } from './maintenance.ts';
+import { createSqliteObjects } from './objects.ts';
+import { createSqliteScan } from './scan.ts';
+import { createSqliteState } from './state.ts';
+
+export interface SqliteStoreOptions {
+  /** The file that contains everything: documents, words and state. */
+  readonly path: string;
+  /** How long a call waits for another process's transaction before it throws `index.overloaded`. This process is blocked meanwhile. Default 5 s, a hundred times the duration of a large bulk write. */
+  readonly busyTimeoutMs?: number;
+}
+
+/**
+ * Creates a store in one SQLite file, for one machine. Several processes may share the file, but only one of them should
+ * serve (see acquireServeLock). Only `setup.prepare()` creates the file. Calls are synchronous internally and finish in the
+ * order in which they are made; a signal can stop a call only before it begins. A write that was answered is on disk.
+ */
+export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOptions): Store {
+  const connection = createSqliteConnection(path, busyTimeoutMs);
+  return {
+    product: 'sqlite',
+    objects: createSqliteObjects(connection),
+    scan: createSqliteScan(connection),
+    state: createSqliteState(connection),
+    maintenance: createSqliteMaintenance(connection),
+    setup: {
+      async prepare(signal) {
+        connection.prepare(signal);
+      },
+    },
+    async close() {
+      connection.close();
+    },
+  };
+}

@@ -1,0 +1,284 @@
+/** Decides which log line and which metrics each fact becomes. Nothing else in Tally writes log lines or changes metrics. */
+import { pino, type DestinationStream, type Logger } from 'pino';
+import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
+import { gapKinds } from '../../domain/gaps/gap.ts';
+import { withoutPasswords } from '../../domain/passwords.ts';
+import { printable } from '../../domain/printable.ts';
+import { jobStates } from '../../domain/reindex/job.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { CalendarTelemetry, ReindexTelemetry, Telemetry } from '../../pipeline/ports/telemetry.ts';
+import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
+import { gapStates, labelOf, objectKinds, receivingStates } from './labels.ts';
+import { createOnce, createRecentMaximum, type RecentMaximum } from './memory.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+
+export interface TelemetryOptions {
+  readonly level: string;
+  readonly clock: Clock;
+  /** The stream that receives the log lines. Default: standard output. */
+  readonly destination?: DestinationStream;
+}
+
+export interface TelemetryAdapter {
+  readonly telemetry: Telemetry;
+  readonly tracingTelemetry: TracingTelemetry;
+  /** The Prometheus text of all series. */
+  metricsText(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** The same failure is logged at most once in this time. It is counted each time. */
+const SAME_FAILURE_MS = 600_000;
+const UNKNOWN_EVENT_MS = 3_600_000;
+/** Short, because the trace collector's own monitoring is the first to report that it is away. */
+const TRACING_TROUBLE_MS = 60_000;
+/** How long the oldest message of a batch counts for the age of the queue. */
+const OLDEST_AGE_MS = 15_000;
+
+/** Creates the adapter. Log lines are JSON with constant messages; keys and ids are fields, never labels. */
+export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
+  const log = pino(
+    { level, base: null, formatters: { level: (label) => ({ level: label }), log: masked }, timestamp: pino.stdTimeFunctions.isoTime },
+    destination ?? pino.destination(1),
+  );
+  const metrics = createMetrics();
+  const oldestAgeMs = createRecentMaximum(clock, OLDEST_AGE_MS);
+  const newsOf = (kind: string, intervalMs: number) =>
+    createOnce({
+      clock,
+      intervalMs,
+      full: () => log.warn({ kind, intervalMs }, 'too many different facts of one kind: some are not logged'),
+    });
+  const tools = { log, metrics, oldestAgeMs, newsOf };
+  return {
+    telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
+    tracingTelemetry: tracingFacts(tools),
+    metricsText() {
+      metrics.set('tally_queue_oldest_message_age_seconds', oldestAgeMs.read() / 1_000);
+      return metrics.registry.metrics();
+    },
+    contentType: metrics.registry.contentType,
+  };
+}
+
+interface Tools {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly oldestAgeMs: RecentMaximum;
+  /** Creates a separate memory for one kind of fact, so that a flood of one kind does not silence another. */
+  readonly newsOf: (kind: string, intervalMs: number) => (name: string) => boolean;
+}
+
+type DataFacts = Pick<
+  Telemetry,
+  | 'recordEnded'
+  | 'eventLag'
+  | 'unknownEvent'
+  | 'messageSettled'
+  | 'serviceMessage'
+  | 'deadLettered'
+  | 'bulkSent'
+  | 'bulkAnswered'
+  | 'bulkQueue'
+  | 'headSent'
+  | 'heads'
+  | 'enriched'
+  | 'held'
+  | 'oldestMessageAge'
+  | 'unconnected'
+  | 'gapSeen'
+>;
+
+function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
+  const isNewEvent = newsOf('unknown event', UNKNOWN_EVENT_MS);
+  const isNewBucket = newsOf('unconnected bucket', SAME_FAILURE_MS);
+  const isNewGap = newsOf('gap', SAME_FAILURE_MS);
+  const isNewRefusal = newsOf('enrichment', SAME_FAILURE_MS);
+  return {
+    recordEnded({ dialect, outcome, eventName, fault }) {
+      metrics.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome) });
+      if (fault !== undefined) log.debug({ dialect, outcome, eventName: printable(eventName), fault }, 'record not indexed');
+    },
+    eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
+    unknownEvent(eventName) {
+      metrics.count('tally_unknown_events_total', 1);
+      if (isNewEvent(eventName)) log.warn({ eventName: printable(eventName) }, 'unknown event ignored');
+    },
+    messageSettled: (settlement) => metrics.count('tally_messages_total', 1, { settlement }),
+    serviceMessage(kind) {
+      metrics.count('tally_service_messages_total', 1, { kind });
+      log.info({ kind }, 'service message received');
+    },
+    deadLettered({ code, reason, messageId }) {
+      metrics.count('tally_dead_letters_total', 1, { fault: code });
+      log.error({ code, reason, messageId, advice: faults[code].advice }, 'message dead-lettered');
+    },
+    bulkSent({ actions, sizeBytes, durationMs, result }) {
+      metrics.count('tally_bulk_requests_total', 1, { result });
+      metrics.observe('tally_bulk_duration_seconds', durationMs / 1_000);
+      metrics.observe('tally_bulk_size_bytes', sizeBytes);
+      log.debug({ actions, sizeBytes, durationMs, result }, 'bulk request answered');
+    },
+    bulkAnswered: (answer, count) => metrics.count('tally_bulk_actions_total', count, { answer: labelOf(answer) }),
+    bulkQueue({ actionsQueued, requestsInFlight }) {
+      metrics.set('tally_bulk_queued_actions', actionsQueued);
+      metrics.set('tally_bulk_in_flight_requests', requestsInFlight);
+    },
+    headSent({ durationMs, result }) {
+      metrics.count('tally_head_requests_total', 1, { result });
+      metrics.observe('tally_head_duration_seconds', durationMs / 1_000);
+    },
+    heads({ queued, inFlight }) {
+      metrics.set('tally_head_queued_requests', queued);
+      metrics.set('tally_head_in_flight_requests', inFlight);
+    },
+    enriched({ bucket, enrich, result, reason }) {
+      metrics.count('tally_enrich_total', 1, { enrich, result });
+      // an object that was overwritten or deleted since has an event that reports it
+      if (result === 'ok' || result === 'gone' || !isNewRefusal(`${bucket} ${enrich} ${result}`)) return;
+      const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
+      log.warn({ bucket, enrich, result, reason, ...advice }, 'documents are written without enrichment');
+    },
+    held: (messages) => metrics.set('tally_held_messages', messages),
+    oldestMessageAge: (ageMs) => oldestAgeMs.record(ageMs),
+    unconnected(bucket, count) {
+      metrics.count('tally_unconnected_records_total', count);
+      if (isNewBucket(bucket)) log.warn({ bucket }, 'events received for a bucket that is not connected');
+    },
+    gapSeen(bucket, kind, reason) {
+      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason: printable(reason) }, 'gap open');
+    },
+  };
+}
+
+type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry | keyof CalendarTelemetry>;
+
+function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
+  const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
+  const countParked = createParkedCount(metrics);
+  const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: adviceWhileServing(code) });
+  return {
+    queueDepth(queue, { visible, inFlight, delayed }) {
+      metrics.set('tally_queue_messages', visible, { queue, state: 'visible' });
+      metrics.set('tally_queue_messages', inFlight, { queue, state: 'in-flight' });
+      metrics.set('tally_queue_messages', delayed, { queue, state: 'delayed' });
+    },
+    gapsOpen(open) {
+      metrics.clear('tally_gaps_open');
+      for (const { bucket, kind, count } of open) metrics.set('tally_gaps_open', count, { bucket, kind });
+    },
+    jobs(states) {
+      for (const state of jobStates) metrics.set('tally_jobs', states.filter((each) => each === state).length, { state });
+    },
+    paused(code, reason) {
+      metrics.set('tally_paused', 1, { fault: code });
+      log.error(describe(code, reason), 'receiving paused');
+    },
+    resumed(code, pausedMs) {
+      metrics.set('tally_paused', 0, { fault: code });
+      log.info({ code, pausedMs: Math.round(pausedMs) }, 'receiving resumed');
+    },
+    bucketParked(bucket, code, reason) {
+      countParked(bucket, 1);
+      log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait');
+    },
+    bucketResumed(bucket) {
+      countParked(bucket, -1);
+      log.info({ bucket }, 'bucket resumed');
+    },
+    receiving(state) {
+      for (const each of receivingStates) metrics.set('tally_receiving', each === state ? 1 : 0, { state: each });
+      log.info({ state }, 'receiving changed');
+    },
+    requestFailed(operation, code, reason) {
+      if (isNewFailure(`${operation} ${code} ${reason}`)) log.error({ operation, ...describe(code, reason) }, 'request failed');
+    },
+    bucketConnected: (bucket, by) => log.info({ bucket, by }, 'bucket connected'),
+    workersWanted: (workers) => metrics.set('tally_workers_wanted', workers),
+    ready: (role, isReady) => metrics.set('tally_ready', isReady ? 1 : 0, { role }),
+    info: (message, fields = {}) => log.info(fields, message),
+    warn: (message, fields = {}) => log.warn(fields, message),
+  };
+}
+
+/** A bucket can be parked because of its index and because of the bucket itself. Each is reported separately; the bucket counts once. */
+function createParkedCount(metrics: Metrics): (bucket: string, change: 1 | -1) => void {
+  const reasons = new Map<string, number>();
+  return (bucket, change) => {
+    const count = (reasons.get(bucket) ?? 0) + change;
+    if (count > 0) reasons.set(bucket, count);
+    else reasons.delete(bucket);
+    metrics.set('tally_parked_buckets', reasons.size);
+  };
+}
+
+function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {
+  return {
+    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', 1, { result: labelOf(result) }),
+    reindexTurn({ mode, counts, result, durationMs }) {
+      metrics.count('tally_reindex_turns_total', 1, { result });
+      for (const [name, kind] of objectKinds) metrics.count('tally_reindex_objects_total', counts[name], { mode, kind });
+      metrics.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
+      metrics.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
+      metrics.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });
+      metrics.count('tally_reindex_requests_total', counts.headRequests, { request: 'head' });
+      log.debug({ mode, result, durationMs: Math.round(durationMs), listed: counts.listed }, 'range turn ended');
+    },
+    reindexSplit: (isSplit) => metrics.count('tally_reindex_splits_total', 1, { result: isSplit ? 'split' : 'none' }),
+    reindexRanges: (running) => metrics.set('tally_reindex_ranges', running),
+    jobEnded({ id, bucket, mode, requestedBy, state, counts, error }) {
+      metrics.count('tally_jobs_ended_total', 1, { state });
+      const facts = { id, bucket, mode, requestedBy, state, counts };
+      if (error === undefined) log.info(facts, 'job ended');
+      else log.error({ ...facts, ...error, advice: faults[error.code].advice }, 'job ended');
+    },
+  };
+}
+
+function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
+  return {
+    gapStates(counts) {
+      for (const kind of gapKinds) {
+        for (const state of gapStates) {
+          const found = counts.find((each) => each.kind === kind && each.state === state);
+          metrics.set('tally_gaps', found?.count ?? 0, { kind, state });
+        }
+      }
+    },
+    gapClosed({ bucket, kind, prefix, jobId }) {
+      metrics.count('tally_gaps_closed_total', 1, { kind });
+      log.info({ bucket, kind, prefix, jobId }, 'gap closed');
+    },
+    gapStays({ bucket, kind, prefix, waits }) {
+      metrics.count('tally_gap_failures_total', 1, { kind });
+      log.warn({ bucket, kind, prefix, ...waits }, 'gap stays open');
+    },
+    sweepEnded({ sweep, bucket, result, objects }) {
+      metrics.count('tally_sweeps_total', 1, { sweep, result });
+      if (sweep === 'tombstones') metrics.count('tally_purged_tombstones_total', objects);
+      else if (sweep !== 'full') metrics.count('tally_swept_objects_total', objects, { sweep });
+      if (result !== 'ok' || objects > 0) log.info({ sweep, bucket, result, objects }, 'sweep ended');
+    },
+  };
+}
+
+/** Trouble with tracing is logged at most once a minute for each kind, because tracing never matters more than what it traces. */
+function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
+  const isNews = newsOf('tracing trouble', TRACING_TROUBLE_MS);
+  return {
+    spansDropped(reason, count, error) {
+      metrics.count('tally_spans_dropped_total', count, { reason });
+      if (isNews(reason)) log.warn({ reason, error }, 'spans dropped: the trace collector is too slow, unreachable or refused them');
+    },
+    tracingTroubled(text) {
+      if (isNews('sdk')) log.warn({ text }, 'the OpenTelemetry SDK reported a problem');
+    },
+  };
+}
+
+/** More people can read the log than the settings, so passwords in URLs are masked. */
+function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? withoutPasswords(value) : value]),
+  );
+}

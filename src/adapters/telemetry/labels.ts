@@ -1,0 +1,44 @@
+/** The values of labels: closed sets that the table of series (series.ts) uses. */
+import { faults, isFaultCode, scopeOf } from '../../domain/fault.ts';
+import { gapSchema } from '../../domain/gaps/gap.ts';
+import { type JobState, jobStates } from '../../domain/reindex/job.ts';
+
+/** Stands for values that are not known in advance. */
+export const anyValue: readonly string[] = [];
+
+export const faultCodes = Object.keys(faults).filter(isFaultCode);
+export const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
+export const indexFaults = faultCodes.filter((code) => code.includes('index'));
+/** A probe can fail with any of these, and receiving stays paused until it succeeds. */
+export const pausingFaults = faultCodes.filter((code) => scopeOf(code) === 'shared' || code === 'internal.unexpected');
+export const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
+
+export const gapStates = gapSchema.shape.state.options;
+export const receivingStates = ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] as const;
+
+/** The counts of a job that are shown by kind: the name of the count, and its label value. */
+export const objectKinds = [
+  ['equal', 'equal'],
+  ['incomplete', 'incomplete'],
+  ['missing', 'missing'],
+  ['stale', 'stale'],
+  ['phantom', 'phantom'],
+  ['inFlight', 'in-flight'],
+] as const;
+
+/**
+ * The names in the code that have changed since the first version. Labels of metrics and attributes of traces keep the old
+ * value, because dashboards and alerts depend on it. A superseded write is one that the store refused because it holds
+ * something newer; a late task belongs to an earlier turn.
+ */
+const renamed = ['superseded', 'late'] as const;
+type Renamed = (typeof renamed)[number];
+
+/** The label value of a name: `stale` for the names that have changed. */
+export function labelOf<Name extends string>(name: Name): Exclude<Name, Renamed> | 'stale' {
+  return isUnchanged(name) ? name : 'stale';
+}
+
+function isUnchanged<Name extends string>(name: Name): name is Exclude<Name, Renamed> {
+  return !renamed.some((each) => each === name);
+}

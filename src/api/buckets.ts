@@ -1,0 +1,146 @@
+/** Buckets: connecting, listing and disconnecting them. */
+import { z } from 'zod';
+import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
+
+export const bucket = z
+  .object({
+    bucket: z.string().describe('The name.'),
+    region: z.string().describe('The region, as S3 says.'),
+    source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
+    topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
+    versioning: z
+      .object({
+        status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
+        observed_at: time.optional().describe('When it was read, by the clock of S3.'),
+      })
+      .describe('What GetBucketVersioning said.'),
+    enrich: z.enum(enrichModes).describe('What is read of each object besides its events.'),
+    floor: clock.describe(
+      'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
+    ),
+    created_at: time.describe('When it was connected.'),
+    created_by: z.string().describe('Who connected it.'),
+    checked_at: time.describe('When region and versioning were last read.'),
+    last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
+    last_reindex_at: time.optional().describe('When its last re-index ended.'),
+    lifecycle: z
+      .object({
+        checked_at: time.describe('When its lifecycle rules were read.'),
+        rules: z.enum(['known', 'unknown']).describe('`unknown`: they may not be read.'),
+        expiring: count.describe('How many rules in force expire present objects.'),
+      })
+      .optional()
+      .describe('Only of buckets whose source does not report expirations.'),
+  })
+  .meta({ id: 'Bucket', description: 'A connected bucket.' });
+export type Bucket = z.infer<typeof bucket>;
+
+export const unconnectedBucket = z
+  .object({
+    bucket: z.string(),
+    count: count.describe('How many events have arrived.'),
+    first_seen_at: time,
+    last_seen_at: time,
+  })
+  .meta({ id: 'UnconnectedBucket', description: 'A bucket whose events arrive although it is not connected. They are not indexed.' });
+export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
+
+const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
+
+export const addBucketBody = z
+  .strictObject(
+    {
+      bucket: bucketName,
+      source: z
+        .enum(bucketSources, oneOf(bucketSources))
+        .exactOptional()
+        .describe('How its events reach the bucket queue. Default: notification.'),
+      topic_arn: z
+        .string(must('must be the ARN of an SNS topic'))
+        .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
+        .exactOptional()
+        .describe('The SNS topic that receives the events of the bucket; needed with the source topic.'),
+      enrich: z
+        .enum(enrichModes, oneOf(enrichModes))
+        .exactOptional()
+        .describe('What is read of each object besides its events. Default: none.'),
+    },
+    must('must be an object'),
+  )
+  .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
+export type AddBucketRequest = z.output<typeof addBucketBody>;
+
+const params = z.object({ bucket: bucketName });
+
+export const bucketRows = {
+  'GET /v1/buckets': {
+    operation: 'listBuckets',
+    summary: 'Lists the connected buckets, and those whose events arrive although they are not connected.',
+    scope: 'read',
+    answer: z.object({ items: z.array(bucket).readonly(), unconnected: z.array(unconnectedBucket).readonly() }),
+    status: 200,
+    errors: [],
+    example: {},
+  },
+  'POST /v1/buckets': {
+    operation: 'addBucket',
+    summary: 'Connects a bucket, or changes how it is connected.',
+    description: 'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by a re-index.',
+    scope: 'admin',
+    body: addBucketBody,
+    answer: bucket,
+    status: 201,
+    errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict'],
+    example: { body: { bucket: 'photos', source: 'notification' } },
+  },
+  'GET /v1/buckets/{bucket}': {
+    operation: 'getBucket',
+    summary: 'Shows one connected bucket.',
+    scope: 'read',
+    params,
+    answer: bucket,
+    status: 200,
+    errors: ['bucket.not-connected'],
+    example: { params: { bucket: 'photos' } },
+  },
+  'DELETE /v1/buckets/{bucket}': {
+    operation: 'removeBucket',
+    summary: 'Disconnects a bucket and deletes its documents from the index.',
+    description: 'The bucket itself and its objects are never touched. A re-index of the bucket is cancelled.',
+    scope: 'admin',
+    params,
+    status: 204,
+    errors: ['bucket.not-connected'],
+    example: { params: { bucket: 'photos' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** A bucket's record as it is answered. */
+export function bucketView(record: BucketRecord): Bucket {
+  const { versioning, lifecycle } = record;
+  return {
+    bucket: record.bucket,
+    region: record.region,
+    source: record.source,
+    topic_arn: record.topicArn,
+    // 0 stands for a moment that is not known
+    versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
+    enrich: record.enrich,
+    floor: record.floor,
+    created_at: timeOf(record.createdAtMs),
+    created_by: record.createdBy,
+    checked_at: timeOf(record.checkedAtMs),
+    last_event_at: timeOfMaybe(record.lastEventAtMs),
+    last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
+    lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
+  };
+}
+
+/** The same of a bucket that is not connected. */
+export function unconnectedView({ bucket: name, count: events, firstSeenMs, lastSeenMs }: UnconnectedRecord): UnconnectedBucket {
+  return { bucket: name, count: events, first_seen_at: timeOf(firstSeenMs), last_seen_at: timeOf(lastSeenMs) };
+}

@@ -1,0 +1,114 @@
+/**
+ * The contract of the API: each operation once. Routes and their validation, the OpenAPI document, the client behind
+ * `--registry` and docs/api.md are derived from it.
+ */
+import { bucketRows } from './buckets.ts';
+import { deadLetterRows } from './dead-letters.ts';
+import { gapRows } from './gaps.ts';
+import { jobRows, jobStreamRows } from './jobs.ts';
+import { objectRows } from './objects.ts';
+import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
+import { documentRows, healthRows } from './service.ts';
+
+/** The operations that a verb of the control plane answers. */
+const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows };
+/** Those that the listeners answer themselves. */
+const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
+
+/** All operations, by `METHOD /path`. */
+export const contract = { ...verbRows, ...listenerRows };
+
+type VerbRows = typeof verbRows;
+
+/** The operations that a verb of the control plane answers, by name. */
+export type VerbName = VerbRows[keyof VerbRows]['operation'];
+/** Those that the listeners answer, by name. */
+export type ListenerName = (typeof listenerRows)[keyof typeof listenerRows]['operation'];
+/** Those of the health listener. */
+export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation'];
+/** All operations, by name. */
+export type OperationName = VerbName | ListenerName;
+
+/** Who asks. Until callers are authenticated it is a program on this machine. */
+export interface Actor {
+  readonly kind: 'local';
+  readonly name: string;
+}
+
+/** What comes with each request. */
+export interface Context {
+  readonly actor: Actor;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The control plane as its callers see it: the command line, on a store or on a running registry. Each
+ * operation rejects with a RequestError for what the caller can correct, with a FaultError, or with the signal's reason.
+ */
+export type Operations = {
+  readonly [Key in keyof VerbRows as VerbRows[Key]['operation']]: (
+    request: RequestOf<VerbRows[Key]>,
+    context: Context,
+  ) => Promise<AnswerOf<VerbRows[Key]>>;
+};
+
+/** The control plane as it is implemented: requests are checked already. */
+export type Verbs = {
+  readonly [Key in keyof VerbRows as VerbRows[Key]['operation']]: (
+    request: CheckedOf<VerbRows[Key]>,
+    context: Context,
+  ) => Promise<AnswerOf<VerbRows[Key]>>;
+};
+
+/** A row with where it is. */
+export type PlacedRow<Name extends string = OperationName> = Row & {
+  readonly operation: Name;
+  readonly method: Method;
+  /** With `{name}` for parameters. */
+  readonly path: string;
+};
+
+/** All rows, in the order of the contract. */
+export const rows: readonly PlacedRow[] = placed<OperationName>(contract);
+/** The rows of the verbs. */
+export const rowsOfVerbs: readonly PlacedRow<VerbName>[] = placed<VerbName>(verbRows);
+/** The rows that the health listener has as well. */
+export const rowsOfHealth: readonly PlacedRow<HealthName>[] = placed<HealthName>(healthRows);
+/** The rows that the listeners answer themselves. */
+export const rowsOfListener: readonly PlacedRow<ListenerName>[] = placed<ListenerName>(listenerRows);
+
+function placed<Name extends string>(group: Readonly<Record<string, Row & { readonly operation: Name }>>): readonly PlacedRow<Name>[] {
+  return Object.entries(group).map(([key, row]) => {
+    const [method = '', path = ''] = key.split(' ');
+    return { ...row, method: methodOf(method), path };
+  });
+}
+
+function methodOf(text: string): Method {
+  if (text === 'GET' || text === 'POST' || text === 'DELETE') return text;
+  throw new TypeError(`${text} is no method of the contract`);
+}
+
+/**
+ * Any operation, for code that treats all of them alike. It is a method type because TypeScript compares the parameters
+ * of methods both ways: such code checks each request by its row instead.
+ */
+export type AnyOperation = { call(request: AnyRequest, context: Context): Promise<unknown> }['call'];
+
+/** The operations, each made from its row. */
+export function operationsOf(make: (row: PlacedRow<VerbName>) => AnyOperation): Operations {
+  const operations: object = Object.fromEntries(rowsOfVerbs.map((row) => [row.operation, make(row)]));
+  if (isOperations(operations)) return operations;
+  throw new TypeError('an operation of the contract was not made');
+}
+
+function isOperations(value: object): value is Operations {
+  const names = new Set(Object.keys(value));
+  return rowsOfVerbs.every(({ operation }) => names.has(operation));
+}
+
+/** The verbs for callers whose requests are not checked yet: each request is checked by its row first. */
+export function checkingRequests(verbs: Verbs): Operations {
+  const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
+  return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));
+}

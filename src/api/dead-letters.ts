@@ -1,0 +1,124 @@
+/** Dead letters: messages that could not be handled. */
+import { z } from 'zod';
+import type { LetterNotes } from '../domain/messages/dead-letter.ts';
+import { count, id, limit, must, time, timeOf } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+export const deadLetter = z
+  .object({
+    id: z.string().describe('The MessageId in the dead-letter queue.'),
+    sent_at: time.describe('When it was sent there.'),
+    fault: z.string().optional().describe('The fault code; absent for letters that SQS itself moved.'),
+    reason: z.string().optional().describe('What happened.'),
+    context: z
+      .object({
+        queue: z.string().optional().describe('The URL of the queue that it was received from.'),
+        message_id: z.string().optional().describe('Its MessageId there.'),
+        first_received_at: z.string().optional().describe('When it was first received.'),
+        records: z
+          .array(z.number())
+          .readonly()
+          .optional()
+          .describe('The positions, from 0, of the records that failed; empty: the message as a whole.'),
+      })
+      .optional()
+      .describe('What Tally knew of the message when it gave it up.'),
+    size_bytes: count.describe('The size of the body.'),
+  })
+  .meta({ id: 'DeadLetter', description: 'A message that could not be handled.' });
+export type DeadLetter = z.infer<typeof deadLetter>;
+
+const wholeLetter = deadLetter.extend({ body: z.string().describe('The original body, unchanged.') });
+export type WholeDeadLetter = z.infer<typeof wholeLetter>;
+
+const LETTERS_MAX = 1_000;
+
+const choice = z
+  .union(
+    [
+      z.strictObject({ ids: z.array(id).min(1).max(LETTERS_MAX).readonly().describe('The ids of the letters.') }),
+      z.strictObject({ all: z.literal(true).describe('All letters, at most 1,000 of them.') }),
+    ],
+    must('must be {"ids": ["…"]} or {"all": true}'),
+  )
+  .describe('Which letters: those named, or all.');
+export type LetterChoice = z.output<typeof choice>;
+
+const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
+
+export const deadLetterRows = {
+  'GET /v1/dead-letters': {
+    operation: 'listDeadLetters',
+    summary: 'Lists messages of the dead-letter queue with the reasons.',
+    description:
+      'No letter is removed. SQS shows each letter to one reader at a time: another request at the same moment sees only the rest.',
+    scope: 'operate',
+    query: z.strictObject({ limit }),
+    answer: z.object({ items: z.array(deadLetter).readonly() }),
+    status: 200,
+    errors: ['dead-letter.no-queue', 'queue.unreachable'],
+    example: { query: { limit: 20 } },
+  },
+  'GET /v1/dead-letters/{id}': {
+    operation: 'getDeadLetter',
+    summary: 'Shows one dead letter with its original body.',
+    scope: 'operate',
+    params: z.object({ id: id.describe('The id of the letter.') }),
+    answer: wholeLetter,
+    status: 200,
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    example: { params: { id: ID } },
+  },
+  'POST /v1/dead-letters/replay': {
+    operation: 'replayDeadLetters',
+    summary: 'Sends the original bodies back to the bucket queue and removes the letters.',
+    scope: 'operate',
+    body: choice,
+    answer: z.object({ replayed: count.describe('How many letters were sent back.') }),
+    status: 200,
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    example: { body: { ids: [ID] } },
+  },
+  'POST /v1/dead-letters/discard': {
+    operation: 'discardDeadLetters',
+    summary: 'Deletes dead letters for good.',
+    scope: 'operate',
+    body: choice,
+    answer: z.object({ discarded: count.describe('How many letters were deleted.') }),
+    status: 200,
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    example: { body: { all: true } },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+interface LetterFacts {
+  readonly id: string;
+  readonly sentAtMs: number;
+  readonly sizeBytes: number;
+  readonly notes: LetterNotes;
+}
+
+/** A dead letter as it is answered. */
+export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: LetterFacts): DeadLetter {
+  return {
+    id: letterId,
+    sent_at: timeOf(sentAtMs),
+    fault: notes.fault,
+    reason: notes.reason,
+    context: notes.context && contextView(notes.context),
+    size_bytes: sizeBytes,
+  };
+}
+
+/** Anyone may write to the queue: fields that are not as Tally writes them are left out. */
+const contextSchema = z.object({
+  queue: z.string().optional().catch(undefined),
+  messageId: z.string().optional().catch(undefined),
+  firstReceived: z.string().optional().catch(undefined),
+  records: z.array(z.number()).optional().catch(undefined),
+});
+
+function contextView(context: Readonly<Record<string, unknown>>): DeadLetter['context'] {
+  const { queue, messageId, firstReceived, records } = contextSchema.parse(context);
+  return { queue, message_id: messageId, first_received_at: firstReceived, records };
+}

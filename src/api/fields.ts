@@ -1,0 +1,94 @@
+/** Fields that several subjects share, with their bounds. */
+import { z } from 'zod';
+import { BUCKET_NAME } from '../domain/bucket.ts';
+
+/** S3's longest key. */
+const KEY_BYTES_MAX = 1_024;
+/** An id of SQS or of ours has less. */
+const ID_LENGTH_MAX = 255;
+/** No position needs more: a bucket's name and a key, each byte of which JSON may escape sixfold, in base64. */
+const CURSOR_LENGTH_MAX = 12_000;
+const LIMIT_MAX = 1_000;
+
+/** The message for a value of another type, or for none at all. */
+export function must(message: string) {
+  return { error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'must be given' : message) };
+}
+
+/** Text of at most so many characters, as JSON Schema counts them (code points). */
+export function textOf(lengthMax: number, lengthMin = 0) {
+  const bounds = { ...(lengthMin > 0 && { minLength: lengthMin }), maxLength: lengthMax };
+  return z
+    .string(must('must be text'))
+    .refine((text) => text.length >= lengthMin, 'must not be empty')
+    .refine((text) => text.length <= lengthMax || Array.from(text).length <= lengthMax, `must have at most ${lengthMax} characters`)
+    .meta(bounds);
+}
+
+/** The name of a bucket. */
+export const bucketName = z
+  .string(must('must be the name of a bucket'))
+  .regex(BUCKET_NAME, 'must be the name of a bucket: 3 to 255 letters, digits, dots, hyphens and underscores')
+  .describe('The name of the bucket.');
+
+/** What may be a key or the beginning of one. JSON Schema cannot say bytes. */
+function keyText(lengthMin: 0 | 1) {
+  return z
+    .string(must('must be text'))
+    .refine((text) => text.length >= lengthMin, 'must not be empty')
+    .refine((text) => new TextEncoder().encode(text).length <= KEY_BYTES_MAX, `must have at most ${KEY_BYTES_MAX} bytes in UTF-8`)
+    .meta({ ...(lengthMin > 0 && { minLength: lengthMin }), maxLength: KEY_BYTES_MAX });
+}
+
+/** A key of an object. */
+export const objectKey = keyText(1).meta({ description: 'The key of the object, 1 to 1,024 bytes in UTF-8.' });
+/** The beginning of keys; empty: all keys. */
+export const keyPrefix = keyText(0).meta({ description: 'The beginning of the keys, at most 1,024 bytes in UTF-8.' });
+
+/** An id of a job or a dead letter. */
+export const id = textOf(ID_LENGTH_MAX, 1);
+
+/** How many items a page has at most. */
+export const limit = z
+  .int(must('must be a whole number from 1 to 1000'))
+  .min(1, 'must be at least 1')
+  .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
+  .default(100)
+  .describe('The page has at most this many items.');
+
+/** Where the page before ended. */
+export const cursor = z
+  .string(must('must be text'))
+  .regex(/^[A-Za-z0-9_-]+$/, 'must be the `next` of an earlier page')
+  .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
+  .describe('The `next` of the page before; absent for the first page.');
+
+/** One page of a list. */
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: z.array(item).readonly(),
+    next: z.string().optional().describe('The cursor of the next page; absent on the last page.'),
+  });
+}
+
+/** A time: ISO 8601 in UTC with milliseconds. */
+export const time = z
+  .string()
+  .regex(/^(?:\d{4}|[+-]\d{6})-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  .meta({ format: 'date-time' });
+
+/** A time as the wire has it. */
+export function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** The same where there may be none. */
+export function timeOfMaybe(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : timeOf(ms);
+}
+
+/** A count of things. */
+export const count = z.int().min(0);
+
+/** A clock: microseconds since 1970, which orders the writes of a document. */
+export const clock = z.number();

@@ -1,0 +1,84 @@
+/** Gaps: changes that a source did not report. */
+import { z } from 'zod';
+import { gapKinds, gapStates, type GapRecord } from '../domain/gaps/gap.ts';
+import { bucketName, count, cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+export const gap = z
+  .object({
+    id: z.string(),
+    bucket: z.string(),
+    kind: z.enum(gapKinds).describe('What kind of change went unreported.'),
+    prefix: z.string().optional().describe('Only keys with this prefix are concerned; absent: the whole bucket.'),
+    reason: z.string().describe('Why the gap was opened; the latest reason.'),
+    first_seen_at: time.describe('The time of the first change that is known to be missing.'),
+    last_seen_at: time.describe('The time of the last one.'),
+    count: count.describe('How often it was seen.'),
+    state: z.enum(gapStates),
+    job_id: z.string().optional().describe('The job that closes it or has closed it; of an open gap, a paused job that may yet do so.'),
+    closed_at: time.optional(),
+    opened_at: time.optional(),
+    reported_at: time.optional().describe('When it was last reported. The quiet time before its re-index counts from there.'),
+    reconciled_before: time.optional().describe('Changes before this time are covered by a re-index that is done.'),
+    covered: z.boolean().optional().describe('The keys of the bulk delete are reported one by one as well.'),
+    keys_reported_at: time.optional().describe('The time of the latest bulk delete whose keys were reported one by one.'),
+    failures: count.optional().describe('How many jobs in a row did not close it.'),
+    waits: z
+      .object({ reason: z.string(), until: time.optional() })
+      .optional()
+      .describe('Why it is still open, and until when by the present plan.'),
+    not_before: time.optional().describe('No job is started for it before this time.'),
+  })
+  .meta({
+    id: 'Gap',
+    description: 'Changes of a bucket that its source did not report, so that the index may differ until a re-index closes the gap.',
+  });
+export type Gap = z.infer<typeof gap>;
+
+export const gapRows = {
+  'GET /v1/gaps': {
+    operation: 'listGaps',
+    summary: 'Lists gaps, by bucket, kind and prefix.',
+    scope: 'read',
+    query: z.strictObject({
+      bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
+      state: z
+        .enum(gapStates, must(`must be one of ${gapStates.join(', ')}`))
+        .exactOptional()
+        .describe('Only gaps in this state.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(gap),
+    status: 200,
+    errors: [],
+    example: { query: { bucket: 'photos', state: 'open' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+export type GapsRequest = z.output<(typeof gapRows)['GET /v1/gaps']['query']>;
+
+/** A gap's record as it is answered. */
+export function gapView(record: GapRecord): Gap {
+  const { waits } = record;
+  return {
+    id: record.id,
+    bucket: record.bucket,
+    kind: record.kind,
+    prefix: record.prefix,
+    reason: record.reason,
+    first_seen_at: timeOf(record.firstSeenMs),
+    last_seen_at: timeOf(record.lastSeenMs),
+    count: record.count,
+    state: record.state,
+    job_id: record.jobId,
+    closed_at: timeOfMaybe(record.closedAtMs),
+    opened_at: timeOfMaybe(record.openedAtMs),
+    reported_at: timeOfMaybe(record.toldAtMs),
+    reconciled_before: timeOfMaybe(record.reconciledBeforeMs),
+    covered: record.covered,
+    keys_reported_at: timeOfMaybe(record.keysToldMs),
+    failures: record.failures,
+    waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
+    not_before: timeOfMaybe(record.notBeforeMs),
+  };
+}

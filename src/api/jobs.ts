@@ -1,0 +1,291 @@
+/** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them. */
+import { z } from 'zod';
+import { noCounts, type DifferenceExamples, type ReconcileCounts } from '../domain/reindex/counts.ts';
+import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
+import type { JobView } from '../domain/reindex/job-view.ts';
+import { bucketName, count, cursor, id, keyPrefix, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+const jobFault = z.object({
+  code: z.string().describe('The fault code.'),
+  reason: z.string().describe('What happened.'),
+  range: z.string().optional().describe('The number of the range in which it happened.'),
+});
+
+const counts = z
+  .object({
+    listed: count.describe('Objects that the listing named.'),
+    scanned: count.describe('Live documents that the scan of the index named.'),
+    equal: count.describe('Objects of which the index says what the bucket says, those that lack optional fields included.'),
+    lacking_optional_fields: count.describe(
+      'Those of the equal ones whose document lacks a field that the listing gives. This is no drift.',
+    ),
+    missing: count.describe('Objects that the index did not have.'),
+    stale: count.describe('Objects of which the index said something else.'),
+    phantom: count.describe('Live documents whose object was not in the bucket.'),
+    in_flight: count.describe('Objects that changed while they were compared. This is no drift.'),
+    written: count.describe('Documents written, tombstones apart.'),
+    tombstones: count.describe('Documents deleted.'),
+    held: count.describe('Deletions that the brake held back.'),
+    bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
+    list_requests: count.describe('LIST requests sent to S3.'),
+    head_requests: count.describe('HEAD requests sent to S3.'),
+  })
+  .meta({ id: 'JobCounts', description: 'What the job found and did. listed = equal + missing + stale + in_flight.' });
+export type JobCounts = z.infer<typeof counts>;
+
+export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
+export type DifferenceKind = (typeof differenceKinds)[number];
+
+const example = z.object({
+  key: z.string(),
+  fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
+});
+const examples = z.partialRecord(z.enum(differenceKinds), z.array(example).readonly());
+
+export const job = z
+  .object({
+    id: z.string(),
+    bucket: z.string(),
+    prefix: z.string().describe('Only keys with this prefix are compared; empty: all keys.'),
+    mode: z.enum(jobModes).describe('`apply` writes the differences, `report` only counts them.'),
+    requested_by: z.string().describe('Who asked for it: a caller, `gap` or `schedule`.'),
+    state: z.enum(jobStates),
+    created_at: time,
+    started_at: time.optional(),
+    finished_at: time.optional(),
+    fill: z.boolean().optional().describe('Documents that lack a field that a listing gives are written too.'),
+    now: z.boolean().optional().describe('The job did not wait for late events; it closes no gap.'),
+    gap_ids: z.array(z.string()).readonly().optional().describe('The gaps that it closes when it is done.'),
+    phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
+    waits_until: time.optional().describe('When the wait for late events ends.'),
+    covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),
+    paused_because: z.enum(pauseReasons).optional(),
+    paused_at: time.optional(),
+    paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
+    brake: z
+      .object({
+        limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
+        reserved: count.describe('How many of them it has reserved.'),
+        waiting: count.describe('How many deletions the brake holds back.'),
+      })
+      .optional()
+      .describe('The brake on deletions.'),
+    allow_deletes: count.optional().describe('How many deletions the request allowed whatever the brake says.'),
+    documents_at_start: count.optional().describe('Live documents under the prefix when it began.'),
+    comparing_at: time.optional().describe('When comparing began.'),
+    counts: counts.optional(),
+    examples: examples.optional().describe('The first differences of each kind, at most 100. Lists and event streams leave them out.'),
+    error: jobFault.optional().describe('Why the job failed.'),
+    last_fault: jobFault.optional().describe('The latest fault of one of its ranges, which is tried again.'),
+    progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
+    objects_per_s: z.number().optional().describe('Objects listed per second of comparing, without pauses.'),
+    ranges: z
+      .object({
+        cut: count.describe('Ranges in all.'),
+        done: count.describe('Ranges done.'),
+        leased: count.describe('Ranges that workers compare now.'),
+      })
+      .describe('The parts that the keys were cut into.'),
+    cursor: z.string().optional().describe('All keys up to this one are compared.'),
+    cost_usd: z.number().optional().describe('What S3 charges for the requests of the job so far: an estimate.'),
+  })
+  .meta({ id: 'Job', description: 'A re-index job.' });
+export type Job = z.infer<typeof job>;
+
+/** Far beyond any bucket, and far below where a number is no longer exact. */
+const DELETES_MAX = 1_000_000_000_000;
+const deletions = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
+const flag = z.boolean(must('must be true or false')).default(false);
+
+const reindexBody = z
+  .strictObject(
+    {
+      prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
+      mode: z
+        .enum(jobModes, must(`must be one of ${jobModes.join(', ')}`))
+        .default('apply')
+        .describe('`apply` writes the differences, `report` only counts them.'),
+      fill: flag.describe('Write documents that lack a field that a listing gives, too.'),
+      now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
+      repair: flag.describe('Create the notification of the bucket again first. This version refuses it.'),
+      allow_deletes: deletions
+        .exactOptional()
+        .describe('Let the job delete up to this many documents in all, even where its brake would stop it earlier.'),
+    },
+    must('must be an object'),
+  )
+  .prefault({});
+export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: string };
+
+const resumeBody = z
+  .strictObject(
+    {
+      allow_deletes: deletions
+        .exactOptional()
+        .describe('Let the job delete up to this many documents more than it has deleted so far. A job that its brake holds needs it.'),
+    },
+    must('must be an object'),
+  )
+  .prefault({});
+
+const params = z.object({ id: id.describe('The id of the job.') });
+const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
+
+export const jobRows = {
+  'POST /v1/buckets/{bucket}/reindex': {
+    operation: 'startReindex',
+    summary: 'Starts a re-index or a drift report of the bucket.',
+    description: 'The index serves all the while, and the bucket is never written to. One job with the mode apply runs per bucket.',
+    scope: 'operate',
+    params: z.object({ bucket: bucketName }),
+    body: reindexBody,
+    answer: job,
+    status: 202,
+    errors: ['bucket.not-connected', 'job.conflict', 'job.limit', 'job.repair-refused', 'state.conflict'],
+    example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
+  },
+  'GET /v1/jobs': {
+    operation: 'listJobs',
+    summary: 'Lists re-index jobs, the oldest first.',
+    description: 'Examples are left out.',
+    scope: 'read',
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(job),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 10 } },
+  },
+  'GET /v1/jobs/{id}': {
+    operation: 'getJob',
+    summary: 'Shows one re-index job.',
+    scope: 'read',
+    params,
+    answer: job,
+    status: 200,
+    errors: ['job.not-found'],
+    example: JOB,
+  },
+  'POST /v1/jobs/{id}/pause': {
+    operation: 'pauseJob',
+    summary: 'Pauses a job that is queued or running.',
+    description: 'It stops after the page that it compares, and goes on from there when it is resumed.',
+    scope: 'operate',
+    params,
+    answer: job,
+    status: 200,
+    errors: ['job.not-found', 'job.not-pausable'],
+    example: JOB,
+  },
+  'POST /v1/jobs/{id}/resume': {
+    operation: 'resumeJob',
+    summary: 'Resumes a paused job.',
+    description: 'A job that its brake holds needs `allow_deletes`.',
+    scope: 'operate',
+    params,
+    body: resumeBody,
+    answer: job,
+    status: 200,
+    errors: ['job.not-found', 'job.not-resumable', 'job.conflict', 'state.conflict'],
+    example: { ...JOB, body: { allow_deletes: 20_000 } },
+  },
+  'POST /v1/jobs/{id}/cancel': {
+    operation: 'cancelJob',
+    summary: 'Cancels a job that has not ended.',
+    description: 'What it has written stays.',
+    scope: 'operate',
+    params,
+    answer: job,
+    status: 200,
+    errors: ['job.not-found', 'job.not-cancellable'],
+    example: JOB,
+  },
+} as const satisfies Record<RowKey, Row>;
+export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
+export type ResumeRequest = z.output<typeof resumeBody>;
+
+/** Answered by the listener itself, from what `getJob` answers. */
+export const jobStreamRows = {
+  'GET /v1/jobs/{id}/events': {
+    operation: 'watchJob',
+    summary: 'Streams one re-index job as server-sent events until it has ended.',
+    description:
+      '`event: job` carries the job as JSON, without its examples: once at the beginning and again after each change, at most once a second. `event: problem` says that the job cannot be read at the moment. A comment is sent after 15 s without an event. The event of the end state has the id `end`.',
+    scope: 'read',
+    params,
+    answer: z.string().describe('A stream of server-sent events.'),
+    status: 200,
+    otherStatuses: { 204: 'The Last-Event-ID header says that the end state was seen: there is nothing more to send.' },
+    media: 'text/event-stream',
+    errors: ['job.not-found', 'request.too-many-streams'],
+    example: JOB,
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** A job as it is answered. */
+export function jobView(shown: JobView): Job {
+  const { brake } = shown;
+  return {
+    id: shown.id,
+    bucket: shown.bucket,
+    prefix: shown.prefix,
+    mode: shown.mode,
+    requested_by: shown.requestedBy,
+    state: shown.state,
+    created_at: timeOf(shown.createdAtMs),
+    started_at: timeOfMaybe(shown.startedAtMs),
+    finished_at: timeOfMaybe(shown.finishedAtMs),
+    fill: shown.fill,
+    now: shown.now,
+    gap_ids: shown.gapIds,
+    phase: shown.phase,
+    waits_until: timeOfMaybe(shown.waitUntilMs),
+    covers_before: timeOfMaybe(shown.coversBeforeMs),
+    paused_because: shown.pausedBecause,
+    paused_at: timeOfMaybe(shown.pausedAtMs),
+    paused_ms: shown.pausedMs,
+    brake: brake && { limit: brake.limit, reserved: brake.reserved, waiting: brake.waiting },
+    allow_deletes: shown.allowDeletes,
+    documents_at_start: shown.documentsAtStart,
+    comparing_at: timeOfMaybe(shown.comparingAtMs),
+    counts: shown.counts && countsView(shown.counts),
+    examples: shown.examples && examplesView(shown.examples),
+    error: shown.error,
+    last_fault: shown.lastFault,
+    progress: shown.progress,
+    objects_per_s: shown.objectsPerSecond,
+    ranges: shown.ranges,
+    cursor: shown.cursor,
+    cost_usd: shown.costUsd,
+  };
+}
+
+function countsView(stored: ReconcileCounts): JobCounts {
+  return {
+    listed: stored.listed,
+    scanned: stored.scanned,
+    equal: stored.equal + stored.incomplete,
+    lacking_optional_fields: stored.incomplete,
+    missing: stored.missing,
+    stale: stored.stale,
+    phantom: stored.phantom,
+    in_flight: stored.inFlight,
+    written: stored.written,
+    tombstones: stored.tombstones,
+    held: stored.held,
+    bytes_listed: stored.bytesListed,
+    list_requests: stored.listRequests,
+    head_requests: stored.headRequests,
+  };
+}
+
+/** The counts of a job that has not compared anything. */
+export const zeroCounts: JobCounts = countsView(noCounts);
+
+function examplesView({ incomplete, inFlight, ...same }: DifferenceExamples): Job['examples'] {
+  return {
+    ...same,
+    ...(incomplete !== undefined && { lacking_optional_fields: incomplete }),
+    ...(inFlight !== undefined && { in_flight: inFlight }),
+  };
+}

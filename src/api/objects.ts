@@ -1,0 +1,142 @@
+/** Objects: searching the index, and explaining what it says of one key. */
+import { z } from 'zod';
+import { objectDocumentSchema, textsSchema, type ObjectDocument, type ObjectState } from '../domain/documents/document.ts';
+import { faults, type Fault } from '../domain/fault.ts';
+import { bucketName, clock, cursor, keyPrefix, limit, objectKey, pageOf, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
+
+/** A document of the index; it is answered as it is stored. */
+export const storedObject = objectDocumentSchema
+  .extend({
+    bucket: z.string().describe('The bucket.'),
+    key: z.string().describe('The key.'),
+    name: z.string().exactOptional().describe('The part of the key after the last slash.'),
+    extension: z.string().exactOptional().describe('The extension of the name, in lower case and without the dot.'),
+    size: z.number().exactOptional().describe('The size in bytes.'),
+    etag: z.string().exactOptional().describe('The etag, without quotes.'),
+    version_id: z.string().exactOptional().describe('The version id, where S3 named one.'),
+    last_modified: time.exactOptional().describe('When it was last modified.'),
+    last_modified_exact: z.boolean().exactOptional().describe('False: last_modified is the time of an event, not the LastModified of S3.'),
+    storage_class: z.string().exactOptional().describe('The storage class.'),
+    content_type: z.string().exactOptional().describe('The content type; enriched buckets only.'),
+    user_metadata: texts.exactOptional().describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
+    tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
+    expires_at: time.exactOptional().describe('When a lifecycle rule is going to expire it.'),
+    deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
+    deleted_at: time.exactOptional().describe('When it was seen to be gone; tombstones only.'),
+    clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
+    settled: z.boolean().describe('False: the answer is provisional and is looked at again.'),
+    source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
+    event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
+    event_time: time.exactOptional().describe('The time of that event.'),
+    indexed_at: time.describe('When the document was written.'),
+  })
+  .meta({ id: 'StoredObject', description: 'What the index holds of one key. What S3 did not say is absent.' });
+export type StoredObject = ObjectDocument;
+
+const faultView = z.object({
+  code: z.string().describe('The fault code.'),
+  reason: z.string().describe('What happened.'),
+});
+
+const presentState = z.object({
+  present: z.literal(true),
+  etag: z.string().optional(),
+  size_bytes: z.number().optional(),
+  version_id: z.string().optional(),
+  last_modified: time.optional(),
+  last_modified_exact: z.boolean().optional(),
+  storage_class: z.string().optional(),
+  expires_at: time.optional(),
+  content_type: z.string().optional(),
+  user_metadata: texts.optional(),
+  tags: texts.optional(),
+});
+const absentState = z.object({ present: z.literal(false) });
+
+const storageView = z
+  .union([
+    z.object({ state: z.union([presentState, absentState]), observed_at: time.describe('When S3 was asked, by the clock of S3.') }),
+    z.object({ fault: faultView, advice: z.string().describe('What to do about the fault.') }),
+  ])
+  .describe('What S3 says now, or the fault that kept it from answering.');
+
+export const explanation = z
+  .object({
+    bucket: z.string(),
+    key: z.string(),
+    index: storedObject.optional().describe('What the index holds, tombstones included; absent when it holds nothing.'),
+    storage: storageView,
+    clocks: z
+      .object({
+        document: clock.optional().describe('The clock of the document.'),
+        floor: clock.describe('The floor of the bucket: native events at or below it do not write directly.'),
+        observation: clock.optional().describe('The clock that an observation made now would be written at.'),
+      })
+      .describe('The clocks that decide which write wins, in microseconds since 1970.'),
+    agrees: z.union([z.boolean(), z.literal('unknown')]).describe('Whether index and S3 agree.'),
+    sentence: z.string().describe('Why a search finds the object or does not, in one sentence.'),
+  })
+  .meta({ id: 'Explanation', description: 'One key in the index and in S3.' });
+export type Explanation = z.infer<typeof explanation>;
+
+export const objectRows = {
+  'GET /v1/objects': {
+    operation: 'searchObjects',
+    summary: 'Searches the index for live objects.',
+    description: 'All filters must hold. The order is (bucket, key) by UTF-8 bytes.',
+    scope: 'read',
+    query: z.strictObject({
+      bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
+      key: objectKey.exactOptional().describe('Only the object with this key.'),
+      prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
+      q: textOf(1_024).exactOptional().describe('Words of the key. Each must match; the last one may be the beginning of a word.'),
+      extension: textOf(64, 1).exactOptional().describe('Only names with this extension, with or without the dot.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(storedObject),
+    status: 200,
+    errors: ['bucket.not-connected', 'index.denied', 'index.state-missing', 'bucket.index-missing'],
+    example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },
+  },
+  'GET /v1/buckets/{bucket}/explain': {
+    operation: 'explainObject',
+    summary: 'Says what the index and S3 hold of one key, and why a search finds it or does not.',
+    description: 'S3 is asked at this moment. A fault of S3 is part of the answer.',
+    scope: 'read',
+    params: z.object({ bucket: bucketName }),
+    query: z.strictObject({ key: objectKey }),
+    answer: explanation,
+    status: 200,
+    errors: ['bucket.not-connected', 'bucket.index-missing'],
+    example: { params: { bucket: 'photos' }, query: { key: '2026/cat.jpg' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** What S3 said of a key, as it is answered. */
+export function storageViewOf(
+  answer: { readonly state: ObjectState; readonly observedAtMs: number } | { readonly fault: Fault },
+): Explanation['storage'] {
+  if ('fault' in answer) return { fault: answer.fault, advice: faults[answer.fault.code].advice };
+  return { state: stateView(answer.state), observed_at: timeOf(answer.observedAtMs) };
+}
+
+function stateView(state: ObjectState): z.infer<typeof presentState> | z.infer<typeof absentState> {
+  if (!state.present) return { present: false };
+  return {
+    present: true,
+    etag: state.etag,
+    size_bytes: state.sizeBytes,
+    version_id: state.versionId,
+    last_modified: timeOfMaybe(state.lastModifiedMs),
+    last_modified_exact: state.lastModifiedExact,
+    storage_class: state.storageClass,
+    expires_at: timeOfMaybe(state.expiresAtMs),
+    content_type: state.contentType,
+    user_metadata: state.userMetadata,
+    tags: state.tags,
+  };
+}

@@ -1,0 +1,94 @@
+/** The OpenAPI 3.1 document of the contract. */
+import type { PlacedRow } from './contract.ts';
+import { jsonSchemaOf } from './json-schema.ts';
+import { bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
+
+const PROBLEM = '#/components/schemas/Problem';
+
+/** The document of these rows, as JSON. */
+export function openApiOf(rows: readonly PlacedRow[], version: string): string {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const row of rows) paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row) };
+  const answers = [problemSchema, ...rows.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))];
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tally',
+      version,
+      description: `Times are ISO 8601 in UTC. Errors are ${PROBLEM_MEDIA} (RFC 9457) with a code. x-tally-scope says who may call an operation.`,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    paths,
+    components: { schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)) },
+  };
+  return JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
+}
+
+function operationOf(row: PlacedRow): unknown {
+  const { operation, summary, description, scope } = row;
+  return {
+    operationId: operation,
+    summary,
+    ...(description !== undefined && { description }),
+    'x-tally-scope': scope,
+    parameters: [...parametersOf(row, 'path'), ...parametersOf(row, 'query')],
+    ...bodyOf(row),
+    responses: { ...successesOf(row), ...errorsOf(row), default: problemResponse('An error.') },
+  };
+}
+
+/** As values, not as the text that stands for them in a URL. */
+function parametersOf({ params, query, example }: PlacedRow, place: 'path' | 'query'): readonly unknown[] {
+  const schema = place === 'path' ? params : query;
+  const examples = (place === 'path' ? example.params : example.query) ?? {};
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = jsonSchemaOf(schema).schema;
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...rest } = typeof property === 'object' ? property : {};
+    return {
+      name,
+      in: place,
+      required: required.includes(name),
+      ...(description !== undefined && { description }),
+      schema: rest,
+      ...(name in examples && { example: examples[name] }),
+    };
+  });
+}
+
+function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown } {
+  if (body === undefined) return {};
+  const content = { 'application/json': { schema: jsonSchemaOf(body).schema, example: example.body } };
+  return { requestBody: { required: !body.safeParse(undefined).success, content } };
+}
+
+function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
+  const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
+  const others = Object.entries(otherStatuses).map(([each, description]) => [
+    each,
+    { description, ...(each !== '204' && content !== undefined && { content }) },
+  ]);
+  return { [status]: { description: 'Done.', ...(content !== undefined && { content }) }, ...Object.fromEntries(others) };
+}
+
+/** The codes that each status can carry. */
+function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
+  const byStatus = Object.groupBy(errorCodesOf(row), (code) => statusOf(code));
+  return Object.fromEntries(
+    Object.entries(byStatus)
+      // what a status says already it does not say twice
+      .filter(([status]) => !(Number(status) in (row.otherStatuses ?? {})))
+      .map(([status, codes = []]) => [status, problemResponse(`Codes: ${codes.join(', ')}.`)]),
+  );
+}
+
+/** All codes that an operation can be answered with, those of every operation included. */
+function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
+  if (!path.startsWith('/v1/')) return [...errors];
+  const nameless = params === undefined ? [] : (['request.not-found'] as const);
+  return [...new Set([...errors, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
+}
+
+function problemResponse(description: string): unknown {
+  return { description, content: { [PROBLEM_MEDIA]: { schema: { $ref: PROBLEM } } } };
+}

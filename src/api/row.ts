@@ -1,0 +1,102 @@
+/** What a row of the contract says of one operation, and the types that follow from it. */
+import { z } from 'zod';
+import type { FaultCode } from '../domain/fault.ts';
+import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
+
+/**
+ * Who may call an operation. `none`: everybody. `read`: every user. `operate` and `admin`: administrators. `monitor`:
+ * administrators, and their keys with the scope read. Nothing enforces it while the control plane serves this machine only.
+ */
+export type Scope = 'none' | 'read' | 'operate' | 'admin' | 'monitor';
+
+export type Method = 'GET' | 'POST' | 'DELETE';
+
+/** `{name}` stands for a parameter. */
+export type RowKey = `${Method} /${string}`;
+
+export interface Row {
+  /** The operationId of OpenAPI, and the name by which programs call it. */
+  readonly operation: string;
+  /** One sentence. */
+  readonly summary: string;
+  /** What else callers should know. */
+  readonly description?: string;
+  readonly scope: Scope;
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** The body of the response; absent: it has none. */
+  readonly answer?: z.ZodType;
+  readonly status: number;
+  /** Other statuses that are not errors, with what they mean. */
+  readonly otherStatuses?: Readonly<Record<number, string>>;
+  /** Of the response. Default: application/json. */
+  readonly media?: string;
+  /** What it can be answered with besides the errors that every operation has. */
+  readonly errors: readonly (RequestErrorCode | FaultCode)[];
+  /** A request that a control plane with the bucket `photos` can answer. */
+  readonly example: ExampleRequest;
+}
+
+export interface ExampleRequest {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: unknown;
+}
+
+type Optional<Name extends string, Value> = undefined extends Value
+  ? { readonly [Key in Name]?: Exclude<Value, undefined> }
+  : object extends Value
+    ? { readonly [Key in Name]?: Value }
+    : { readonly [Key in Name]: Value };
+
+/** What a caller says: fields with a default may be left out. */
+export type RequestOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.input<P> } : object) &
+  (R extends { readonly query: infer Q extends z.ZodType } ? Optional<'query', z.input<Q>> : object) &
+  (R extends { readonly body: infer B extends z.ZodType } ? Optional<'body', z.input<B>> : object);
+
+/** The request once it was checked: with every default. */
+export type CheckedOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.output<P> } : object) &
+  (R extends { readonly query: infer Q extends z.ZodType } ? { readonly query: z.output<Q> } : object) &
+  (R extends { readonly body: infer B extends z.ZodType } ? { readonly body: z.output<B> } : object);
+
+export type AnswerOf<R> = R extends { readonly answer: infer A extends z.ZodType } ? z.output<A> : void;
+
+/** A request as any operation may have it. */
+export interface AnyRequest {
+  readonly params?: unknown;
+  readonly query?: unknown;
+  readonly body?: unknown;
+}
+
+const nothing = z.strictObject({});
+/** Some clients send {} or null where there is nothing to say. */
+const noBody = z.strictObject({}, { error: 'this operation takes no body' }).optional();
+
+/**
+ * The request as its row documents it, with every default. Throws `request.not-found` for parameters of the path that
+ * can name nothing, and `request.invalid` with all mistakes of query and body at once.
+ */
+export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, request: AnyRequest): AnyRequest {
+  const params = (row.params ?? nothing).safeParse(request.params ?? {});
+  if (!params.success) throw new RequestError('request.not-found', namelessText(params.error));
+  const query = (row.query ?? nothing).safeParse(request.query ?? {});
+  const body = (row.body ?? noBody).safeParse(request.body ?? undefined);
+  if (query.success && body.success) return { params: params.data, query: query.data, body: body.data };
+  const mistakes = [...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')];
+  throw new RequestError('request.invalid', mistakes.join('; '));
+}
+
+function namelessText({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
+}
+
+const NAME_LENGTH_MAX = 64;
+
+function mistakesOf({ error }: z.ZodSafeParseResult<unknown>, what: 'parameter' | 'field'): readonly string[] {
+  return (error?.issues ?? []).flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => `${name.slice(0, NAME_LENGTH_MAX)}: there is no such ${what}`);
+    const place = issue.path.map(String).join('.');
+    return [`${place === '' ? 'body' : place}: ${issue.message}`];
+  });
+}

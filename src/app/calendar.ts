@@ -1,0 +1,93 @@
+/** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
+import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
+import { systemClock } from '../adapters/system-clock.ts';
+import type { Settings } from '../settings/settings.ts';
+import { SWEEP_HEADS, type Core } from './core.ts';
+import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
+import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
+import { createLookAgain } from '../pipeline/calendar/look-again.ts';
+import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
+import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
+import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
+import { createSweep, type Visit } from '../pipeline/calendar/sweep.ts';
+import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
+import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
+import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../pipeline/looks/create.ts';
+import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
+import type { Sweep } from '../pipeline/ports/telemetry.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** 15 s are frequent enough, because a gap first waits for a quiet minute. */
+const CLOSE_GAPS: Schedule = { name: 'close-gaps', intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
+const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, claimMs: 4 * MINUTE_MS };
+const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
+/** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
+const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
+/** Looks for buckets whose weekly re-index is due. */
+const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
+
+interface CalendarParts {
+  readonly settings: Settings;
+  readonly core: Core;
+  readonly telemetry: Telemetry;
+  /** The name of this process. */
+  readonly worker: string;
+}
+
+/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
+export function startCalendar({ settings, core, telemetry, worker }: CalendarParts, signal: AbortSignal): void {
+  if (!settings.TALLY_ROLES.includes('reindex')) return;
+  const clock = systemClock;
+  const { state, scan, maintenance } = core.store;
+  const schedules = createSchedules({ state, clock, telemetry, worker });
+  const lookAgain = createLookAgain(observerOf({ settings, core, telemetry }, signal));
+  const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
+    schedules.every(schedule, createSweep({ state, telemetry }, name, visit), signal);
+
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
+  sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
+  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
+  sweep(
+    LIFECYCLE,
+    'lifecycle',
+    createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps: core.gaps, clock, telemetry }),
+  );
+  if (core.sendTask === undefined) return;
+  const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
+  const startJob: StartJob = (request, each) => jobs.start(request, each);
+  const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
+  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }), signal);
+  sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
+}
+
+/** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
+function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
+  const clock = systemClock;
+  // these gauges describe live events only
+  const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
+  const write = createBulkWriter({
+    objects: core.store.objects,
+    clock,
+    telemetry: quiet,
+    limits: {
+      actionsMax: settings.TALLY_BULK_ACTIONS,
+      bytesMax: settings.TALLY_BULK_BYTES,
+      lingerMs: settings.TALLY_BULK_LINGER_MS,
+      concurrency: 1,
+    },
+  });
+  const looks = createLooks({
+    storage: core.storage,
+    write: withPlainFallback(write, quiet),
+    clock,
+    telemetry: quiet,
+    concurrency: SWEEP_HEADS,
+    stopped,
+  });
+  return looks.observe;
+}

@@ -1,0 +1,226 @@
+/** The parts that a serving process and the command line share. They are created and connected here. */
+import { join } from 'node:path';
+import type { AwsClients } from '../adapters/aws/clients.ts';
+import { createAwsClients } from '../adapters/aws/clients.ts';
+import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
+import type { Embedded } from '../adapters/embedded/server.ts';
+import { createS3Storage } from '../adapters/aws/s3-storage.ts';
+import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
+import { createSqliteStore } from '../adapters/sqlite/store.ts';
+import { createSqsClient } from '../adapters/aws/sqs-client.ts';
+import { systemClock } from '../adapters/system-clock.ts';
+import { createTelemetry } from '../adapters/telemetry/facts.ts';
+import type { IndexLocation } from '../settings/urls.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import type { Settings } from '../settings/settings.ts';
+import { FaultError } from '../domain/fault.ts';
+import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
+import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
+import { createVerbs } from '../pipeline/control/verbs.ts';
+import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
+import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
+import type { ObjectStorage } from '../pipeline/ports/storage.ts';
+import type { Store } from '../pipeline/ports/store.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
+import type { Tracing } from '../pipeline/ports/tracing.ts';
+import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
+import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
+
+/** How this process reaches the AWS services. */
+export interface AwsAddresses {
+  readonly region: string;
+  readonly endpoints: AwsEnvironment['endpoints'];
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly forcePathStyle: boolean;
+}
+
+/** The shared parts. */
+export interface Core {
+  readonly store: Store;
+  readonly aws: AwsClients;
+  readonly storage: ObjectStorage;
+  readonly queues: QueueClient;
+  readonly queueWatch: QueueWatch;
+  readonly connectBucket: ConnectBucket;
+  readonly gaps: GapReports;
+  readonly topics: TopicClient;
+  readonly deadLetters: ReturnType<typeof createDeadLetters>;
+  readonly verbs: Verbs;
+  /** Undefined when there is no work queue. */
+  readonly sendTask: SendTask | undefined;
+  close(): Promise<void>;
+}
+
+/** The URLs of the queues, from the settings or the embedded server. */
+export interface Queues {
+  readonly bucket: readonly string[];
+  readonly work: string | undefined;
+  readonly deadLetter: string | undefined;
+}
+
+/** The location of the index: the setting, or else the file of the embedded mode. */
+export function indexLocation(settings: Settings): IndexLocation {
+  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
+}
+
+/** The AWS addresses from the SDK's own variables, or those of the embedded server. */
+export function awsAddresses(settings: Settings, environment: AwsEnvironment, ownEndpoint: string | undefined): AwsAddresses {
+  if (ownEndpoint !== undefined) {
+    return {
+      region: environment.region,
+      endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
+      // fauxqs does not check signatures, but the SDK cannot sign without credentials
+      credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
+      forcePathStyle: true,
+    };
+  }
+  const { region, endpoints } = environment;
+  return { region, endpoints, forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined };
+}
+
+/** The queues of the embedded server if there is one, else those of the settings. */
+export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
+  if (embedded !== undefined) return { bucket: [embedded.queueUrl], work: embedded.workQueueUrl, deadLetter: embedded.deadLetterQueueUrl };
+  return { bucket: settings.TALLY_QUEUE_URL, work: settings.TALLY_WORK_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
+}
+
+/** Creates the shared parts. Connections are made and data is read only when a part is used. */
+export async function createCore(
+  settings: Settings,
+  addresses: AwsAddresses,
+  { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
+): Promise<Core> {
+  const clock = systemClock;
+  const store = await createStore(settings, addresses.region);
+  const aws = createAwsClients({
+    ...addresses,
+    s3: {
+      forcePathStyle: addresses.forcePathStyle,
+      timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
+      connectionsMax: s3Connections(settings),
+    },
+    // one more for the work queue
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
+  });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
+  const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
+  const queueWatch = createQueueWatch({
+    queues,
+    clock,
+    telemetry,
+    bucketQueueUrls: queueUrls.bucket,
+    workQueueUrl: queueUrls.work,
+    deadLetterQueueUrl: queueUrls.deadLetter,
+  });
+  const { state, objects } = store;
+  const gaps = createGapReports({ state, clock, telemetry });
+  const topics = createSnsTopics({ clientFor: aws.snsFor });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
+  const deadLetters = createDeadLetters({
+    queues,
+    state,
+    telemetry,
+    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
+    bucketQueueUrls: queueUrls.bucket,
+  });
+  const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
+  return {
+    store,
+    aws,
+    storage,
+    queues,
+    queueWatch,
+    connectBucket,
+    gaps,
+    topics,
+    deadLetters,
+    verbs,
+    sendTask,
+    async close() {
+      aws.close();
+      await store.close();
+    },
+  };
+}
+
+/** The number of HEADs of sweeps that run at the same time: a quarter of the default for live events. */
+export const SWEEP_HEADS = 8;
+
+/** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */
+function s3Connections(settings: Settings): number {
+  const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
+  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
+}
+
+async function createStore(settings: Settings, region: string): Promise<Store> {
+  const index = indexLocation(settings);
+  switch (index.product) {
+    case 'sqlite':
+      return createSqliteStore({ path: index.path });
+    case 'opensearch': {
+      // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
+      const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
+      return createOpenSearchStore({
+        urls: index.nodes,
+        caFile: settings.TALLY_INDEX_CA_FILE,
+        signing: settings.TALLY_INDEX_AUTH === 'sigv4' ? { region } : undefined,
+        prefix: settings.TALLY_INDEX_PREFIX,
+        shards: settings.TALLY_INDEX_SHARDS,
+        replicas: settings.TALLY_INDEX_REPLICAS,
+        clock: systemClock,
+      });
+    }
+  }
+}
+
+/** The control plane for one command; close() ends its connections. */
+export interface OpenedControl {
+  readonly operations: Operations;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the control plane for a command, on the index and queues of the settings. If the settings name neither, it uses
+ * those of a `tally serve --embedded` on the same machine. Connections are made and data is read only when needed.
+ */
+export async function openControl(settings: Settings, environment: AwsEnvironment): Promise<OpenedControl> {
+  const isEmbedded = settings.TALLY_EMBEDDED || (settings.TALLY_INDEX_URL === undefined && settings.TALLY_QUEUE_URL.length === 0);
+  const endpoint = isEmbedded ? embeddedEndpoint(settings.TALLY_EMBEDDED_ADDRESS) : undefined;
+  const queues = endpoint === undefined ? queuesOf(settings) : embeddedQueuesAt(endpoint);
+  // a command reports by its output and exit code, so it writes no log
+  const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
+  const core = await createCore(settings, awsAddresses(settings, environment, endpoint), { queues, telemetry });
+  return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
+}
+
+function embeddedQueuesAt(endpoint: string): Queues {
+  return {
+    bucket: [embeddedQueueUrl(endpoint, embeddedQueues.bucket)],
+    work: embeddedQueueUrl(endpoint, embeddedQueues.work),
+    deadLetter: embeddedQueueUrl(endpoint, embeddedQueues.deadLetters),
+  };
+}
+
+/** The dead-letter functions. If no setting names the dead-letter queue, they first find it by the bucket queue's redrive policy. */
+function findingTheirQueue({
+  verbs,
+  queueWatch,
+}: Core): Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
+  async function find(): Promise<void> {
+    if (queueWatch.deadLetterQueueUrl !== undefined) return;
+    const once = new AbortController();
+    await queueWatch.start(once.signal);
+    once.abort();
+    const fault = queueWatch.fault();
+    if (fault !== undefined && queueWatch.deadLetterQueueUrl === undefined) throw new FaultError(fault.code, fault.reason);
+  }
+
+  return {
+    listDeadLetters: (...asked) => find().then(() => verbs.listDeadLetters(...asked)),
+    getDeadLetter: (...asked) => find().then(() => verbs.getDeadLetter(...asked)),
+    replayDeadLetters: (...asked) => find().then(() => verbs.replayDeadLetters(...asked)),
+    discardDeadLetters: (...asked) => find().then(() => verbs.discardDeadLetters(...asked)),
+  };
+}

@@ -1,0 +1,59 @@
+/** The parts that only the ingest role has. */
+import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
+import { systemClock } from '../adapters/system-clock.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { Core, Queues } from './core.ts';
+import type { FaultGate, Probe } from '../pipeline/serving/fault-gate.ts';
+import type { IngestParts } from '../pipeline/ingest/role.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
+
+interface IngestRoleParts {
+  readonly settings: Settings;
+  readonly core: Core;
+  readonly queues: Queues;
+  readonly gate: FaultGate;
+  readonly probeIndex: Probe;
+  readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
+}
+
+/** Creates the parts and limits of the ingest role from the settings. */
+export function ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }: IngestRoleParts): IngestParts {
+  const clock = systemClock;
+  const receiver = createSqsReceiver({
+    clientFor: core.aws.sqsReceivingFor,
+    queueUrls: queues.bucket,
+    pollers: settings.TALLY_INGEST_POLLERS,
+    waitS: settings.TALLY_INGEST_WAIT_S,
+    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    traceHeaders: tracing !== noTracing,
+    clock,
+  });
+  return {
+    ...core,
+    connect: core.connectBucket,
+    receiver,
+    gate,
+    probeIndex,
+    clock,
+    telemetry,
+    tracing,
+    topics: core.topics,
+    sendDeadLetter: core.deadLetters.send,
+    limits: {
+      bulk: {
+        actionsMax: settings.TALLY_BULK_ACTIONS,
+        bytesMax: settings.TALLY_BULK_BYTES,
+        lingerMs: settings.TALLY_BULK_LINGER_MS,
+        concurrency: settings.TALLY_BULK_CONCURRENCY,
+      },
+      headConcurrency: settings.TALLY_S3_HEAD_CONCURRENCY,
+      heldMax: settings.TALLY_INGEST_HELD_MAX,
+      holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
+      inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
+      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+      autoConnectMax: (settings.TALLY_AUTO_CONNECT ?? settings.TALLY_EMBEDDED) ? settings.TALLY_AUTO_CONNECT_MAX : 0,
+    },
+  };
+}

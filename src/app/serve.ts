@@ -1,0 +1,277 @@
+/**
+ * The composition root of `tally serve`: every part is created once and connected here. Parts start in the order in which
+ * they are needed, and stop in the reverse order:
+ *
+ *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
+ */
+import packageJson from '../../package.json' with { type: 'json' };
+import type { Embedded } from '../adapters/embedded/server.ts';
+import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
+import { systemClock } from '../adapters/system-clock.ts';
+import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
+import { startCalendar } from './calendar.ts';
+import { ingestParts } from './ingest.ts';
+import { createReindexing } from './reindex.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { ServeEnvironment } from '../settings/traces.ts';
+import { awsAddresses, createCore, indexLocation, queuesOf, type Core } from './core.ts';
+import { createControlPlane } from '../http/control-plane.ts';
+import { createHealthListener } from '../http/health-listener.ts';
+import { urlOf, type Address, type Listener } from '../http/server.ts';
+import { bucketRecordSchema } from '../domain/bucket.ts';
+import { faultOf, faults, type Fault } from '../domain/fault.ts';
+import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
+import { createFaultGate, type Probe } from '../pipeline/serving/fault-gate.ts';
+import { createLetterBrowser } from '../pipeline/letters/browser.ts';
+import { createMovedLetters } from '../pipeline/letters/moved.ts';
+import { createIngestRole } from '../pipeline/ingest/role.ts';
+import { createLiveLoad } from '../pipeline/serving/live-load.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Tracing } from '../pipeline/ports/tracing.ts';
+import { createReadiness } from '../pipeline/serving/readiness.ts';
+import { repeat } from '../pipeline/serving/repeat.ts';
+import { servingChecks } from './readiness-checks.ts';
+import { listAllRecords } from '../pipeline/records/stored.ts';
+import { watchState } from '../pipeline/buckets/watch.ts';
+import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
+import { startTracing } from './tracing.ts';
+import { welcome } from './welcome.ts';
+import { createWorkerName } from './worker-name.ts';
+
+const version = packageJson.version;
+const EMBEDDED_BUCKET = 'demo';
+/** How often the process checks that its index answers. */
+const INDEX_WATCH_MS = 5_000;
+/** How often the metrics of readiness and of workers wanted are updated: as often as the queue depths are read. */
+const READINESS_MS = 15_000;
+/** How often dead letters that SQS moved are looked for, so that their gaps are known within about a minute. */
+const MOVED_LETTERS_MS = 30_000;
+/** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
+const LAST_EVENTS_MS = 60_000;
+/** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
+const CLOSING_MS = 1_500;
+
+/** The process cannot start until the operator corrects something. The message is printed as one line, and the exit code is 78 (EX_CONFIG). */
+export class StartError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StartError';
+  }
+}
+
+export interface App {
+  /** Resolves when every part runs. Rejects with {@link StartError} or a fault, after the parts that had started were stopped. */
+  start(): Promise<void>;
+  /** Stops in reverse order within TALLY_SHUTDOWN_TIMEOUT_MS. */
+  stop(): Promise<void>;
+}
+
+/** Creates a serving process. `print` writes the welcome text for users (only in the embedded mode). */
+export function createApp(settings: Settings, environment: ServeEnvironment, print: (text: string) => void): App {
+  const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
+  const stops: (() => Promise<void>)[] = [];
+  let stoppedByMs = Infinity;
+
+  async function stop(): Promise<void> {
+    stoppedByMs = Math.min(stoppedByMs, systemClock.monotonicMs() + settings.TALLY_SHUTDOWN_TIMEOUT_MS);
+    for (const stopPart of stops.splice(0).reverse()) await stopPart();
+  }
+
+  return {
+    async start() {
+      try {
+        takeServeLock(settings, stops);
+        const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
+        if (embedded !== undefined) stops.push(() => embedded.stop());
+        const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
+        stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
+        const serving = await createServing({ settings, environment, telemetryAdapter, embedded, tracing });
+        const addresses = await serving.start(stops);
+        if (embedded !== undefined) print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
+      } catch (error) {
+        await stop();
+        throw error;
+      }
+    },
+    stop,
+  };
+}
+
+/** Takes the lock of a SQLite index. Two serving processes on one file would index twice and delete each other's provisional work. */
+function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void {
+  const index = indexLocation(settings);
+  if (index.product !== 'sqlite') return;
+  const lock = acquireServeLock(index.path);
+  if (lock === 'held') {
+    throw new StartError(
+      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like tally search can use the same file.`,
+    );
+  }
+  stops.push(async () => lock.release());
+}
+
+async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment, log: Telemetry): Promise<Embedded> {
+  const { EmbeddedStartError, startEmbedded } = await import('../adapters/embedded/server.ts');
+  try {
+    return await startEmbedded({
+      ...settings.TALLY_EMBEDDED_ADDRESS,
+      dataDir: settings.TALLY_EMBEDDED_DATA,
+      region: environment.region,
+      bucket: EMBEDDED_BUCKET,
+      clock: systemClock,
+      log,
+    });
+  } catch (error) {
+    if (error instanceof EmbeddedStartError) throw new StartError(error.message);
+    throw error;
+  }
+}
+
+interface ServingParts {
+  readonly settings: Settings;
+  readonly environment: AwsEnvironment;
+  readonly telemetryAdapter: TelemetryAdapter;
+  readonly embedded: Embedded | undefined;
+  readonly tracing: Tracing;
+}
+
+/** Where a process can be asked: the addresses that it has, also where the settings leave the port to the system. */
+interface ServedAt {
+  readonly healthUrl: string;
+  /** Absent: the process does not have the role http. */
+  readonly controlUrl?: string;
+}
+
+/** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
+async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
+  start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
+}> {
+  const { telemetry } = telemetryAdapter;
+  const clock = systemClock;
+  const queues = queuesOf(settings, embedded);
+  const core = await createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
+  const stopping = new AbortController();
+  const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
+  const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
+  const ingests = settings.TALLY_ROLES.includes('ingest');
+  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
+  const liveTelemetry = live.watching(telemetry);
+  const ingest = ingests
+    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry, tracing }), stopping)
+    : undefined;
+  const worker = createWorkerName();
+  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, worker, liveIsBusy: live.isBusy });
+  let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
+  const readiness = createReadiness(
+    settings.TALLY_ROLES,
+    servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared, others: reindexing.checks }),
+  );
+  const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
+  const listening = { readiness, metrics: telemetryAdapter, telemetry };
+  const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
+  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
+
+  async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
+    const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
+    stops.push(() => health.close());
+    if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
+    const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
+    stops.push(() => controlPlane.close());
+    return { healthUrl, controlUrl };
+  }
+
+  /** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
+  async function prepare(): Promise<void> {
+    for (;;) {
+      try {
+        await core.store.setup.prepare(stopping.signal);
+        prepared = 'prepared';
+        return;
+      } catch (error) {
+        stopping.signal.throwIfAborted();
+        prepared = faultOf(error);
+        if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
+          throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
+        telemetry.requestFailed('prepare the store', prepared.code, prepared.reason);
+        await clock.sleep(INDEX_WATCH_MS, stopping.signal);
+      }
+    }
+  }
+
+  async function watchIndex(signal: AbortSignal): Promise<void> {
+    if (!gate.isOpen) return;
+    await probeIndex(signal).catch((error: unknown) => gate.trip('index', faultOf(error), probeIndex));
+  }
+
+  async function reportReadiness(): Promise<void> {
+    const { roles } = readiness.read();
+    for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
+    if (ingest !== undefined) telemetry.workersWanted(workersWanted(core.queueWatch.visible, ingest.settledTotal));
+  }
+
+  return {
+    async start(stops) {
+      stops.push(() => core.close());
+      stops.push(async () => stopping.abort(new Error('the process stops')));
+      const servedAt = await listen(stops);
+      telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
+      await prepare();
+      if (embedded !== undefined) await connectEmbedded(core, embedded);
+      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
+      watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
+      await core.queueWatch.start(stopping.signal);
+      repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
+      await reportReadiness();
+      const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
+      reindexing.start(stopping.signal);
+      startCalendar({ settings, core, telemetry, worker }, stopping.signal);
+      if (ingest === undefined) {
+        stops.push(() => reindexing.stop(endBy()));
+        return servedAt;
+      }
+      const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
+      const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
+      ingest.start();
+      // both stop at the same time, because they share one deadline
+      stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
+      return servedAt;
+    },
+  };
+}
+
+/** Resolves to the URL of the address that was bound. An address that cannot be had is a mistake in the settings. */
+async function listenAt(listener: Listener, setting: string, { host, port }: Address): Promise<string> {
+  try {
+    return urlOf(await listener.listen());
+  } catch (error) {
+    const reason =
+      error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+        ? 'is in use already'
+        : `cannot be listened on (${faultOf(error).reason})`;
+    throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
+  }
+}
+
+function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Telemetry): ReturnType<typeof createMovedLetters> {
+  return createMovedLetters({
+    browse: createLetterBrowser({ queues, telemetry }),
+    state: store.state,
+    gaps,
+    clock: systemClock,
+    deadLetters: () =>
+      queueWatch.deadLetterQueueUrl === undefined
+        ? undefined
+        : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
+  });
+}
+
+/** Connects the demo bucket and announces the changes that were made while the process was not running. */
+async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
+  await core.connectBucket.connect({ bucket: EMBEDDED_BUCKET }, 'embedded');
+  const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
+  const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
+  await catchUp(connected.map(({ bucket }) => bucket));
+}

@@ -1,0 +1,34 @@
+import type { Settings } from '../settings/settings.ts';
+import { urlOf } from '../http/server.ts';
+
+interface Places {
+  /** Of the embedded SQS, SNS and S3. */
+  readonly endpoint: string;
+  readonly bucket: string;
+  readonly healthUrl: string;
+  /** Absent: another process serves the control plane, at the address of the settings. */
+  readonly controlUrl?: string;
+}
+
+/** What people are shown when the embedded mode runs: where things are, and three commands that work as printed. */
+export function welcome(
+  settings: Settings,
+  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
+): string {
+  return `
+Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_EMBEDDED_DATA}.
+
+  S3, SQS, SNS   ${endpoint}   (path-style, any credentials; bucket ${bucket} is connected)
+  Control plane  ${controlUrl}
+  Health         ${healthUrl}/readyz
+
+Try it from another terminal in this folder:
+
+  curl -T README.md ${endpoint}/${bucket}/docs/README.md
+  curl '${controlUrl}/v1/objects?q=readme'
+  curl -X DELETE ${endpoint}/${bucket}/docs/README.md
+
+Stop it with Ctrl-C. In a container these addresses are those inside of it: from the host use the ports that you published,
+and "docker exec CONTAINER tally …" instead of the control plane, which is never published.
+`;
+}

@@ -1,0 +1,118 @@
+/** The progress of a job that a command waits for. It is plain ASCII without colours, which every terminal shows. */
+import type { Job } from '../api/jobs.ts';
+import { countText, durationText, percentText } from './human.ts';
+
+export interface Progress {
+  show(job: Job): void;
+  /** Prints a line that stays. */
+  say(text: string): void;
+  /** Clears the line that was redrawn. */
+  end(): void;
+}
+
+interface ProgressParts {
+  readonly write: (text: string) => unknown;
+  readonly nowMs: () => number;
+  /** The terminal that is written to; absent: whole lines are written. */
+  readonly terminal?: { columns(): number } | undefined;
+}
+
+/** Lines end up in logs, where one every ten seconds is enough. */
+const LINE_INTERVAL_MS = 10_000;
+/** Wide enough to see it move, and at most half of a narrow terminal. */
+const BAR_WIDTH = 24;
+
+/** Shows nothing. */
+export const silentProgress: Progress = { show: () => undefined, say: () => undefined, end: () => undefined };
+
+/** In a terminal, one line that is redrawn; elsewhere a line at each change of state and every 10 s. */
+export function createProgress(parts: ProgressParts): Progress {
+  return parts.terminal === undefined ? createLines(parts) : createBar(parts, parts.terminal);
+}
+
+function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): number }): Progress {
+  let drawn = 0;
+  const clear = (): void => {
+    // spaces, because not every terminal knows escape sequences
+    if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
+    drawn = 0;
+  };
+  return {
+    show(job) {
+      // the last column stays free: some terminals begin a new line there
+      const columns = terminal.columns() - 1;
+      const text = barText(job, { nowMs: nowMs(), columns });
+      // the terminal may have become narrower
+      write(`\r${text.padEnd(Math.min(drawn, columns))}`);
+      drawn = text.length;
+    },
+    say(text) {
+      clear();
+      write(`${text}\n`);
+    },
+    end: clear,
+  };
+}
+
+function createLines({ write, nowMs }: ProgressParts): Progress {
+  let said = { text: '', stage: '', atMs: Number.NEGATIVE_INFINITY };
+  return {
+    show(job) {
+      const stage = stageOf(job);
+      const text = `${job.id}: ${factsOf(job, nowMs()).join(', ')}`;
+      const isDue = stage !== said.stage || nowMs() - said.atMs >= LINE_INTERVAL_MS;
+      if (!isDue || text === said.text) return;
+      write(`${text}\n`);
+      said = { text, stage, atMs: nowMs() };
+    },
+    say: (text) => void write(`${text}\n`),
+    end: () => undefined,
+  };
+}
+
+/** What a job does now. A change of it is shown at once. */
+export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
+  if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
+  return state === 'paused' && pausedBecause === 'brake' ? 'paused by the brake' : state;
+}
+
+/** The bar if the progress is known, then as many facts as there is room for. */
+function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
+  const { progress } = job;
+  const filled = progress === undefined ? 0 : Math.floor(Math.min(1, progress) * BAR_WIDTH);
+  const bar = progress === undefined ? [] : [`[${'#'.repeat(filled).padEnd(BAR_WIDTH, '-')}]`];
+  const [first = '', ...facts] = factsOf(job, nowMs);
+  // the percentage or the stage comes before the bar
+  let text = first.slice(0, Math.max(0, columns));
+  for (const fact of [...bar, ...facts]) {
+    if (text.length + 2 + fact.length > columns) break;
+    text += `  ${fact}`;
+  }
+  return text;
+}
+
+/** The most important first. */
+function factsOf(job: Job, nowMs: number): readonly string[] {
+  const stage = stageOf(job);
+  if (stage === 'waiting for late events') {
+    return [stage, ...(job.waits_until === undefined ? [] : [`${durationText(Date.parse(job.waits_until) - nowMs)} left`])];
+  }
+  const { counts, progress } = job;
+  if (counts === undefined) return [stage];
+  const share = stage === 'comparing' ? percentText(progress) : undefined;
+  return [
+    share ?? stage,
+    `${countText(counts.listed)} objects`,
+    ...(stage === 'comparing' ? speedFacts(job) : []),
+    ...(['missing', 'stale', 'phantom'] as const).filter((kind) => counts[kind] > 0).map((kind) => `${kind} ${countText(counts[kind])}`),
+  ];
+}
+
+function speedFacts({ counts, progress, objects_per_s: rate }: Job): readonly string[] {
+  if (rate === undefined || rate <= 0) return [];
+  const speed = `${countText(rate)}/s`;
+  // before 1 % is done, an estimate is only a guess
+  if (counts === undefined || progress === undefined || progress < 0.01 || progress >= 1) return [speed];
+  const leftMs = ((counts.listed / progress) * (1 - progress) * 1_000) / rate;
+  return [speed, `${durationText(leftMs)} left`];
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+
+/**
+ * Calendar work as stored: when it is due, and which worker runs it now. Any number of workers may try; one succeeds.
+ *
+ *   due ──claimed──► running ──ended──► waits until dueAtMs ──► due
+ *                       └── its worker died: the claim runs out ──► due
+ */
+export const scheduleSchema = z.object({
+  name: z.string(),
+  dueAtMs: z.number(),
+  /** The worker that claimed it, and when the claim ends by that worker's clock. */
+  claim: z.object({ worker: z.string(), untilMs: z.number() }).optional(),
+  lastStartedAtMs: z.number().optional(),
+  lastEndedAtMs: z.number().optional(),
+  lastError: z.string().optional(),
+  /** Number of consecutive runs that failed. */
+  failures: z.number().optional(),
+  /** The job that the last run started. */
+  jobId: z.string().optional(),
+});
+export type ScheduleRecord = z.infer<typeof scheduleSchema>;
+
+/** What a worker does with a schedule now. */
+export type ScheduleAction = { readonly kind: 'claim'; readonly record: ScheduleRecord } | { readonly kind: 'wait' };
+
+/** S3 refuses requests whose time is more than 15 min off, so the clocks of two working workers differ by at most 30 min. */
+const SKEW_MAX_MS = 1_800_000;
+/** A failed run is retried after one minute, then two, four …, at most one interval. */
+const RETRY_MIN_MS = 60_000;
+
+export interface ScheduleLook {
+  readonly name: string;
+  readonly worker: string;
+  readonly nowMs: number;
+  readonly intervalMs: number;
+  readonly claimMs: number;
+  /** How long this worker has seen the current claim unchanged. It shows that a claim is over without comparing wall clocks. */
+  readonly watchedMs: number;
+}
+
+/**
+ * Claims a schedule that is due and that no other worker may still be running. A schedule that never ran is due at once. A
+ * claim under this worker's own name is left over from an earlier look, since a worker runs each schedule once at a time.
+ */
+export function claimAction(current: ScheduleRecord | undefined, look: ScheduleLook): ScheduleAction {
+  const { name, worker, nowMs, claimMs } = look;
+  if (current !== undefined && (!isDue(current, look) || isClaimed(current, look))) return { kind: 'wait' };
+  const claim = { worker, untilMs: nowMs + claimMs };
+  return { kind: 'claim', record: { ...current, name, dueAtMs: current?.dueAtMs ?? nowMs, claim, lastStartedAtMs: nowMs } };
+}
+
+/** A time further ahead than a right clock can have set also counts as due: otherwise one clock in the year 2099 would stop the schedule for good. */
+function isDue({ dueAtMs }: ScheduleRecord, { nowMs, intervalMs }: ScheduleLook): boolean {
+  return dueAtMs <= nowMs || dueAtMs > nowMs + intervalMs + SKEW_MAX_MS;
+}
+
+function isClaimed({ claim, lastStartedAtMs = 0 }: ScheduleRecord, { worker, nowMs, claimMs, watchedMs }: ScheduleLook): boolean {
+  if (claim === undefined || claim.worker === worker) return false;
+  const lengthMs = Math.max(claimMs, claim.untilMs - lastStartedAtMs);
+  return watchedMs < lengthMs && Math.abs(nowMs - claim.untilMs) < lengthMs + SKEW_MAX_MS;
+}
+
+/** The record after a run: due again one interval after the run began, or earlier if it failed. */
+export function endedRecord(
+  record: ScheduleRecord,
+  { nowMs, intervalMs, error }: { readonly nowMs: number; readonly intervalMs: number; readonly error: string | undefined },
+): ScheduleRecord {
+  const { claim: _, lastError: __, failures = 0, ...rest } = record;
+  if (error === undefined) return { ...rest, dueAtMs: (record.lastStartedAtMs ?? nowMs) + intervalMs, lastEndedAtMs: nowMs };
+  const retryMs = Math.min(intervalMs, RETRY_MIN_MS * 2 ** failures);
+  return { ...rest, dueAtMs: nowMs + retryMs, lastEndedAtMs: nowMs, lastError: error, failures: failures + 1 };
+}
+
+/** The record after its worker was stopped: still due, and free for any worker. */
+export function releasedRecord(record: ScheduleRecord): ScheduleRecord {
+  const { claim: _, ...rest } = record;
+  return rest;
+}

@@ -1,0 +1,123 @@
+/**
+ * How a gap is closed automatically:
+ *
+ *   open ──quiet, or open for long──► closing (a job) ──job done, and its floor is later than lastSeen──► closed
+ *     ▲                                  │
+ *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
+ */
+import type { GapRecord } from './gap.ts';
+import type { JobRecord } from '../reindex/job.ts';
+
+/** A reconcile starts after no change was reported for this long, so that a burst of deletes needs only one reconcile. */
+export const GAP_QUIET_MS = 60_000;
+/** The longest wait for quiet, counted from when the gap was opened or last reconciled: deletes may never pause. */
+export const GAP_OPEN_MAX_MS = 600_000;
+/** A gap whose keys are also reported one by one is reconciled within a day. */
+const COVERED_MS = 86_400_000;
+/** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
+const RETRY_MIN_MS = 60_000;
+const RETRY_MAX_MS = 21_600_000;
+
+/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
+export function gapDueAtMs(gap: GapRecord): number {
+  const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
+  const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
+  const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
+  return Math.max(dueAtMs, gap.notBeforeMs ?? 0);
+}
+
+/** Whether a job can close the gap: it is an apply job, it waits for late events, and its prefix contains the gap's. */
+export function canClose(job: JobRecord, gap: GapRecord): boolean {
+  return job.mode === 'apply' && job.now !== true && (gap.prefix ?? '').startsWith(job.prefix);
+}
+
+/** Whether the job covers every change that the gap stands for: its floor was stored after the latest one, or is not stored yet. */
+function covers(job: JobRecord, gap: GapRecord): boolean {
+  return job.coversBeforeMs === undefined || job.coversBeforeMs > gap.lastSeenMs;
+}
+
+/**
+ * The gap after a look at the job that it names; `job` is undefined when its record no longer exists. Returns the same
+ * object when nothing has changed.
+ */
+export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
+  if (job === undefined) return failedOf(gap, `${gap.jobId ?? 'its job'} no longer exists`, nowMs);
+  switch (job.state) {
+    case 'queued':
+    case 'running':
+      return covers(job, gap)
+        ? closing(gap, job)
+        : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
+    case 'paused':
+      return openWithJob(
+        gap,
+        job,
+        `${job.id} is paused (${job.pausedBecause ?? 'requested'}): resume it, or cancel it so that another job can start`,
+      );
+    case 'done':
+      return afterDone(gap, job, nowMs);
+    case 'failed':
+      return failedOf(
+        gap,
+        `${job.id} failed: ${job.error === undefined ? 'the reason is unknown' : `${job.error.code}: ${job.error.reason}`}`,
+        nowMs,
+      );
+    case 'cancelled':
+      return failedOf(gap, `${job.id} was cancelled`, nowMs);
+  }
+}
+
+/**
+ * An open gap that names no job, after a look at the bucket's latest apply job, which may have been started for another
+ * reason. The gap is closed or closing if that job covers all of its changes; else the same object is returned.
+ */
+export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+  if (!canClose(job, gap) || !covers(job, gap)) return gap;
+  switch (job.state) {
+    case 'queued':
+    case 'running':
+      return closing(gap, job);
+    case 'done':
+      return job.coversBeforeMs === undefined ? gap : afterDone(gap, job, nowMs);
+    case 'paused':
+    case 'failed':
+    case 'cancelled':
+      return gap;
+  }
+}
+
+/** The gap with a job that is closing it. */
+export function closing(gap: GapRecord, job: JobRecord): GapRecord {
+  if (gap.state === 'closing' && gap.jobId === job.id) return gap;
+  const { waits: _, ...rest } = gap;
+  return { ...rest, state: 'closing', jobId: job.id };
+}
+
+function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord {
+  if (gap.state === 'open' && gap.jobId === job.id && gap.waits?.reason === reason) return gap;
+  return { ...gap, state: 'open', jobId: job.id, waits: { reason } };
+}
+
+function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, ...rest } = gap;
+  const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
+  // the job was started with --now or for another prefix, so it proves nothing about this gap
+  if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
+  const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
+  if (coversBeforeMs <= gap.lastSeenMs) return { ...rest, state: 'open', reconciledBeforeMs };
+  return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
+}
+
+/** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
+export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
+  const { jobId: _, ...rest } = gap;
+  const failures = (gap.failures ?? 0) + 1;
+  const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
+  return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** The gap with the reason why it is still open. Returns the same object when it already has that reason. */
+export function waiting(gap: GapRecord, reason: string, untilMs?: number): GapRecord {
+  if (gap.waits?.reason === reason && gap.waits.untilMs === untilMs) return gap;
+  return { ...gap, waits: { reason, ...(untilMs !== undefined && { untilMs }) } };
+}

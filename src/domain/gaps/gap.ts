@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+
+/** Gaps: changes that a source did not report. They are stored. A reconcile that began after `lastSeenMs` closes a gap. */
+
+export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
+export type GapKind = (typeof gapKinds)[number];
+
+export const gapStates = ['open', 'closing', 'closed'] as const;
+
+export const gapSchema = z.object({
+  id: z.string(),
+  bucket: z.string(),
+  kind: z.enum(gapKinds),
+  /** Only keys with this prefix are affected; absent: the whole bucket. */
+  prefix: z.string().optional(),
+  /** Why the gap was opened, in a few words (`dead letter: record.key-missing`). The latest reason is kept. */
+  reason: z.string(),
+  firstSeenMs: z.number(),
+  lastSeenMs: z.number(),
+  count: z.number(),
+  state: z.enum(gapStates),
+  /** The job that is closing or has closed the gap. An open gap may name a job that can still close it, such as a paused one. */
+  jobId: z.string().optional(),
+  closedAtMs: z.number().optional(),
+  /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
+  openedAtMs: z.number().optional(),
+  toldAtMs: z.number().optional(),
+  /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
+  reconciledBeforeMs: z.number().optional(),
+  /** True for bulk deletes whose keys are also reported one by one: the gap is reconciled within a day. */
+  covered: z.boolean().optional(),
+  /** The time of the latest bulk delete that came with one event per key. */
+  keysToldMs: z.number().optional(),
+  /** Number of consecutive jobs that failed to close the gap. */
+  failures: z.number().optional(),
+  /** Why the gap is still open, and until when according to the current plan; shown to users. */
+  waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
+  /** No job is begun for it before. */
+  notBeforeMs: z.number().optional(),
+});
+export type GapRecord = z.infer<typeof gapSchema>;
+
+/** One report of a gap. One gap record sums up many of them. */
+export interface GapSighting {
+  readonly bucket: string;
+  readonly kind: GapKind;
+  readonly prefix?: string;
+  readonly reason: string;
+  readonly seenAtMs: number;
+  /** The report announces future changes that no event will report. It creates a gap if there is no record yet; an existing gap does not change. */
+  readonly standing?: true;
+  /** For a bulk delete: when the bucket's keys were last reported one by one, as far as the reporting worker knows. */
+  readonly keysToldMs?: number;
+}
+
+/** The id of the gap record: there is one for each (bucket, kind, prefix). */
+export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>): string {
+  const prefix = sighting.prefix ?? '';
+  const suffix = prefix === '' ? '' : `:${createHash('sha256').update(prefix).digest('hex').slice(0, 16)}`;
+  return `gap:${sighting.bucket}:${sighting.kind}${suffix}`;
+}
+
+/** After keys were reported one by one, bulk deletes within this time are assumed to be reported key by key too. */
+const KEYS_TOLD_LIFE_MS = 86_400_000;
+
+export interface SightingFacts {
+  readonly count: number;
+  /** When the changes were reported, by this machine's clock. */
+  readonly toldAtMs: number;
+}
+
+/**
+ * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
+ * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
+ */
+export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs }: SightingFacts): GapRecord {
+  if (current !== undefined && sighting.standing === true) return current;
+  if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
+  const base = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+  const { covered: _, ...rest } = base;
+  return withCover({
+    ...rest,
+    reason: sighting.reason,
+    firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
+    lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
+    toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
+    count: base.count + count,
+    state: 'open',
+    ...laterKeysTold(base.keysToldMs, sighting.keysToldMs),
+  });
+}
+
+/** The record once it is known that the keys of its bulk deletes are reported one by one. */
+export function withKeysTold(gap: GapRecord, keysToldMs: number): GapRecord {
+  return gap.state === 'closed' ? gap : withCover({ ...gap, ...laterKeysTold(gap.keysToldMs, keysToldMs) });
+}
+
+/**
+ * Whether a bulk delete was reported late, after a reconcile that has seen its effect. Only bulk deletes are judged: their
+ * times come from AWS, whereas other sightings may have the time of a machine with a wrong clock.
+ */
+function isReconciled({ state, kind, reconciledBeforeMs = 0 }: GapRecord, { seenAtMs }: GapSighting): boolean {
+  return state === 'closed' && kind === 'bulk-delete' && seenAtMs < reconciledBeforeMs;
+}
+
+function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs: number): GapRecord {
+  return {
+    id: gapId(sighting),
+    bucket: sighting.bucket,
+    kind: sighting.kind,
+    ...(sighting.prefix !== undefined && { prefix: sighting.prefix }),
+    reason: sighting.reason,
+    firstSeenMs: sighting.seenAtMs,
+    lastSeenMs: sighting.seenAtMs,
+    count: 0,
+    state: 'open',
+    openedAtMs: toldAtMs,
+    ...(closed?.reconciledBeforeMs !== undefined && { reconciledBeforeMs: closed.reconciledBeforeMs }),
+    ...(closed?.keysToldMs !== undefined && { keysToldMs: closed.keysToldMs }),
+  };
+}
+
+function laterKeysTold(a: number | undefined, b: number | undefined): { readonly keysToldMs?: number } {
+  return a === undefined && b === undefined ? {} : { keysToldMs: Math.max(a ?? 0, b ?? 0) };
+}
+
+function withCover(gap: GapRecord): GapRecord {
+  const isCovered = gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_TOLD_LIFE_MS;
+  return isCovered ? { ...gap, covered: true } : gap;
+}

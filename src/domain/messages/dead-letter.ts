@@ -1,0 +1,117 @@
+/** Dead letters: the original body, unchanged, and three message attributes with the fault, its reason and its context. */
+import { z } from 'zod';
+import type { Fault } from '../fault.ts';
+
+/** One SQS message attribute. */
+interface Attribute {
+  readonly dataType: string;
+  readonly stringValue?: string;
+  readonly binaryValue?: Uint8Array;
+}
+type Attributes = Readonly<Record<string, Attribute>>;
+
+/** SQS accepts at most ten attributes per message. */
+const ATTRIBUTES_MAX = 10;
+/** SQS's limit for a message: body and attributes (names, types and values) together. */
+const MESSAGE_BYTES_MAX = 1_048_576;
+/** Enough for a sentence. */
+const REASON_BYTES_MAX = 256;
+
+const FAULT = 'tally-fault';
+const REASON = 'tally-reason';
+const CONTEXT = 'tally-context';
+const OURS: ReadonlySet<string> = new Set([FAULT, REASON, CONTEXT]);
+
+/** What Tally knew about the message when it sent the dead letter. */
+const letterContextSchema = z.object({
+  /** The URL of the queue that the message was received from. */
+  queue: z.string(),
+  messageId: z.string(),
+  /** ISO 8601. */
+  firstReceived: z.string(),
+  /** The positions, from 0, of the records that failed; empty when the body as a whole did. */
+  records: z.array(z.number()),
+});
+type LetterContext = z.infer<typeof letterContextSchema>;
+
+/** The state record for a letter that had no room for Tally's attributes, keyed by the letter's own MessageId. */
+export const deadLetterRecordSchema = z.object({
+  messageId: z.string(),
+  fault: z.string(),
+  reason: z.string(),
+  context: letterContextSchema,
+});
+export type DeadLetterRecord = z.infer<typeof deadLetterRecordSchema>;
+
+export interface LetterFacts {
+  readonly body: string;
+  /** The attributes of the received message. */
+  readonly attributes: Attributes;
+  readonly fault: Fault;
+  readonly context: LetterContext;
+}
+
+/**
+ * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name.
+ * Undefined when body and attributes together would exceed 1 MiB: then the body must be sent without attributes.
+ */
+export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined {
+  const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const attributes = {
+    ...Object.fromEntries(own.slice(0, ATTRIBUTES_MAX - OURS.size)),
+    [FAULT]: text(facts.fault.code),
+    [REASON]: text(letterReason(facts.fault)),
+    [CONTEXT]: text(JSON.stringify(facts.context)),
+  };
+  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > MESSAGE_BYTES_MAX ? undefined : attributes;
+}
+
+/** A fault's reason as the value of an attribute: printable ASCII, at most 256 bytes, never empty (SQS refuses empty values). */
+export function letterReason(fault: Fault): string {
+  const printable = fault.reason.replaceAll(/[^\x20-\x7e]/gu, '?').slice(0, REASON_BYTES_MAX);
+  return printable.trim() === '' ? fault.code : printable;
+}
+
+/** A message's attributes without Tally's: a replay sends these back to the bucket queue. */
+export function ownAttributes(attributes: Attributes): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([name]) => !OURS.has(name)));
+}
+
+/** The contents of Tally's attributes. All are absent for a letter that SQS itself moved, or that was sent without attributes. */
+export interface LetterNotes {
+  readonly fault?: string;
+  readonly reason?: string;
+  readonly context?: Readonly<Record<string, unknown>>;
+}
+
+/** Reads Tally's three attributes. It never throws: other senders may write to the queue, so invalid values are left out. */
+export function letterNotes(attributes: Attributes): LetterNotes {
+  const fault = attributes[FAULT]?.stringValue;
+  const reason = attributes[REASON]?.stringValue;
+  const context = contextOf(attributes[CONTEXT]?.stringValue);
+  return { ...(fault !== undefined && { fault }), ...(reason !== undefined && { reason }), ...(context !== undefined && { context }) };
+}
+
+const anyContext = z.record(z.string(), z.unknown());
+
+function contextOf(json: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  if (json === undefined) return undefined;
+  try {
+    return anyContext.safeParse(JSON.parse(json)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function text(stringValue: string): Attribute {
+  return { dataType: 'String', stringValue };
+}
+
+function attributesSizeBytes(attributes: Attributes): number {
+  return Object.entries(attributes)
+    .map(
+      ([name, { dataType, stringValue, binaryValue }]) =>
+        Buffer.byteLength(name) + Buffer.byteLength(dataType) + Buffer.byteLength(stringValue ?? '') + (binaryValue?.byteLength ?? 0),
+    )
+    .reduce((sum, sizeBytes) => sum + sizeBytes, 0);
+}

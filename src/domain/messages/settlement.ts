@@ -1,0 +1,65 @@
+/** Settlement: what happens to a message once each of its records has an outcome. */
+import type { Fault } from '../fault.ts';
+import { scopeOf } from '../fault.ts';
+import type { Outcome } from './outcome.ts';
+
+export type Settlement =
+  | { readonly kind: 'delete' }
+  /** The message is hidden for `delayS` seconds (0: given back at once), then received again. */
+  | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
+  /** A provisional document must be settled after `delayS` seconds. */
+  | { readonly kind: 'wait'; readonly delayS: number }
+  /** One dead letter is sent that names the failed records by position; then the message is deleted. */
+  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly buckets: readonly string[] };
+
+export interface Receives {
+  /** ApproximateReceiveCount of this receive: 1 at the first. */
+  readonly receiveCount: number;
+  /** The queue's maxReceiveCount. */
+  readonly maxReceiveCount: number;
+}
+
+const DEFER_MIN_S = 30;
+/** 15 minutes: an object that is denied for a day is still tried about ninety times, and a corrected permission takes effect within minutes. */
+const DEFER_MAX_S = 900;
+
+/** How long a message is deferred: 30 s, doubled with each receive, at most 15 min. */
+export function deferDelayS(receiveCount: number): number {
+  return Math.min(DEFER_MAX_S, DEFER_MIN_S * 2 ** Math.min(10, Math.max(0, receiveCount - 1)));
+}
+
+/** Whether SQS would move the message to the dead-letter queue instead of delivering it again. */
+export function isLastReceive(receives: Receives): boolean {
+  return receives.receiveCount >= receives.maxReceiveCount;
+}
+
+/**
+ * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; else if one is
+ * provisional, the message waits until the latest is due; else if one is rejected, one dead letter is sent; else the message
+ * is deleted. At the last permitted receive nothing is deferred: provisional records are waited for first, because nothing
+ * would settle them later; then the records that still fail go into one dead letter with the last fault.
+ */
+export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
+  const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
+  const fault = deferred.at(-1)?.fault;
+  if (fault !== undefined && !isLastReceive(receives)) {
+    return { kind: 'defer', delayS: Math.max(...deferred.map((each) => delayOf(each.fault, receives))), fault };
+  }
+  const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
+  if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };
+  const failure = fault ?? outcomes.find((outcome) => outcome.kind === 'rejected')?.fault;
+  return failure === undefined ? { kind: 'delete' } : deadLetter(outcomes, failure);
+}
+
+/** A shared fault is not the message's: the message is given back at once, and received again when the fault is over. */
+function delayOf(fault: Fault, receives: Receives): number {
+  return scopeOf(fault.code) === 'shared' ? 0 : deferDelayS(receives.receiveCount);
+}
+
+function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
+  const failed = outcomes.flatMap((outcome, index) =>
+    outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, bucket: outcome.bucket }] : [],
+  );
+  const buckets = new Set(failed.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket])));
+  return { kind: 'dead-letter', fault, records: failed.map(({ index }) => index), buckets: [...buckets] };
+}

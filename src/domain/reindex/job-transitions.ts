@@ -1,0 +1,288 @@
+/**
+ * The transitions of a job. Each is one compare-and-swap of its record. The table below shows which transition each phase
+ * allows; one that comes too late, because the job was cancelled meanwhile for example, is `refused` and changes nothing.
+ *
+ *   queued ──wait──► waiting ──compare──► comparing ──finish──► done
+ *      └────────────────compare───────────────┘ │ ▲
+ *                                    pause, brake▼ │resume            fail: failed, cancel: cancelled
+ *                                              paused
+ *
+ * Reports, and jobs that were requested with `now`, do not wait.
+ */
+import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
+import type { JobFault, JobRecord } from './job.ts';
+
+/** The phase of a job: what a running job is doing, otherwise its state. */
+export type JobPhase = 'queued' | 'waiting' | 'comparing' | 'paused' | 'done' | 'failed' | 'cancelled';
+
+/** The sums of a job's ranges, kept when it ends, because the records of the ranges are removed then. */
+export interface JobSums {
+  readonly counts?: ReconcileCounts;
+  readonly examples?: DifferenceExamples;
+  readonly rangesDone?: number;
+}
+
+export interface StartedJob {
+  /** Number of live documents under its prefix. */
+  readonly documentsAtStart: number;
+  /** Where its first ranges end, except the last one. */
+  readonly cuts: readonly string[];
+  /** Tombstones that it may write; absent: no limit, or a report. */
+  readonly tombstonesMax?: number;
+  /** Number of LIST requests so far. */
+  readonly listRequests: number;
+}
+
+export type JobTransition = { readonly atMs: number } & (
+  | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly waitUntilMs: number }
+  | ({ readonly kind: 'compare' } & StartedJob)
+  | { readonly kind: 'pause' }
+  /** `waiting`: how many phantoms of one turn the brake held back. `met`: the limit that it met. */
+  | { readonly kind: 'brake'; readonly waiting: number; readonly met?: number }
+  | { readonly kind: 'resume'; readonly allowDeletes?: number }
+  | { readonly kind: 'cancel'; readonly sums: JobSums }
+  | { readonly kind: 'finish'; readonly sums: JobSums }
+  | { readonly kind: 'fail'; readonly error: JobFault; readonly sums: JobSums }
+);
+type TransitionKind = JobTransition['kind'];
+
+/** `back`: to the phase in which the job was paused. */
+type Cell = JobPhase | 'back' | 'refused';
+type Row = Readonly<Record<TransitionKind, Cell>>;
+
+const table: Readonly<Record<JobPhase, Row>> = {
+  queued: {
+    wait: 'waiting',
+    compare: 'comparing',
+    pause: 'paused',
+    brake: 'refused',
+    resume: 'refused',
+    cancel: 'cancelled',
+    finish: 'refused',
+    fail: 'failed',
+  },
+  waiting: {
+    wait: 'refused',
+    compare: 'comparing',
+    pause: 'paused',
+    brake: 'refused',
+    resume: 'refused',
+    cancel: 'cancelled',
+    finish: 'refused',
+    fail: 'failed',
+  },
+  comparing: {
+    wait: 'refused',
+    compare: 'refused',
+    pause: 'paused',
+    brake: 'paused',
+    resume: 'refused',
+    cancel: 'cancelled',
+    finish: 'done',
+    fail: 'failed',
+  },
+  paused: {
+    wait: 'refused',
+    compare: 'refused',
+    pause: 'refused',
+    // several ranges may meet the brake at the same moment
+    brake: 'paused',
+    resume: 'back',
+    cancel: 'cancelled',
+    // what ended a turn during the pause happens again after it
+    finish: 'refused',
+    fail: 'refused',
+  },
+  done: {
+    wait: 'refused',
+    compare: 'refused',
+    pause: 'refused',
+    brake: 'refused',
+    resume: 'refused',
+    cancel: 'refused',
+    finish: 'refused',
+    fail: 'refused',
+  },
+  failed: {
+    wait: 'refused',
+    compare: 'refused',
+    pause: 'refused',
+    brake: 'refused',
+    resume: 'refused',
+    cancel: 'refused',
+    finish: 'refused',
+    fail: 'refused',
+  },
+  cancelled: {
+    wait: 'refused',
+    compare: 'refused',
+    pause: 'refused',
+    brake: 'refused',
+    resume: 'refused',
+    cancel: 'refused',
+    finish: 'refused',
+    fail: 'refused',
+  },
+};
+
+/** The phase of the job. A running job whose record has no phase counts as waiting. */
+export function phaseOf({ state, phase }: Pick<JobRecord, 'state' | 'phase'>): JobPhase {
+  if (state !== 'running') return state;
+  return phase === 'comparing' ? 'comparing' : 'waiting';
+}
+
+/** Whether the job's phase allows the transition. */
+export function mayTransition(job: JobRecord, kind: TransitionKind): boolean {
+  return table[phaseOf(job)][kind] !== 'refused';
+}
+
+/** The record after the transition, or `refused`. */
+export function afterTransition(job: JobRecord, transition: JobTransition): JobRecord | 'refused' {
+  const cell = table[phaseOf(job)][transition.kind];
+  if (cell === 'refused' || (transition.kind === 'brake' && isReleasedSince(job, transition.met))) return 'refused';
+  return inPhase(withFacts(job, transition), cell === 'back' ? phaseBefore(job) : cell);
+}
+
+/** Whether the brake was released between the moment a turn met it and the turn's end. Then the job is not paused again. */
+function isReleasedSince({ brake }: JobRecord, met: number | undefined): boolean {
+  return met !== undefined && (brake?.limit === undefined || brake.limit > met);
+}
+
+/** The phase in which a paused job was paused, which its record still contains. */
+function phaseBefore(job: JobRecord): JobPhase {
+  return job.startedAtMs === undefined ? 'queued' : phaseOf({ ...job, state: 'running' });
+}
+
+function inPhase(job: JobRecord, phase: JobPhase): JobRecord {
+  switch (phase) {
+    case 'waiting':
+    case 'comparing':
+      return { ...job, state: 'running', phase };
+    case 'queued':
+    case 'paused':
+    case 'done':
+    case 'failed':
+    case 'cancelled':
+      return { ...job, state: phase };
+  }
+}
+
+function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
+  switch (transition.kind) {
+    case 'wait':
+      return { ...job, startedAtMs: transition.atMs, coversBeforeMs: transition.coversBeforeMs, waitUntilMs: transition.waitUntilMs };
+    case 'compare':
+      return withStart(job, transition);
+    case 'pause':
+      return { ...job, pausedBecause: 'requested', pausedAtMs: transition.atMs };
+    case 'brake':
+      return withBrake(job, transition);
+    case 'resume':
+      return withoutPause(job, transition);
+    case 'cancel':
+      return endedWith(job, transition);
+    case 'finish':
+      // numbers that were reserved for splits which were never stored do not count as ranges
+      return { ...endedWith(job, transition), ...(transition.sums.rangesDone !== undefined && { rangesCut: transition.sums.rangesDone }) };
+    case 'fail':
+      return { ...endedWith(job, transition), error: transition.error };
+  }
+}
+
+function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax, listRequests }: StartedJob & { readonly atMs: number }) {
+  const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
+  return {
+    ...job,
+    startedAtMs: job.startedAtMs ?? atMs,
+    comparingAtMs: atMs,
+    documentsAtStart,
+    cuts: [...cuts],
+    rangesCut: cuts.length + 1,
+    listRequestsAtStart: listRequests,
+    ...(job.mode === 'apply' && { brake: { ...limit, reserved: 0, waiting: 0 } }),
+  };
+}
+
+function withBrake(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
+  const brake = job.brake ?? { reserved: 0, waiting: 0 };
+  return {
+    ...job,
+    pausedBecause: 'brake',
+    pausedAtMs: job.state === 'paused' ? (job.pausedAtMs ?? atMs) : atMs,
+    brake: { ...brake, waiting: (job.state === 'paused' ? brake.waiting : 0) + waiting },
+  };
+}
+
+function withoutPause(job: JobRecord, { atMs, allowDeletes }: { readonly atMs: number; readonly allowDeletes?: number }): JobRecord {
+  const { pausedBecause: _, pausedAtMs = atMs, ...rest } = job;
+  return {
+    ...rest,
+    pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
+    ...(job.brake !== undefined && { brake: released(job.brake, allowDeletes) }),
+    // the brake is set when the job begins to compare
+    ...(job.brake === undefined && allowDeletes !== undefined && { allowDeletes: Math.max(job.allowDeletes ?? 0, allowDeletes) }),
+  };
+}
+
+type Brake = NonNullable<JobRecord['brake']>;
+
+/** The brake after a release: `allowDeletes` more than are reserved, unless more are left already. Without a limit it stays without one. */
+function released(brake: Brake, allowDeletes = 0): Brake {
+  if (brake.limit === undefined) return { ...brake, waiting: 0 };
+  return { ...brake, limit: Math.max(brake.limit, brake.reserved + allowDeletes), waiting: 0 };
+}
+
+/** The record of a job that has ended. Its examples are stored in a separate record. */
+function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
+  const { cuts: _, ...kept } = job;
+  const { counts, rangesDone } = sums;
+  return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
+}
+
+/** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */
+const RESERVE_MAX = 500;
+/** The share of the remaining tombstones that one range may reserve ahead, since other ranges cannot use them then. */
+const AHEAD_SHARE = 1 / 64;
+
+/**
+ * The job with `count` more tombstones reserved, and the number granted. More than `count` are granted while plenty are left,
+ * so that hundreds of ranges need not swap the record for each page; fewer when the brake holds; none if the job does not
+ * compare now. Returns the same job object if there is nothing to store.
+ */
+export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
+  const { brake } = job;
+  if (phaseOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
+  // without a limit nothing is counted
+  if (brake.limit === undefined) return { job, granted: count };
+  const left = Math.max(0, brake.limit - brake.reserved);
+  const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
+  return granted === 0 ? { job, granted } : { job: { ...job, brake: { ...brake, reserved: brake.reserved + granted } }, granted };
+}
+
+/** The job after `count` of its reserved tombstones were given back unused. */
+export function givenBackTo(job: JobRecord, count: number): JobRecord {
+  const { brake } = job;
+  if (brake?.limit === undefined) return job;
+  return { ...job, brake: { ...brake, reserved: Math.max(0, brake.reserved - count) } };
+}
+
+/** A tenth of the documents, but at least as many as people delete at once without much thought. */
+const BRAKE_SHARE = 0.1;
+const BRAKE_MIN = 1_000;
+
+/**
+ * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
+ * if it closes a gap of deletes; 0 if the bucket is empty and the index is not, whatever the job closes. What the caller
+ * allows raises the limit.
+ */
+export function tombstoneLimit(facts: {
+  readonly documentsAtStart: number;
+  readonly isEmptyBucket: boolean;
+  readonly closesDeletes: boolean;
+  readonly allowDeletes: number | undefined;
+}): number | undefined {
+  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0 } = facts;
+  if (isEmptyBucket) return allowDeletes;
+  if (closesDeletes) return undefined;
+  return Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes);
+}

@@ -1,0 +1,121 @@
+/** Finds the bucket record for a change record: the bucket is connected, is connected now (auto-connect), or is counted as unconnected. */
+import PQueue from 'p-queue';
+import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
+import { FaultError } from '../../domain/fault.ts';
+import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
+import type { BucketRecordCache } from './record-cache.ts';
+import type { ConnectBucket } from './connect.ts';
+import type { ReportUnconnected } from '../gaps/reports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { refs, updateRecord } from '../records/stored.ts';
+
+/** How long a refusal to connect a name is used, the same as "not connected" is cached: a flood of events of one name sends few requests to S3. */
+const REFUSAL_AGE_MAX_MS = 5_000;
+/** The memory is bounded, since names may be anything that is sent to the queue. */
+const REFUSALS_MAX = 1_000;
+
+export interface BucketAccess {
+  /** Returns the record if it is cached and the event changes nothing about it. */
+  peek(record: ChangeRecord): BucketRecord | undefined;
+  /** Returns the record, or undefined if the bucket is not connected; the name is stored as unconnected then. */
+  lookup(record: ChangeRecord): Promise<BucketRecord | undefined>;
+}
+
+interface AccessDependencies {
+  readonly records: BucketRecordCache;
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly connect: ConnectBucket;
+  readonly reportUnconnected: ReportUnconnected;
+  /** How many buckets may be connected at their first event; 0: none. */
+  readonly autoConnectMax: number;
+}
+
+/** Creates the access. */
+export function createBucketAccess({
+  records,
+  state,
+  clock,
+  connect,
+  reportUnconnected,
+  autoConnectMax,
+}: AccessDependencies): BucketAccess {
+  /** Connects one bucket at a time; otherwise several would pass the maximum together. */
+  const connecting = new PQueue({ concurrency: 1 });
+  const refusedAtMs = new Map<string, number>();
+
+  /** A version id on any event proves that versioning was enabled once, whatever was read before. */
+  async function flipToVersioned(bucket: BucketRecord): Promise<BucketRecord | undefined> {
+    const versioning = { status: 'enabled' as const, observedAtMs: clock.nowMs() };
+    await updateRecord(state, refs.bucket(bucket.bucket), (current) =>
+      current?.versioning.status === 'never' ? { ...current, versioning } : undefined,
+    );
+    records.forget(bucket.bucket);
+    return records.lookup(bucket.bucket);
+  }
+
+  async function autoConnect({ bucket, dialect }: ChangeRecord): Promise<BucketRecord | undefined> {
+    if (autoConnectMax === 0) return undefined;
+    return connecting.add(async () => {
+      // an earlier task in the queue may have connected the bucket, or may have been refused
+      const known = await records.lookup(bucket);
+      if (known !== undefined || isRefused(bucket)) return known;
+      const record = await connectNow(bucket, bucketSourceOf(dialect));
+      if (record === undefined) refuse(bucket);
+      else records.forget(bucket);
+      return record;
+    });
+  }
+
+  function isRefused(bucket: string): boolean {
+    const atMs = refusedAtMs.get(bucket);
+    return atMs !== undefined && clock.monotonicMs() - atMs <= REFUSAL_AGE_MAX_MS;
+  }
+
+  function refuse(bucket: string): void {
+    if (refusedAtMs.size >= REFUSALS_MAX) refusedAtMs.clear();
+    refusedAtMs.set(bucket, clock.monotonicMs());
+  }
+
+  async function connectNow(bucket: string, source: BucketSource): Promise<BucketRecord | undefined> {
+    try {
+      return await connect.autoConnect(bucket, source, autoConnectMax);
+    } catch (error) {
+      // a name without a bucket is an unconnected name, not a fault that will pass
+      if (error instanceof FaultError && error.code === 'bucket.missing') return undefined;
+      throw error;
+    }
+  }
+
+  return {
+    peek(record) {
+      const bucket = records.peek(record.bucket);
+      return bucket !== undefined && contradictsVersioning(record, bucket) ? undefined : bucket;
+    },
+    async lookup(record) {
+      const bucket = await records.lookup(record.bucket);
+      if (bucket !== undefined) return contradictsVersioning(record, bucket) ? flipToVersioned(bucket) : bucket;
+      const connected = await autoConnect(record);
+      if (connected === undefined) await reportUnconnected(record.bucket, clock.nowMs());
+      return connected;
+    },
+  };
+}
+
+function contradictsVersioning(record: ChangeRecord, bucket: BucketRecord): boolean {
+  return record.versionId !== undefined && bucket.versioning.status === 'never';
+}
+
+/** The source with which a bucket is connected whose events have this dialect. Events through a topic look like S3's notification. */
+function bucketSourceOf(dialect: Dialect): BucketSource {
+  switch (dialect) {
+    case 'native':
+      return 'notification';
+    case 'eventbridge':
+      return 'eventbridge';
+    case 'trail':
+    case 'synthetic':
+      return 'routed';
+  }
+}

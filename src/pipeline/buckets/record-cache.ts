@@ -1,0 +1,95 @@
+/**
+ * The cache of the bucket records that the data path decides by. A cached record is at most C = 10 s behind the store. An
+ * unknown name is read by its id before an event of it is dropped.
+ */
+import PQueue from 'p-queue';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
+import { FaultError } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs } from '../records/stored.ts';
+
+/** How long the answer "not connected" is used: the events of a bucket that was just connected are indexed at most this much later. */
+const ABSENT_AGE_MAX_MS = 5_000;
+/** Half of C: the record of a busy bucket is read again before a record has to wait for it. */
+const REFRESH_AGE_MS = BUCKET_RECORD_AGE_MAX_MS / 2;
+/** The cache is bounded, since names that are not connected may be anything that is sent to the queue. */
+const ENTRIES_MAX = 10_000;
+/** How many records are read at the same time: one message may name thousands of buckets. */
+const READS_MAX = 32;
+
+export interface BucketRecordCache {
+  /** Returns the record, without waiting, if the bucket is connected and the cached record is fresh enough to decide by. */
+  peek(bucket: string): BucketRecord | undefined;
+  /** Returns the record, or undefined if the bucket is not connected. Throws the store's fault. */
+  lookup(bucket: string): Promise<BucketRecord | undefined>;
+  /** Forgets the cached record of this name, because this process has just changed it. */
+  forget(bucket: string): void;
+}
+
+interface CacheEntry {
+  readonly record: BucketRecord | undefined;
+  /** The moment before the read was sent, by the monotonic clock. */
+  readonly readAtMs: number;
+}
+
+/** Creates an empty cache. */
+export function createBucketRecordCache({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRecordCache {
+  const cache = new Map<string, CacheEntry>();
+  const reading = new Map<string, Promise<CacheEntry>>();
+  const reads = new PQueue({ concurrency: READS_MAX });
+
+  function read(bucket: string): Promise<CacheEntry> {
+    const running = reading.get(bucket);
+    if (running !== undefined) return running;
+    const promise = reads
+      .add(() => readFresh(bucket))
+      .then((entry) => {
+        // if the name was forgotten in the meantime, this read may be older than the change
+        if (reading.get(bucket) === promise) remember(bucket, entry);
+        return entry;
+      })
+      .finally(() => {
+        if (reading.get(bucket) === promise) reading.delete(bucket);
+      });
+    reading.set(bucket, promise);
+    return promise;
+  }
+
+  async function readFresh(bucket: string): Promise<CacheEntry> {
+    const readAtMs = clock.monotonicMs();
+    return { record: await readRecord(state, refs.bucket(bucket)), readAtMs };
+  }
+
+  function remember(bucket: string, entry: CacheEntry): void {
+    if (cache.size >= ENTRIES_MAX) cache.clear();
+    cache.set(bucket, entry);
+  }
+
+  function ageMs(entry: CacheEntry): number {
+    return clock.monotonicMs() - entry.readAtMs;
+  }
+
+  return {
+    peek(bucket) {
+      const entry = cache.get(bucket);
+      if (entry?.record === undefined || ageMs(entry) > BUCKET_RECORD_AGE_MAX_MS) return undefined;
+      // if the refresh fails, the lookup that has to wait for the record will throw
+      if (ageMs(entry) > REFRESH_AGE_MS) read(bucket).catch(() => undefined);
+      return entry.record;
+    },
+    async lookup(bucket) {
+      const cached = cache.get(bucket);
+      const ageMaxMs = cached?.record === undefined ? ABSENT_AGE_MAX_MS : BUCKET_RECORD_AGE_MAX_MS;
+      if (cached !== undefined && ageMs(cached) <= ageMaxMs) return cached.record;
+      const entry = await read(bucket);
+      if (ageMs(entry) <= BUCKET_RECORD_AGE_MAX_MS) return entry.record;
+      throw new FaultError('index.unreachable', 'reading the bucket record took longer than the age at which it may still be used');
+    },
+    forget(bucket) {
+      cache.delete(bucket);
+      reading.delete(bucket);
+    },
+  };
+}

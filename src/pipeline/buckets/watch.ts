@@ -1,0 +1,70 @@
+/** Reports open gaps and jobs for the metrics, and reads region and versioning of each bucket again once a day. */
+import { bucketRecordSchema } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { GapRecord } from '../../domain/gaps/gap.ts';
+import { gapSchema } from '../../domain/gaps/gap.ts';
+import { jobSchema } from '../../domain/reindex/job.ts';
+import type { ConnectBucket } from './connect.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { repeat } from '../serving/repeat.ts';
+import { listAllRecords } from '../records/stored.ts';
+
+/** As often as the queues are read. */
+const METRICS_INTERVAL_MS = 15_000;
+const BUCKETS_INTERVAL_MS = 600_000;
+const BUCKET_CHECK_AGE_MS = 86_400_000;
+
+interface StateWatchDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Reads region and versioning of a bucket again. */
+  readonly connect: Pick<ConnectBucket, 'refresh'>;
+}
+
+/** Starts the reports and the reads; they end when the signal is aborted. */
+export function watchState({ state, clock, telemetry, connect }: StateWatchDependencies, signal: AbortSignal): void {
+  async function reportCounts(): Promise<void> {
+    const gaps = await listAllRecords(state, 'gap', gapSchema);
+    const open = Map.groupBy(gaps.filter(isOpen), (gap) => `${gap.kind} ${gap.bucket}`);
+    telemetry.gapsOpen(
+      [...open.values()].flatMap(([first, ...others]) =>
+        first === undefined ? [] : [{ bucket: first.bucket, kind: first.kind, count: others.length + 1 }],
+      ),
+    );
+    telemetry.gapStates(
+      [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>
+        first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
+      ),
+    );
+    const jobs = await listAllRecords(state, 'job', jobSchema);
+    telemetry.jobs(jobs.map((job) => job.state));
+  }
+
+  async function checkBuckets(): Promise<void> {
+    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    for (const { bucket, checkedAtMs } of buckets) {
+      if (clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS) await checkBucket(bucket);
+    }
+  }
+
+  /** Reads one bucket. A bucket that is missing or denied must not prevent the reads of the others. */
+  async function checkBucket(bucket: string): Promise<void> {
+    try {
+      await connect.refresh(bucket, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('check a bucket', code, reason);
+    }
+  }
+
+  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, signal }, reportCounts);
+  repeat({ clock, telemetry }, { name: 'check the buckets', intervalMs: BUCKETS_INTERVAL_MS, signal }, checkBuckets);
+}
+
+function isOpen(gap: GapRecord): boolean {
+  return gap.state !== 'closed';
+}

@@ -1,0 +1,71 @@
+import PQueue from 'p-queue';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import { createEnrichBreaker } from '../looks/enrich-breaker.ts';
+import { createEnricher } from '../looks/enricher.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectStorage, Observation } from '../ports/storage.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+
+/** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
+export interface Look extends Observation {
+  readonly expiresAtMs: number;
+}
+
+/** Sends a HEAD for one key and enriches the answer as its bucket requires. Throws S3's fault, or the signal's reason. */
+export type Head = (
+  request: {
+    readonly bucket: BucketRecord;
+    readonly key: string;
+    /** Called when the request is sent. */
+    readonly onRequest: () => void;
+  },
+  signal: AbortSignal,
+) => Promise<Look>;
+
+interface HeadsDependencies {
+  readonly storage: ObjectStorage;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** HEADs at once over all turns of the process, so that the live path's HEADs find room beside them. */
+  readonly concurrency: number;
+}
+
+/** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
+export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDependencies): Head {
+  const heads = new PQueue({ concurrency });
+  const enricher = createEnricher({
+    storage,
+    heads: { run: (task) => task(), report: () => undefined },
+    breaker: createEnrichBreaker({ clock }),
+    clock,
+    telemetry,
+    // never aborted: one enrichment takes 10 s at most, so a stop waits no longer for it
+    stopped: new AbortController().signal,
+  });
+
+  return async function head({ bucket, key, onRequest }, signal) {
+    return heads.add(
+      async () => {
+        onRequest();
+        // counted from here and not from the call: the last of hundreds of HEADs would be too old before it was sent
+        const startedMs = clock.monotonicMs();
+        const expiresAtMs = startedMs + ANSWER_LIFE_MS;
+        const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
+          telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+        try {
+          const seen = await storage.observe(bucket, key, signal);
+          sent(seen.state.present ? 'present' : 'absent');
+          const state = await enricher.ofLook({ bucket, key, state: seen.state, expiresAtMs });
+          return { ...seen, state, expiresAtMs };
+        } catch (error) {
+          signal.throwIfAborted();
+          sent(faultOf(error).code);
+          throw error;
+        }
+      },
+      { signal },
+    );
+  };
+}

@@ -1,0 +1,139 @@
+/** The two sides of a reconcile, read page by page. The next page is requested while the current one is compared. */
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import type { ObjectScan, ScannedDocument } from '../ports/object-index.ts';
+import type { BucketPlace, BucketListing, ListedObject } from '../ports/storage.ts';
+import type { Clock } from '../ports/clock.ts';
+
+export interface FeedPage {
+  readonly objects: readonly ListedObject[];
+  /** The listing's time (D), by S3's clock. */
+  readonly observedAtMs: number;
+  /** Monotonic: from this moment on nothing of the page may be written (rule 9). Counted from before the request. */
+  readonly expiresAtMs: number;
+  /** The page covers all keys up to this one, inclusive; undefined: to the end of the listing. */
+  readonly through: string | undefined;
+}
+
+/** Resolves with the next page; undefined after the last. Throws as {@link BucketListing.page} does. */
+export type NextPage = () => Promise<FeedPage | undefined>;
+
+interface ListingFeedOptions {
+  readonly listing: BucketListing;
+  readonly place: BucketPlace;
+  readonly prefix: string;
+  readonly after: string;
+  readonly pagesMax: number;
+  /** Whether the range contains no key after this one. */
+  readonly isRangeEnd: (through: string) => boolean;
+  readonly clock: Clock;
+  /** Called for each request. */
+  readonly onRequest: () => void;
+  readonly signal: AbortSignal;
+}
+
+/** The most keys that S3 returns in one page. */
+export const LISTING_PAGE = 1_000;
+
+/** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
+export function createListingFeed(options: ListingFeedOptions): NextPage {
+  const { listing, place, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
+  let requested: Promise<FeedPage> | undefined = request(options.after);
+  let pages = 1;
+
+  function request(after: string): Promise<FeedPage> {
+    onRequest();
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const page = listing.page(place, { prefix, after, limit: LISTING_PAGE }, signal).then(({ objects, observedAtMs, isTruncated }) => {
+      return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };
+    });
+    // it may fail before anyone awaits it
+    page.catch(() => undefined);
+    return page;
+  }
+
+  return async function nextPage() {
+    if (requested === undefined) return undefined;
+    const page = await requested;
+    const isLast = page.through === undefined || pages >= pagesMax || isRangeEnd(page.through);
+    requested = isLast ? undefined : request(page.through);
+    if (!isLast) pages += 1;
+    return page;
+  };
+}
+
+export interface ScanFeed {
+  /** The documents of the current page, in key order; those before `at` have been compared. */
+  readonly documents: readonly ScannedDocument[];
+  at: number;
+  /** Whether no documents follow after the current page. */
+  readonly isEnd: boolean;
+  /** Fetches the next page if all documents of the current one have been compared. Throws the store's fault. */
+  fill(): Promise<void>;
+}
+
+interface ScanFeedOptions {
+  readonly scan: ObjectScan;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly after: string;
+  readonly upTo: string | undefined;
+  /** How many documents the rest of the turn is expected to compare; a request asks for no more, but for at least a small page. */
+  readonly wanted: () => number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Eight ranges hold two pages each in memory. Measured: a worker took 354 MiB with pages of 5,000 documents, 292 MiB with
+ * 2,500, and 269 MiB with 1,250, which was 8 % slower.
+ */
+const SCAN_PAGE_MAX = 1_500;
+const SCAN_PAGE_MIN = 1_000;
+
+/** Scans page after page. The next page is requested once half of the current one has been compared. */
+export function createScanFeed({ scan, bucket, prefix, upTo, after, wanted, signal }: ScanFeedOptions): ScanFeed {
+  let documents: readonly ScannedDocument[] = [];
+  let position = 0;
+  let lastKey = after;
+  let isEnd = false;
+  /** Whether the page requested last is the last one. */
+  let isLastRequested = false;
+  let requested: Promise<readonly ScannedDocument[]> | undefined;
+
+  async function request(): Promise<readonly ScannedDocument[]> {
+    const limit = Math.min(SCAN_PAGE_MAX, Math.max(SCAN_PAGE_MIN, wanted()));
+    const page = await scan.scan(bucket, { prefix, after: lastKey, limit, ...(upTo !== undefined && { upTo }) }, signal);
+    if (page.length < limit) isLastRequested = true;
+    return page;
+  }
+
+  function prefetch(): void {
+    if (requested !== undefined || isLastRequested || isEnd) return;
+    requested = request();
+    requested.catch(() => undefined);
+  }
+
+  return {
+    get documents() {
+      return documents;
+    },
+    get at() {
+      return position;
+    },
+    set at(value: number) {
+      position = value;
+      if (position * 2 >= documents.length && wanted() > documents.length - position) prefetch();
+    },
+    get isEnd() {
+      return isEnd;
+    },
+    async fill() {
+      if (isEnd || position < documents.length) return;
+      prefetch();
+      documents = (await requested) ?? [];
+      requested = undefined;
+      position = 0;
+      lastKey = documents.at(-1)?.key ?? lastKey;
+      isEnd = isLastRequested;
+    },
+  };
+}

@@ -1,0 +1,304 @@
+/**
+ * Settles the findings of one slice:
+ *
+ *   stored documents read (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
+ *     ▲                                              │                                      │
+ *     └───── refused: the store holds something newer ◄─────────────────────────────────────┘
+ *
+ * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
+ * documents checks it again, so nothing is remembered here.
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
+import { FaultError } from '../../domain/fault.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import { MARGIN_MS } from '../../domain/ordering/constants.ts';
+import type { Finding } from '../../domain/reindex/compare.ts';
+import type { DifferenceKind } from '../../domain/reindex/counts.ts';
+import type { JobMode } from '../../domain/reindex/job.ts';
+import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
+import type { ObservedWrite } from '../../domain/ordering/observation.ts';
+import type { WriteRequest } from '../looks/bulk-request.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { WriteAll } from './background-writer.ts';
+import type { Head, Look } from './heads.ts';
+
+/** How one finding ended. */
+export interface Ending {
+  readonly key: string;
+  /** `gone`: neither side has the key any more. */
+  readonly kind: DifferenceKind | 'equal' | 'gone';
+  readonly fields: readonly string[];
+  readonly effect?: 'document' | 'tombstone';
+}
+
+export type SliceEnd =
+  | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
+  /** The brake holds: only findings before this key have ended. `waiting`: tombstones that were not granted. */
+  | { readonly kind: 'braked'; readonly beforeKey: string; readonly waiting: number; readonly endings: readonly Ending[] }
+  /** Answers became too old to be written (rule 9): the page must be listed again. */
+  | { readonly kind: 'expired' };
+
+export interface SliceWork {
+  readonly bucket: BucketRecord;
+  readonly mode: JobMode;
+  readonly fill: boolean;
+  /** In key order. */
+  readonly findings: readonly Finding[];
+  /** The time of the listing page (D). */
+  readonly observedAtMs: number;
+  readonly expiresAtMs: number;
+  /** Resolves when every slice before this one has ended, so that tombstones are reserved in key order. Rejects when one did not. */
+  readonly earlierEnded: () => Promise<void>;
+  readonly tombstones: Tombstones;
+  /** Called for each HEAD. */
+  readonly headRequested: () => void;
+}
+
+/** The job's allowance of tombstones. */
+export interface Tombstones {
+  /** Resolves with how many of `count` tombstones may be written. */
+  reserve(count: number): Promise<number>;
+  /** Takes back tombstones that were granted and not written. */
+  giveBack(count: number): void;
+}
+
+export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
+
+/**
+ * A key whose write was refused in each of these rounds is being written by the live path right now, each time with something
+ * newer than the last read here. It is counted as in flight and left to the live path.
+ */
+const ROUNDS_MAX = 5;
+
+/** How long a report waits for events that are still on their way, once for each slice with objects that young. Events usually arrive within seconds. */
+const LIVE_LAG_MS = 5_000;
+
+/** A write that a finding requires, and how the finding ends if the store accepts it. */
+interface PlannedWrite {
+  readonly finding: Finding;
+  readonly request: WriteRequest;
+  readonly ending: Ending;
+}
+
+/** What a finding requires: nothing more, or a write. */
+type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
+
+/** A finding that a HEAD decides. `found`: what the listing alone showed. */
+interface HeadPlan {
+  readonly head: Looked;
+  readonly found?: Ending;
+}
+
+/** Where the brake cuts the slice. */
+interface Brake {
+  readonly beforeKey: string;
+  readonly waiting: number;
+}
+
+/** Creates the function that settles slices. It throws the first fault that keeps a finding from its end. */
+export function createSettleSlice({
+  objects,
+  writeAll,
+  head,
+  clock,
+}: {
+  readonly objects: ObjectIndex;
+  readonly writeAll: WriteAll;
+  readonly head: Head;
+  readonly clock: Clock;
+}): SettleSlice {
+  return async function settleSlice(work, signal) {
+    const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map((finding) => endingOf(finding, finding.kind));
+    let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));
+    let brake: Brake | undefined;
+    let isExpired = false;
+    for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
+      const plans = work.mode === 'report' ? await patientPlansOf(open, work, signal) : await plansOf(open, work, signal);
+      const planned = plans.flatMap((plan) => ('write' in plan ? [plan.write] : []));
+      brake = (await brakeOf(planned, work)) ?? brake;
+      const answered = await write(beforeBrake(planned, brake, byFinding), work, signal);
+      if (answered.isListingExpired) return { kind: 'expired' };
+      endings.push(...plans.flatMap((plan) => ('end' in plan ? [plan.end] : [])), ...answered.endings);
+      open = answered.refused;
+      isExpired = answered.isLookExpired;
+    }
+    if (open.length > 0 && isExpired) return { kind: 'expired' };
+    endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
+    return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
+  };
+
+  /** Plans each finding against what is stored now, in the order of the findings. */
+  async function plansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const keys = findings.map((finding) => finding.key);
+    const stored = await objects.getMany(work.bucket.bucket, keys, signal);
+    const plans = findings.map((finding, index) => planOf({ finding, stored: stored[index] }, work));
+    // only for those that need a HEAD: a promise for each finding would cost more than its plan
+    const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
+    return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
+  }
+
+  /** Plans of a report. An object written a moment ago is no drift while its event may still be on its way, so it is read twice. */
+  async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await plansOf(findings, work, signal);
+    const young = findings.filter((finding, index) => isYoungDrift(finding, plans[index], work));
+    if (young.length === 0) return plans;
+    await clock.sleep(LIVE_LAG_MS, signal);
+    const later = await plansOf(young, work, signal);
+    return findings.map((finding, index) => later[young.indexOf(finding)] ?? plans[index]).filter((plan) => plan !== undefined);
+  }
+
+  function planOf(at: Looked, work: SliceWork): Plan | HeadPlan {
+    const { finding, stored } = at;
+    const decision = decideListed(finding.state, stored, clockOfListing(work.observedAtMs));
+    switch (decision.kind) {
+      case 'gone':
+        return { end: endingOf(finding, 'gone') };
+      case 'equal':
+      case 'incomplete': {
+        const ending = endingOf(finding, decision.kind, decision.fields);
+        const isWanted = decision.isInexact || (work.fill && decision.kind === 'incomplete');
+        return isWanted && !decision.isNewer ? planByListing(at, work, ending) : { end: ending };
+      }
+      case 'missing':
+      case 'stale': {
+        const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
+        return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, ending);
+      }
+      case 'phantom':
+        return { head: at };
+      case 'inFlight':
+        return work.mode === 'report' ? { end: endingOf(finding, 'inFlight', decision.fields) } : { head: at };
+    }
+  }
+
+  function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
+    const { state } = looked.finding;
+    return work.mode === 'report' || state === undefined
+      ? { end: ending }
+      : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
+  }
+
+  /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
+  async function planByHead({ head: looked, found }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
+    const { finding, stored } = looked;
+    const seen = await head({ bucket: work.bucket, key: finding.key, onRequest: work.headRequested }, signal);
+    const decision = decideSeen(seen.state, stored, seen.observedAtMs);
+    const isUnlisted = finding.state === undefined;
+    if (decision.kind === 'agrees') return { end: endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
+    const ending = found ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    if (work.mode === 'report') return { end: ending };
+    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
+  }
+
+  /** Reserves the tombstones among the writes; resolves with the first that was not granted, if any. */
+  async function brakeOf(planned: readonly PlannedWrite[], work: SliceWork): Promise<Brake | undefined> {
+    const tombstones = planned.filter(isTombstone);
+    if (tombstones.length === 0) return undefined;
+    await work.earlierEnded();
+    const granted = await work.tombstones.reserve(tombstones.length);
+    const first = tombstones[granted];
+    return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };
+  }
+
+  async function write(planned: readonly PlannedWrite[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
+    const requests = planned.map(({ request }) => request);
+    const answers = await writeAll(requests, signal);
+    const fault = answers.find((answer) => answer.kind === 'fault')?.fault;
+    if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
+    const isExpired = (source: 'listing' | 'check'): boolean =>
+      requests.some(({ document }, index) => document.source === source && answers[index]?.kind === 'expired');
+    const refused = planned.filter((_, index) => answers[index]?.kind !== 'written');
+    tombstones.giveBack(refused.filter(isTombstone).length);
+    return {
+      endings: planned.filter((_, index) => answers[index]?.kind === 'written').map(({ ending }) => ending),
+      refused: refused.map(({ finding }) => finding),
+      isListingExpired: isExpired('listing'),
+      isLookExpired: isExpired('check'),
+    };
+  }
+}
+
+interface Written {
+  readonly endings: readonly Ending[];
+  /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
+  readonly refused: readonly Finding[];
+  /** The listing page is too old to be written from. */
+  readonly isListingExpired: boolean;
+  readonly isLookExpired: boolean;
+}
+
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
+export function looksAtContent({ bucket, mode }: Pick<SliceWork, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
+}
+
+interface Looked {
+  readonly finding: Finding;
+  readonly stored: ObjectDocument | undefined;
+}
+
+function writeOfListing(
+  { finding, stored }: Looked,
+  {
+    work,
+    state,
+    ending,
+    nowMs,
+  }: { readonly work: SliceWork; readonly state: PresentState; readonly ending: Ending; readonly nowMs: number },
+): PlannedWrite {
+  const { observedAtMs, expiresAtMs } = work;
+  const at = { bucket: work.bucket.bucket, key: finding.key, clock: clockOfListing(observedAtMs), observedAtMs, nowMs };
+  const document = rewrittenDocument({ ...at, state, stored, settled: true, source: 'listing' });
+  return { finding, request: { document, equalClock: 'accept', expiresAtMs }, ending: { ...ending, effect: 'document' } };
+}
+
+interface SeenFacts {
+  readonly work: SliceWork;
+  readonly seen: Look;
+  readonly plan: ObservedWrite;
+  readonly ending: Ending;
+  readonly nowMs: number;
+}
+
+function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs }: SeenFacts): PlannedWrite {
+  const { clock, settled, equalClock } = plan;
+  const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
+  const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
+  const effect = seen.state.present ? 'document' : 'tombstone';
+  return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
+}
+
+function isYoungDrift({ state }: Finding, plan: Plan | undefined, { observedAtMs }: SliceWork): boolean {
+  if (plan === undefined || !('end' in plan) || (plan.end.kind !== 'missing' && plan.end.kind !== 'stale')) return false;
+  return (state?.lastModifiedMs ?? 0) >= observedAtMs - MARGIN_MS;
+}
+
+/** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
+function needsPlan({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boolean {
+  switch (kind) {
+    case 'missing':
+    case 'phantom':
+    case 'stale':
+      return true;
+    case 'equal':
+    case 'incomplete':
+      return mode === 'apply' && (isInexact || (fill && kind === 'incomplete'));
+  }
+}
+
+function endingOf({ key, fields }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+  return { key, kind, fields: decided };
+}
+
+function isTombstone({ ending }: PlannedWrite): boolean {
+  return ending.effect === 'tombstone';
+}
+
+const byFinding = ({ finding }: PlannedWrite): string => finding.key;
+const byKey = ({ key }: Ending): string => key;
+
+function beforeBrake<Item>(items: readonly Item[], brake: Brake | undefined, keyOf: (item: Item) => string): readonly Item[] {
+  return brake === undefined ? items : items.filter((item) => compareKeys(keyOf(item), brake.beforeKey) < 0);
+}

@@ -1,0 +1,134 @@
+/** The progress of a turn: its cursor, counts and examples, which advance slice by slice in key order. */
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import {
+  addCounts,
+  addExamples,
+  EXAMPLES_MAX,
+  noCounts,
+  type DifferenceExample,
+  type DifferenceExamples,
+  type ReconcileCounts,
+} from '../../domain/reindex/counts.ts';
+import type { ListedObject } from '../ports/storage.ts';
+import type { Ending, SliceEnd, Tombstones } from './settle-slice.ts';
+
+/** What one slice compared. */
+export interface SliceSides {
+  readonly listed: readonly ListedObject[];
+  readonly scanned: readonly { readonly key: string }[];
+  /** How many keys were equal on both sides in the first comparison. */
+  readonly equal: number;
+  /** Both sides are compared up to this key, inclusive; undefined: nothing was compared. */
+  readonly through: string | undefined;
+}
+
+export interface TurnProgress {
+  readonly cursor: string;
+  /** The parts of the progress that slices use while they are settled. */
+  readonly forSlices: { readonly tombstones: Tombstones; readonly headRequested: () => void };
+  readonly listRequested: () => void;
+  /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
+  commit(slice: SliceSides, end: Extract<SliceEnd, { readonly endings: unknown }>): void;
+  readonly result: () => { readonly cursor: string; readonly counts: ReconcileCounts; readonly examples: DifferenceExamples };
+}
+
+/** The most tombstones of one reservation, so that a crash loses no more of the brake's allowance. */
+const RESERVE_MAX = 500;
+
+/** Creates the progress of a turn that begins after the key `after`. */
+export function createTurnProgress(after: string, reserve: (count: number) => Promise<number>): TurnProgress {
+  let cursor = after;
+  let counts: ReconcileCounts = noCounts;
+  let examples: DifferenceExamples = {};
+  /** Requests are counted when they are sent, even if their slice is never committed. */
+  let requests = { listRequests: 0, headRequests: 0 };
+
+  function moveTo(key: string | undefined): void {
+    if (key !== undefined && compareKeys(key, cursor) > 0) cursor = key;
+  }
+
+  return {
+    get cursor() {
+      return cursor;
+    },
+    forSlices: {
+      tombstones: createTombstones(reserve),
+      headRequested: () => {
+        requests = { ...requests, headRequests: requests.headRequests + 1 };
+      },
+    },
+    listRequested: () => {
+      requests = { ...requests, listRequests: requests.listRequests + 1 };
+    },
+    commit(slice, end) {
+      const done = end.kind === 'braked' ? sidesBefore(slice, end.beforeKey, end.endings) : slice;
+      counts = addCounts(counts, countsOf(done, end.endings));
+      examples = addExamples(examples, examplesOf(end.endings));
+      moveTo(done.through);
+    },
+    result: () => ({ cursor, counts: addCounts(counts, requests), examples }),
+  };
+}
+
+/** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */
+function createTombstones(reserve: (count: number) => Promise<number>): Tombstones {
+  let spare = 0;
+  return {
+    async reserve(count) {
+      const fromSpare = Math.min(spare, count);
+      spare -= fromSpare;
+      let granted = fromSpare;
+      while (granted < count) {
+        const wanted = Math.min(RESERVE_MAX, count - granted);
+        const more = await reserve(wanted);
+        granted += more;
+        if (more < wanted) break;
+      }
+      return granted;
+    },
+    giveBack(count) {
+      spare += count;
+    },
+  };
+}
+
+/** The part of a slice before the first key that the brake holds back. */
+function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly Ending[]): SliceSides {
+  const isBefore = ({ key }: { readonly key: string }): boolean => compareKeys(key, beforeKey) < 0;
+  const listed = slice.listed.filter(isBefore);
+  const scanned = slice.scanned.filter(isBefore);
+  const last = [listed.at(-1)?.key, scanned.at(-1)?.key].filter((key) => key !== undefined).toSorted(compareKeys);
+  const keys = new Set(listed.map(({ key }) => key));
+  // each listed key was equal in the first comparison, or has an ending
+  const equal = listed.length - endings.filter(({ key }) => keys.has(key)).length;
+  return { listed, scanned, equal, through: last.at(-1) };
+}
+
+function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Ending[]): Partial<ReconcileCounts> {
+  const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
+  const effects = { document: 0, tombstone: 0 };
+  for (const { kind, effect } of endings) {
+    ends[kind] += 1;
+    if (effect !== undefined) effects[effect] += 1;
+  }
+  const { gone: _, ...differences } = ends;
+  return {
+    ...differences,
+    listed: listed.length,
+    scanned: scanned.length,
+    equal: equal + ends.equal,
+    written: effects.document,
+    tombstones: effects.tombstone,
+    bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
+  };
+}
+
+function examplesOf(endings: readonly Ending[]): DifferenceExamples {
+  const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
+  for (const { kind, key, fields } of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
+    if (kind === 'equal' || kind === 'gone') continue;
+    const alike = (examples[kind] ??= []);
+    if (alike.length < EXAMPLES_MAX) alike.push({ key, ...(fields.length > 0 && { fields: [...fields] }) });
+  }
+  return examples;
+}

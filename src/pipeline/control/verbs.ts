@@ -1,0 +1,69 @@
+/** The verbs of the control plane, one for each operation of the contract that it answers. What ingest uses as well (connecting, dead letters) is made once, outside. */
+import { bucketView, unconnectedView } from '../../api/buckets.ts';
+import type { Verbs } from '../../api/contract.ts';
+import { gapView } from '../../api/gaps.ts';
+import { jobView } from '../../api/jobs.ts';
+import { createListBuckets, requireBucket } from '../buckets/list.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
+import { createListGaps } from '../gaps/reports.ts';
+import type { DeadLetters } from '../letters/dead-letters.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import type { Store } from '../ports/store.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { SendTask } from '../reindex-jobs/tasks.ts';
+import { createDisconnectBucket } from './disconnect-bucket.ts';
+import { createExplain } from './explain.ts';
+import { createReindexJobs } from './reindex-jobs.ts';
+import { createSearch } from './search.ts';
+
+interface VerbDependencies {
+  readonly store: Pick<Store, 'objects' | 'state'>;
+  readonly storage: ObjectStorage;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Absent: there is no work queue here. */
+  readonly sendTask?: SendTask | undefined;
+  readonly connectBucket: ConnectBucket;
+  readonly deadLetters: Omit<DeadLetters, 'send'>;
+}
+
+/** Creates the verbs. They throw RequestError for what the caller can correct, and faults. */
+export function createVerbs(dependencies: VerbDependencies): Verbs {
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
+  const { objects, state } = store;
+  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const search = createSearch({ objects, state });
+  const explain = createExplain({ state, objects, storage });
+  const listBuckets = createListBuckets({ state });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs });
+  const listGaps = createListGaps({ state });
+  return {
+    searchObjects: ({ query }, { signal }) => search(query, signal),
+    explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
+    async listBuckets(_request, { signal }) {
+      const { connected, unconnected } = await listBuckets(signal);
+      return { items: connected.map(bucketView), unconnected: unconnected.map(unconnectedView) };
+    },
+    addBucket: async ({ body }, { actor, signal }) => bucketView(await connectBucket.connect(body, actor.name, signal)),
+    getBucket: async ({ params }, { signal }) => bucketView(await requireBucket(state, params.bucket, signal)),
+    removeBucket: ({ params }, { signal }) => disconnectBucket(params.bucket, signal),
+    async listGaps({ query }, { signal }) {
+      const { items, ...rest } = await listGaps(query, signal);
+      return { ...rest, items: items.map(gapView) };
+    },
+    startReindex: async ({ params, body }, { actor, signal }) => jobView(await jobs.request({ ...params, ...body }, actor.name, signal)),
+    async listJobs({ query }, { signal }) {
+      const { items, ...rest } = await jobs.list(query, signal);
+      return { ...rest, items: items.map(jobView) };
+    },
+    getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
+    pauseJob: async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal)),
+    resumeJob: async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal)),
+    cancelJob: async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal)),
+    listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
+    getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
+    replayDeadLetters: async ({ body }, { signal }) => ({ replayed: await deadLetters.replay(body, signal) }),
+    discardDeadLetters: async ({ body }, { signal }) => ({ discarded: await deadLetters.discard(body, signal) }),
+  };
+}

@@ -1,0 +1,186 @@
+/** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
+import type { GapsRequest } from '../../api/gaps.ts';
+import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
+import { decodeCursor } from '../../domain/cursor.ts';
+import { createCoalescingWriter } from './coalescing-writer.ts';
+import { readPage, type Page } from '../records/pages.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+
+/** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
+const UNCONNECTED_MAX = 1_000;
+/** How many gaps one request to the store reads during a search for gaps of one state. */
+const SCAN_MAX = 1_000;
+
+export interface GapReports {
+  /**
+   * Resolves when the sighting is stored durably, alone or merged with others of its gap (one write a second). A sighting
+   * of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws the store's fault.
+   */
+  report(sighting: GapSighting, signal?: AbortSignal): Promise<void>;
+  /**
+   * Stores on the bucket's open gap of bulk deletes that a source also sends an event for each deleted key, as of this event
+   * time. Returns whether there is such an open gap. Throws the store's fault.
+   */
+  keysReported(bucket: string, keysToldMs: number): Promise<boolean>;
+}
+
+/**
+ * Resolves when an event of the bucket is counted durably, alone or merged with others. When 1,000 names are stored, new names
+ * are counted in telemetry only. If the bucket was connected in the meantime, its loss gap is opened instead.
+ */
+export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
+
+interface ReportDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+interface SightingSum {
+  /** The latest sighting. */
+  readonly sighting: GapSighting;
+  readonly firstSeenMs: number;
+  readonly count: number;
+}
+
+/** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
+export function createGapReports({ state, clock, telemetry }: ReportDependencies): GapReports {
+  const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
+
+  async function writeGap(id: string, sum: SightingSum): Promise<void> {
+    const { bucket, kind, reason } = sum.sighting;
+    if ((await readRecord(state, refs.bucket(bucket))) === undefined) return;
+    let isOpen = false;
+    await updateRecord(state, refs.gap(id), (current) => {
+      const next = withSightings(current, sum, clock.nowMs());
+      isOpen = next !== current && next.state !== 'closed';
+      return next;
+    });
+    if (isOpen) telemetry.gapSeen(bucket, kind, reason);
+  }
+
+  return {
+    async keysReported(bucket, keysToldMs) {
+      const ref = refs.gap(gapId({ bucket, kind: 'bulk-delete' }));
+      const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysTold(current, keysToldMs)));
+      return gap !== undefined && gap.state !== 'closed';
+    },
+    report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
+  };
+}
+
+function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
+  return {
+    sighting: { ...later.sighting, ...keysTold(earlier, later), seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs) },
+    firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
+    count: earlier.count + later.count,
+  };
+}
+
+function keysTold({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'keysToldMs'> {
+  const latestMs = Math.max(a.keysToldMs ?? 0, b.keysToldMs ?? 0);
+  return latestMs === 0 ? {} : { keysToldMs: latestMs };
+}
+
+function withSightings(current: GapRecord | undefined, { sighting, firstSeenMs, count }: SightingSum, toldAtMs: number): GapRecord {
+  const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { count, toldAtMs });
+  return sighting.seenAtMs === firstSeenMs ? first : withSighting(first, sighting, { count: 0, toldAtMs });
+}
+
+interface UnconnectedSum {
+  readonly firstSeenMs: number;
+  readonly lastSeenMs: number;
+  readonly count: number;
+}
+
+/** Creates the reports of names that are not connected. Their memory is bounded as that of gap reports. */
+export function createReportUnconnected({
+  state,
+  clock,
+  telemetry,
+  gaps,
+}: ReportDependencies & { readonly gaps: GapReports }): ReportUnconnected {
+  const write = createCoalescingWriter<UnconnectedSum>({
+    clock,
+    merge: (earlier, later) => ({
+      firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
+      lastSeenMs: Math.max(earlier.lastSeenMs, later.lastSeenMs),
+      count: earlier.count + later.count,
+    }),
+    write: writeName,
+  });
+
+  async function writeName(bucket: string, sum: UnconnectedSum): Promise<void> {
+    telemetry.unconnected(bucket, sum.count);
+    const ref = refs.unconnected(bucket);
+    const isKnown = (await readRecord(state, ref)) !== undefined;
+    if (!isKnown && (await state.count('unconnected')) >= UNCONNECTED_MAX) return;
+    await updateRecord(state, ref, (current) => ({
+      bucket,
+      count: (current?.count ?? 0) + sum.count,
+      firstSeenMs: Math.min(current?.firstSeenMs ?? Infinity, sum.firstSeenMs),
+      lastSeenMs: Math.max(current?.lastSeenMs ?? 0, sum.lastSeenMs),
+    }));
+    // connect() stores the bucket's record before it reads this one, so whichever write comes second sees the other record
+    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) await absorbUnconnected({ state, clock, gaps }, bucket);
+  }
+
+  return (bucket, seenAtMs, signal) => write(bucket, { firstSeenMs: seenAtMs, lastSeenMs: seenAtMs, count: 1 }, signal);
+}
+
+/**
+ * Opens a loss gap for the events that were dropped before the bucket was connected, if there were any. The gap is stored
+ * before the name is removed, so a crash in between repeats both.
+ */
+export async function absorbUnconnected(
+  { state, clock, gaps }: { readonly state: StateStore; readonly clock: Clock; readonly gaps: GapReports },
+  bucket: string,
+): Promise<void> {
+  const { id, schema } = refs.unconnected(bucket);
+  if ((await readRecord(state, { id, schema })) === undefined) return;
+  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs: clock.nowMs() });
+  await removeRecord(state, id);
+}
+
+export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;
+
+/** Creates the list of gaps, in the order of bucket, kind and prefix. */
+export function createListGaps({ state }: { readonly state: StateStore }): ListGaps {
+  return async function listGaps({ limit, cursor, ...filter }, signal) {
+    return readPage({
+      limit,
+      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+      fetch: (count, position) => gapsAfter({ state, filter, count }, position?.[0], signal),
+      positionOf: ({ id }) => [id],
+    });
+  };
+}
+
+interface GapScan {
+  readonly state: StateStore;
+  readonly filter: { readonly bucket?: string | undefined; readonly state?: GapRecord['state'] | undefined };
+  readonly count: number;
+}
+
+/** Reads the next `count` gaps that pass the filter. The ids of a bucket's gaps have a common prefix, `gap:<bucket>:`. */
+async function gapsAfter(
+  { state, filter, count }: GapScan,
+  position: string | undefined,
+  signal?: AbortSignal,
+): Promise<readonly GapRecord[]> {
+  const prefix = filter.bucket === undefined ? 'gap:' : `gap:${filter.bucket}:`;
+  const found: GapRecord[] = [];
+  let after = position !== undefined && position > prefix ? position : prefix;
+  for (;;) {
+    const entries = await state.list('gap', { after, limit: SCAN_MAX }, signal);
+    const inRange = entries.filter((entry) => entry.id.startsWith(prefix));
+    const gaps = inRange.map((entry) => parseEntry(entry, refs.gap(entry.id).schema));
+    found.push(...gaps.filter((gap) => filter.state === undefined || gap.state === filter.state));
+    const isEnd = inRange.length < SCAN_MAX;
+    if (isEnd || found.length >= count) return found.slice(0, count);
+    after = inRange.at(-1)?.id ?? after;
+  }
+}

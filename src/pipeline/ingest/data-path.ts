@@ -1,0 +1,186 @@
+/**
+ * The data path, on one screen:
+ *
+ *   messages → unwrap → records → (hint → write | look and write | gap) → outcomes → settlement → delete | hide | dead letter
+ *
+ * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch
+ * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
+ * events) are settled, which is the back-pressure; slow messages stay in the held set.
+ */
+import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
+import type { RecordResult } from '../../domain/events/record.ts';
+import type { Fault, FaultCode } from '../../domain/fault.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
+import type { Settlement } from '../../domain/messages/settlement.ts';
+import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
+import type { SendDeadLetter } from '../letters/dead-letters.ts';
+import type { FinishRecord } from './finish-record.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { HeldSet, InHand } from './held-set.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { SettlementKind, Telemetry } from '../ports/telemetry.ts';
+import type { QueueMessage } from '../ports/queues.ts';
+import type { FinishServiceMessage } from './service-messages.ts';
+import type { Settler } from '../queues/settler.ts';
+import type { WaitOut } from './wait-out.ts';
+
+/** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
+export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
+
+interface DataPathDependencies {
+  readonly held: HeldSet;
+  readonly settler: Settler;
+  readonly finishRecord: FinishRecord;
+  readonly finishServiceMessage: FinishServiceMessage;
+  readonly sendDeadLetter: SendDeadLetter;
+  readonly gaps: GapReports;
+  readonly waitOut: WaitOut;
+  readonly maxReceiveCount: (queueUrl: string) => number;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+/** Creates the data path. */
+export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waitOut, clock, telemetry } = dependencies;
+
+  return async function handleMessages(messages) {
+    telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
+    for (const message of messages) settler.hold(message);
+    const done = Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received
+    if (!held.hasRoom) await done;
+  };
+
+  async function finishMessage(hand: InHand): Promise<void> {
+    try {
+      const unwrapped = unwrap(hand.message.body);
+      let isSettled = false;
+      while (!isSettled) {
+        const outcomes = await outcomesOf(unwrapped, hand);
+        if (unwrapped.kind === 'records') for (const trace of hand.traces) trace.decided(unwrapped.records, outcomes);
+        const settlement = settlementOf(outcomes, receivesOf(hand));
+        isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
+      }
+    } catch (error) {
+      await giveBack(hand, error);
+    }
+  }
+
+  /** Names no record in the dead letter, because the body as a whole failed. */
+  function ofWholeBody(settlement: Settlement): Settlement {
+    return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
+  }
+
+  function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
+    switch (unwrapped.kind) {
+      case 'records':
+        return outcomesOfAll(unwrapped.records, hand);
+      case 'test-event':
+      case 'subscription-confirmation':
+      case 'unsubscribe-confirmation':
+        return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
+      case 'rejected':
+        return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
+    }
+  }
+
+  async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
+    const [first, ...others] = records;
+    // the usual message has one record and needs no join
+    if (first !== undefined && others.length === 0) return [await outcomeOf(first, hand)];
+    return Promise.all(records.map((result) => outcomeOf(result, hand)));
+  }
+
+  async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {
+    if (!result.ok) return unreadable(result);
+    const { record } = result;
+    const outcome = await finishRecord(record, hand);
+    const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
+    telemetry.recordEnded({ dialect: record.dialect, outcome: outcome.kind, eventName: record.eventName, ...fault });
+    if (isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined) telemetry.eventLag(clock.nowMs() - record.eventTimeMs);
+    if (outcome.kind === 'ignored' && outcome.reason === 'unknown-event') telemetry.unknownEvent(record.eventName);
+    return outcome;
+  }
+
+  /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
+  function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
+    return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
+  }
+
+  function unreadable({ fault, bucket, dialect }: Extract<RecordResult, { ok: false }>): Outcome {
+    telemetry.recordEnded({ dialect: dialect ?? 'unknown', outcome: 'rejected', eventName: '', fault: fault.code });
+    return { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
+  }
+
+  function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {
+    return { receiveCount: message.receiveCount, maxReceiveCount: dependencies.maxReceiveCount(message.queueUrl) };
+  }
+
+  /** Carries out the settlement. Returns false if the message stays in hand and is to be decided again. */
+  async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
+    switch (settlement.kind) {
+      case 'delete':
+        await settler.remove(hand.message);
+        break;
+      case 'defer':
+        await settler.hide(hand.message, settlement.delayS);
+        break;
+      case 'wait':
+        if (isLastReceive(receivesOf(hand))) return waitInHand(hand, settlement.delayS);
+        await settler.hide(hand.message, settlement.delayS);
+        break;
+      case 'dead-letter':
+        return deadLetter(hand, settlement);
+    }
+    settled(hand, settlement.kind, 'fault' in settlement ? settlement.fault.code : undefined);
+    return true;
+  }
+
+  /** Waits here until a provisional answer is due: at its last permitted receive SQS would move a hidden message to the dead-letter queue. */
+  async function waitInHand(hand: InHand, delayS: number): Promise<boolean> {
+    hand.turnSlow();
+    await clock.sleep(delayS * 1_000, hand.signal);
+    return false;
+  }
+
+  /** Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. */
+  async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
+    hand.turnSlow();
+    try {
+      // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
+      const seenAtMs = Math.max(clock.nowMs(), hand.message.sentAtMs);
+      for (const bucket of letter.buckets) {
+        await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs });
+      }
+      await sendDeadLetter(hand.message, letter.fault, letter.records);
+    } catch (error) {
+      return keepUnsent(hand, faultOf(error));
+    }
+    await settler.remove(hand.message);
+    settled(hand, 'dead-letter', letter.fault.code);
+    return true;
+  }
+
+  async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
+    if (fault.code.startsWith('index.') && (await waitOut(fault, hand)) === undefined) return false;
+    telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
+    await settler.hide(hand.message, deferDelayS(hand.message.receiveCount));
+    settled(hand, 'defer', fault.code);
+    return true;
+  }
+
+  /** Returns the message to its queue, because the process stops or an unexpected error occurred. */
+  async function giveBack(hand: InHand, error: unknown): Promise<void> {
+    const isStop = hand.signal.aborted;
+    if (!isStop) telemetry.requestFailed('ingest a message', 'internal.unexpected', faultOf(error).reason);
+    await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
+    settled(hand, 'give-back', isStop ? undefined : 'internal.unexpected');
+  }
+
+  function settled(hand: InHand, kind: SettlementKind, fault?: FaultCode): void {
+    telemetry.messageSettled(kind);
+    for (const trace of hand.traces) trace.settled(kind, fault);
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * The ingest role: joins the parts of the data path, and starts and stops them.
+ *
+ *   stopped ──start──► receiving ──stop──► draining ──────────────────► idle
+ *                                          (nothing is received, and a    │ deadline: what is left
+ *                                          message that waits is given    ▼ is aborted and given back
+ *                                          back to its queue)           stopped
+ */
+import type { FaultGate, Probe } from '../serving/fault-gate.ts';
+import { createAdmission, type Admission } from './admission.ts';
+import { createBucketAccess } from '../buckets/access.ts';
+import { createBucketRecordCache } from '../buckets/record-cache.ts';
+import { createBulkWriter } from '../looks/bulk-writer.ts';
+import type { BulkLimits } from '../looks/bulk-request.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
+import type { SendDeadLetter } from '../letters/dead-letters.ts';
+import { createLooks } from '../looks/create.ts';
+import { withPlainFallback } from '../looks/plain-fallback.ts';
+import { createFinishRecord } from './finish-record.ts';
+import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
+import { createHeldSet } from './held-set.ts';
+import { createDataPath } from './data-path.ts';
+import { createLastEvents } from '../buckets/last-events.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import type { Store } from '../ports/store.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
+import type { Tracing } from '../ports/tracing.ts';
+import { endedBy, endedWithin } from '../serving/async.ts';
+import { createParking } from '../serving/parking.ts';
+import { createReceiveFault } from '../serving/receive-fault.ts';
+import type { QueueWatch } from '../queues/watch.ts';
+import { createFinishServiceMessage } from './service-messages.ts';
+import { createSettler } from '../queues/settler.ts';
+import { traceWrites } from '../looks/trace-writes.ts';
+import { createReportedKeys } from '../gaps/reported-keys.ts';
+import { createWaitOut, type FaultContext } from './wait-out.ts';
+import type { Fault } from '../../domain/fault.ts';
+
+/** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
+const POLL_GRACE_MS = 500;
+/** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
+const ABORTED_GRACE_MS = 500;
+
+export interface IngestLimits {
+  readonly bulk: BulkLimits;
+  readonly headConcurrency: number;
+  readonly heldMax: number;
+  readonly holdMaxMs: number;
+  readonly inFlightMax: number;
+  readonly visibilityS: number;
+  /** How many buckets may be connected at their first event; 0: none. */
+  readonly autoConnectMax: number;
+}
+
+export interface IngestParts {
+  readonly store: Store;
+  readonly storage: ObjectStorage;
+  readonly queues: QueueClient;
+  readonly receiver: QueueReceiver;
+  readonly topics: TopicClient;
+  readonly gate: FaultGate;
+  readonly probeIndex: Probe;
+  readonly queueWatch: QueueWatch;
+  readonly connect: ConnectBucket;
+  readonly gaps: GapReports;
+  readonly sendDeadLetter: SendDeadLetter;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly tracing: Tracing;
+  readonly limits: IngestLimits;
+}
+
+export interface IngestRole {
+  start(): void;
+  /** Stops receiving, then finishes or gives back every message in hand, at most one second after the deadline. */
+  stop(deadline: AbortSignal): Promise<void>;
+  readonly admission: Pick<Admission, 'state'>;
+  /** How many messages were deleted since the start. */
+  readonly settledTotal: number;
+  /** Stores when each bucket's last event arrived. Throws the store's fault. */
+  storeLastEvents(): Promise<void>;
+  /** Why the last receive failed; undefined if it did not. */
+  receiveFault(): Fault | undefined;
+}
+
+/** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
+export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
+  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, tracing, limits } = parts;
+  const aborting = new AbortController();
+  const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
+  const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
+  const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
+  const write = withPlainFallback(
+    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
+    telemetry,
+  );
+  const stopped = aborting.signal;
+  const { observe, enricher } = createLooks({ storage, write, clock, telemetry, concurrency: limits.headConcurrency, stopped });
+  const bucketRecords = createBucketRecordCache({ state: store.state, clock });
+  const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
+  const buckets = createBucketAccess({
+    records: bucketRecords,
+    state: store.state,
+    clock,
+    connect,
+    reportUnconnected,
+    autoConnectMax: limits.autoConnectMax,
+  });
+  const probes = { index: probeIndex, storage: probeStorage };
+  const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
+  const waitOut = createWaitOut({ gate, clock, probes, parking });
+  const lastEvents = createLastEvents({ state: store.state, clock });
+  const reportedKeys = createReportedKeys({ gaps, clock });
+  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
+  const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
+  const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
+  const admission = createAdmission({
+    gate,
+    held,
+    queueWatch,
+    clock,
+    telemetry,
+    probeIndex,
+    store: store.state,
+    inFlightMax: limits.inFlightMax,
+    autoConnects: limits.autoConnectMax > 0,
+  });
+  const receiveFault = createReceiveFault('receive messages', telemetry);
+
+  function probeStorage({ bucket, region }: FaultContext): Probe {
+    return (signal) =>
+      region === undefined ? storage.regionOf(bucket, signal).then(() => undefined) : storage.probe({ bucket, region }, signal);
+  }
+
+  return {
+    start() {
+      receiver.start({
+        admit: (signal) => admission.admit(signal),
+        handle: handleMessages,
+        polled: receiveFault.polled,
+        failed: receiveFault.failed,
+      });
+    },
+    async stop(deadline) {
+      await receiver.stop(POLL_GRACE_MS);
+      stopping.abort(new Error('the process stops'));
+      if (!(await endedBy(held.idle(), deadline))) {
+        aborting.abort(new Error('the stop’s deadline has passed'));
+        await endedWithin(clock, ABORTED_GRACE_MS, held.idle());
+        await endedWithin(clock, ABORTED_GRACE_MS, settler.giveBackAll());
+      }
+      settler.close();
+    },
+    admission,
+    storeLastEvents: () => lastEvents.store(),
+    get settledTotal() {
+      return settler.removedTotal;
+    },
+    receiveFault: receiveFault.current,
+  };
+}

@@ -1,0 +1,140 @@
+/**
+ * One bulk request, as the live path's writer and re-index's writer send it: what fits into it, what each answer of the store
+ * means, and how long to wait after a push-back (429).
+ */
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { enrichedBytes } from '../../domain/enrichment.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+
+export interface WriteRequest extends IndexWrite {
+  /** The write is never sent at or after this moment of the monotonic clock (rule 9). */
+  readonly expiresAtMs: number;
+}
+
+export type WriteAnswer =
+  | { readonly kind: 'written' }
+  /** The store holds something newer, or the same. */
+  | { readonly kind: 'superseded' }
+  /** The store holds other content at the same clock (rule 12). */
+  | { readonly kind: 'tie' }
+  /** The write became too old before it was ever sent: read S3 again. */
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
+export interface BulkLimits {
+  readonly actionsMax: number;
+  readonly bytesMax: number;
+  readonly lingerMs: number;
+  readonly concurrency: number;
+}
+
+/** A write that waits for its answer. */
+export interface QueuedWrite {
+  readonly request: WriteRequest;
+  readonly sizeBytes: number;
+  /** Called exactly once. */
+  readonly answer: (answer: WriteAnswer) => void;
+  /** The last push-back of the store; undefined if there was none. */
+  pushBack: Fault | undefined;
+}
+
+/** The size of a document without its key and its enrichment: field names, times and the action line. An estimate; the adapter halves a request that is too large. */
+const DOCUMENT_BYTES = 700;
+
+const UNANSWERED: IndexWriteAnswer = {
+  kind: 'fault',
+  code: 'internal.unexpected',
+  reason: 'the store answered fewer writes than it was sent',
+};
+
+/** Estimates the bytes that a document takes in a request. */
+export function sizeOf(document: ObjectDocument): number {
+  return DOCUMENT_BYTES + 4 * document.key.length + enrichedBytes(document);
+}
+
+/** Returns how many writes at the front of the queue fit into one request; at least one, even if it is larger than the limit. */
+export function fittingCount(queue: readonly QueuedWrite[], { actionsMax, bytesMax }: Pick<BulkLimits, 'actionsMax' | 'bytesMax'>): number {
+  let count = 0;
+  let bytes = 0;
+  for (const { sizeBytes } of queue.slice(0, actionsMax)) {
+    if (count > 0 && bytes + sizeBytes > bytesMax) break;
+    bytes += sizeBytes;
+    count += 1;
+  }
+  return count;
+}
+
+export function bytesOf(batch: readonly QueuedWrite[]): number {
+  return batch.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/** Returns how long to wait after so many push-backs in a row: doubling, with jitter. */
+export function backoffMs(pushBacks: number, { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }): number {
+  return Math.min(maxMs, minMs * 2 ** Math.min(pushBacks - 1, 10)) * (0.5 + Math.random() / 2);
+}
+
+/** The writes of a request that are not answered yet. */
+export interface Unfinished<Entry> {
+  /** The store pushed them back (429): they may be sent again. */
+  readonly pushedBack: readonly Entry[];
+  /** The store holds the same clock. */
+  readonly equal: readonly Entry[];
+}
+
+interface SenderDependencies {
+  readonly objects: Pick<ObjectIndex, 'write'>;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+/** Sends one request, reports it, and answers each write that is finished. Never rejects: a failure of the request is the answer to each of its writes. */
+export function createBulkSender({ objects, clock, telemetry }: SenderDependencies) {
+  return async function sendBulk<Entry extends QueuedWrite>(batch: readonly Entry[]): Promise<Unfinished<Entry>> {
+    const startedMs = clock.monotonicMs();
+    const { result, answers } = await write(batch);
+    telemetry.bulkSent({ actions: batch.length, sizeBytes: bytesOf(batch), durationMs: clock.monotonicMs() - startedMs, result });
+    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+    return deliver(batch, answers);
+  };
+
+  async function write(
+    batch: readonly QueuedWrite[],
+  ): Promise<{ readonly result: 'ok' | Fault['code']; readonly answers: readonly IndexWriteAnswer[] }> {
+    try {
+      return { result: 'ok', answers: await objects.write(batch.map(({ request }) => request)) };
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      return { result: code, answers: batch.map(() => ({ kind: 'fault', code, reason })) };
+    }
+  }
+}
+
+function deliver<Entry extends QueuedWrite>(batch: readonly Entry[], answers: readonly IndexWriteAnswer[]): Unfinished<Entry> {
+  const pushedBack: Entry[] = [];
+  const equal: Entry[] = [];
+  batch.forEach((entry, index) => {
+    const answer = answers[index] ?? UNANSWERED;
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        return entry.answer(answer);
+      case 'equal':
+        return void equal.push(entry);
+      case 'fault': {
+        const fault = { code: answer.code, reason: answer.reason };
+        if (fault.code !== 'index.overloaded') return entry.answer({ kind: 'fault', fault });
+        entry.pushBack = fault;
+        pushedBack.push(entry);
+      }
+    }
+  });
+  return { pushedBack, equal };
+}
+
+/** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */
+export function answerExpired({ answer, pushBack }: QueuedWrite): void {
+  answer(pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: pushBack });
+}

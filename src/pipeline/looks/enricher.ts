@@ -1,0 +1,181 @@
+/**
+ * Enrichment: reads the metadata and tags that a bucket's record asks for and that events and looks do not contain. It never
+ * holds back what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
+ *
+ *   exact event   of a lasting version: HEAD of the version, then its tags
+ *                 else: the present tags, then HEAD with If-Match, which proves whose tags they were
+ *   look          at a lasting version: its tags
+ *                 else: the present tags, then another HEAD, which must see the same object
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
+import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
+import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
+import { faultOf, scopeOf } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { Traced } from '../ports/tracing.ts';
+import type { EnrichBreaker } from './enrich-breaker.ts';
+import type { HeadQueue } from './head-queue.ts';
+
+/** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
+const WRITE_TIME_MS = 20_000;
+const LATE = new Error('the time for enrichment is over');
+
+export interface EnrichRequest<State extends ObjectState> {
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'> & Traced;
+  readonly key: string;
+  readonly state: State;
+  /** When the write of this decision or answer expires, by the monotonic clock (rule 9). */
+  readonly expiresAtMs: number;
+}
+
+export interface Enricher {
+  /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
+  ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
+  /** Returns the state that a look saw, as far as the bucket asks for it, with the tags. The caller has a slot of the HEAD queue. Never rejects. */
+  ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState>;
+}
+
+interface EnricherDependencies {
+  readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
+  readonly heads: HeadQueue;
+  readonly breaker: EnrichBreaker;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Aborted at the deadline of the stop; running requests count as late then. */
+  readonly stopped: AbortSignal;
+}
+
+type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?: string };
+type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
+type Tags = NonNullable<PresentState['tags']>;
+
+/** Creates the enricher. */
+export function createEnricher(dependencies: EnricherDependencies): Enricher {
+  const { storage, heads, breaker, clock, telemetry, stopped } = dependencies;
+
+  async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
+    if (breaker.isPaused(request.bucket.bucket)) return withoutReading(request, { result: 'paused' });
+    return withinTime(request, async (signal) => {
+      let begun: Promise<PresentState> | undefined;
+      const begin = (): Promise<PresentState> => (begun = readEvent(request, signal));
+      // no slot was free in time; a reading that has begun ends by the same signal
+      return heads.run(begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
+    });
+  }
+
+  async function ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState> {
+    const { bucket, state } = request;
+    if (!state.present) return state;
+    const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
+    if (bucket.enrich === 'none') return asked.state;
+    // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
+    if (state.userMetadata === undefined) return withoutReading(asked, { result: 'listed' });
+    report(bucket, 'head', { result: 'ok' });
+    if (bucket.enrich === 'head') return asked.state;
+    const tags = breaker.isPaused(bucket.bucket)
+      ? ({ result: 'paused' } as const)
+      : await withinTime(request, (signal) => readLookTags(asked, signal));
+    return withTags(asked, tags);
+  }
+
+  /** Runs the work with a signal that is aborted when the time for enrichment is over. */
+  async function withinTime<Result>(
+    { expiresAtMs }: EnrichRequest<ObjectState>,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const limit = new AbortController();
+    const ended = new AbortController();
+    const leftMs = expiresAtMs - WRITE_TIME_MS - clock.monotonicMs();
+    if (leftMs <= 0) limit.abort(LATE);
+    else
+      clock.sleep(leftMs, ended.signal).then(
+        () => limit.abort(LATE),
+        () => undefined,
+      );
+    try {
+      return await work(AbortSignal.any([stopped, limit.signal]));
+    } finally {
+      ended.abort(LATE);
+    }
+  }
+
+  async function readEvent(request: EnrichRequest<PresentState>, signal: AbortSignal): Promise<PresentState> {
+    const { bucket, state } = request;
+    const asksTags = bucket.enrich === 'tags';
+    const before = asksTags && !isLastingVersion(state.versionId) ? await readTags(request, signal) : undefined;
+    const head = await readHead(request, signal);
+    report(bucket, 'head', head);
+    const enriched = head.result === 'ok' ? { ...request, state: head.value } : request;
+    if (!asksTags) return enriched.state;
+    if (before === undefined) return withTags(enriched, await readTags(request, signal));
+    // only the HEAD proves that the tags belong to the event's object
+    return withTags(enriched, head.result === 'ok' ? before : head);
+  }
+
+  async function readLookTags(request: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<Tags>> {
+    const { bucket, key, state } = request;
+    const { versionId, etag } = state;
+    const tags = await readTags(request, signal);
+    if (tags.result !== 'ok' || isLastingVersion(versionId)) return tags;
+    const version = { key, ...(versionId !== undefined && { versionId }), ...(etag !== undefined && { etag }) };
+    const again = await reading(bucket.bucket, signal, () => storage.readVersion(bucket, version, signal));
+    if (again.result !== 'ok') return again;
+    return isSameObject(state, again.value) ? tags : { result: 'gone' };
+  }
+
+  function readHead({ bucket, key, state }: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<PresentState>> {
+    const { versionId, etag } = state;
+    const condition = isLastingVersion(versionId) || etag === undefined ? {} : { etag };
+    const version = { key, ...condition, ...(versionId !== undefined && { versionId }) };
+    return reading(bucket.bucket, signal, async () => {
+      const seen = await storage.readVersion(bucket, version, signal);
+      return seen === 'gone' ? seen : (enrichedState(state, seen) ?? 'gone');
+    });
+  }
+
+  function readTags({ bucket, key, state: { versionId } }: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<Tags>> {
+    const version = { key, ...(versionId !== undefined && { versionId }) };
+    return reading(bucket.bucket, signal, () => storage.readTags(bucket, version, signal));
+  }
+
+  async function reading<Value extends object>(
+    bucket: string,
+    signal: AbortSignal,
+    ask: () => Promise<Value | 'gone'>,
+  ): Promise<Reading<Value>> {
+    if (signal.aborted) return { result: 'late' };
+    if (!breaker.admits(bucket)) return { result: 'paused' };
+    try {
+      const value = await ask();
+      breaker.answered(bucket);
+      return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      if (signal.aborted || scopeOf(code) !== 'own') breaker.failed(bucket);
+      else breaker.answered(bucket);
+      return signal.aborted ? { result: 'late' } : { result: code, reason };
+    }
+  }
+
+  function withTags({ bucket, state }: EnrichRequest<PresentState>, tags: Reading<Tags>): PresentState {
+    report(bucket, 'tags', tags);
+    return tags.result === 'ok' ? { ...state, tags: tags.value } : state;
+  }
+
+  /** Reports that nothing of what the bucket asks for was read, and returns the state as it was. */
+  function withoutReading<State>({ bucket, state }: EnrichRequest<ObjectState> & { readonly state: State }, refusal: Refusal): State {
+    report(bucket, 'head', refusal);
+    if (bucket.enrich === 'tags') report(bucket, 'tags', refusal);
+    return state;
+  }
+
+  function report({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichStep, how: Refusal | { readonly result: 'ok' }): void {
+    const reason = 'reason' in how && how.reason !== undefined ? { reason: how.reason } : {};
+    telemetry.enriched({ bucket, enrich, result: how.result, ...reason });
+  }
+
+  return { ofEvent, ofLook };
+}

@@ -1,0 +1,148 @@
+/**
+ * Looks at keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
+ * 11) and share one write at the highest clock that they need; each hint gets its own verdict.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import type { Cause, DocumentSource } from '../../domain/documents/document.ts';
+import { documentOf } from '../../domain/documents/document.ts';
+import type { Fault } from '../../domain/fault.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
+import type { Verdict } from '../../domain/ordering/observation.ts';
+import { planObservedWrite } from '../../domain/ordering/observation.ts';
+import type { WriteDocument } from './bulk-writer.ts';
+import type { Enricher } from './enricher.ts';
+import type { HeadQueue } from './head-queue.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectStorage, Observation } from '../ports/storage.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { NO_TRACES, type Traces } from '../ports/tracing.ts';
+
+export interface LookRequest {
+  readonly bucket: BucketRecord;
+  readonly key: string;
+  readonly hint: ResolveHint | ObserveHint;
+  readonly cause: Cause;
+  readonly source: DocumentSource;
+  /** The traces of the message that waits for the look; absent if no message waits. */
+  readonly traces?: Traces;
+}
+
+export type LookAnswer =
+  /** `objectExpires`: S3 answered that a lifecycle rule is going to expire the object. */
+  | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
+  | { readonly kind: 'tie'; readonly clock: number }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
+export type Observe = (request: LookRequest) => Promise<LookAnswer>;
+
+interface ObserverDependencies {
+  readonly storage: ObjectStorage;
+  readonly write: WriteDocument;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly heads: HeadQueue;
+  readonly enricher: Pick<Enricher, 'ofLook'>;
+  /** Aborted at the deadline of the stop; looks end then. */
+  readonly stopped: AbortSignal;
+}
+
+interface Member {
+  readonly request: LookRequest;
+  readonly answer: (answer: LookAnswer) => void;
+}
+
+/** Creates the observer. */
+export function createObserver(dependencies: ObserverDependencies): Observe {
+  const { storage, write, clock, telemetry, heads, enricher, stopped } = dependencies;
+  /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
+  const joinable = new Map<string, Member[]>();
+
+  function observe(request: LookRequest): Promise<LookAnswer> {
+    return new Promise((resolve) => {
+      const id = `${request.bucket.bucket}/${request.key}`;
+      const member = { request, answer: resolve };
+      const group = joinable.get(id);
+      if (group !== undefined) {
+        group.push(member);
+        return;
+      }
+      const members: Member[] = [member];
+      joinable.set(id, members);
+      void heads.run(() => look(id, members));
+    });
+  }
+
+  async function look(id: string, members: readonly Member[]): Promise<void> {
+    // with a free slot this starts at once: the other records of the same batch must be able to join first
+    await setImmediate();
+    // from now on no hint may join, because the HEAD must be sent after every hint that it serves was received
+    joinable.delete(id);
+    heads.report();
+    const first = members[0]?.request;
+    if (first === undefined) return;
+    // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const seen = await head(first, tracesOf(members));
+    if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
+    const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
+    // the write does not keep a slot of the HEAD queue
+    void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
+      answerAll(members, { kind: 'fault', fault: faultOf(error) }),
+    );
+  }
+
+  async function head({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
+    const startedMs = clock.monotonicMs();
+    const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
+      telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+    try {
+      const observation = await storage.observe({ bucket, region, traces }, key, stopped);
+      sent(observation.state.present ? 'present' : 'absent');
+      return observation;
+    } catch (error) {
+      const fault = faultOf(error);
+      sent(fault.code);
+      return { fault };
+    }
+  }
+
+  async function writeSeen(members: readonly Member[], seen: Observation, expiresAtMs: number): Promise<void> {
+    const plan = planObservedWrite(
+      members.map((member) => member.request.hint),
+      seen.observedAtMs,
+    );
+    const { bucket, key, cause, source } = (members[plan.leader] ?? members[0])?.request ?? {};
+    if (bucket === undefined || key === undefined || cause === undefined || source === undefined) return;
+    const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
+    const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
+    const objectExpires = document.expires_at !== undefined;
+    const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        members.forEach((member, index) =>
+          member.answer({ kind: answer.kind, verdict: plan.verdicts[index] ?? { final: true }, objectExpires }),
+        );
+        return;
+      case 'tie':
+        return answerAll(members, { kind: 'tie', clock: plan.clock });
+      case 'expired':
+      case 'fault':
+        return answerAll(members, answer);
+    }
+  }
+
+  function answerAll(members: readonly Member[], answer: LookAnswer): void {
+    for (const member of members) member.answer(answer);
+  }
+
+  return observe;
+}
+
+function tracesOf(members: readonly Member[]): Traces {
+  return members.flatMap(({ request }) => request.traces ?? NO_TRACES);
+}

@@ -1,0 +1,139 @@
+/**
+ * The object index: where documents are written, searched, compared and maintained. These conventions hold for all ports:
+ * adapters throw {@link FaultError} and nothing else; a function that waits takes an AbortSignal as its last parameter and
+ * rejects with the signal's reason when it is aborted.
+ */
+import type { z } from 'zod';
+import { objectDocumentSchema, type ObjectDocument } from '../../domain/documents/document.ts';
+import type { QueryWords } from '../../domain/documents/words.ts';
+import type { FaultCode } from '../../domain/fault.ts';
+import type { Traced } from './tracing.ts';
+
+/** One conditional write of a whole document at its clock. */
+export interface IndexWrite extends Traced {
+  readonly document: ObjectDocument;
+  /** What to do when the store holds the same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses the write. */
+  readonly equalClock: 'accept' | 'refuse';
+}
+
+export type IndexWriteAnswer =
+  | { readonly kind: 'written' }
+  /** Refused: the store holds a higher clock. */
+  | { readonly kind: 'superseded' }
+  /** Refused: the store holds the same clock (only if `equalClock` is `refuse`). */
+  | { readonly kind: 'equal' }
+  | { readonly kind: 'fault'; readonly code: FaultCode; readonly reason: string };
+
+export interface ObjectQuery {
+  /** Only documents of this bucket; absent: of all buckets. */
+  readonly bucket?: string;
+  readonly key?: string;
+  readonly prefix?: string;
+  readonly words?: QueryWords;
+  /** The extension of the key, in lower case and without the dot. */
+  readonly extension?: string;
+  /** Only documents after this (bucket, key) in UTF-8 byte order. */
+  readonly after?: { readonly bucket: string; readonly key: string };
+  /** 1 to 1,000. */
+  readonly limit: number;
+}
+
+export interface ObjectIndex {
+  /**
+   * Sends one request and returns an answer for each write, in order. A failure of the whole request throws its fault:
+   * `index.overloaded` for 429, `index.unreachable`, `index.blocked`, `index.denied`. The adapter halves a request that is
+   * too large for the server (413) until it fits; a single write that does not fit is `index.rejected`. Documents are
+   * validated earlier, so no id or line can fail the whole request.
+   */
+  write(writes: readonly IndexWrite[], signal?: AbortSignal): Promise<readonly IndexWriteAnswer[]>;
+  /** Reads the stored document of each key in realtime, in order, tombstones included; undefined where nothing is stored. */
+  getMany(bucket: string, keys: readonly string[], signal?: AbortSignal): Promise<readonly (ObjectDocument | undefined)[]>;
+  /** Returns live documents in (bucket, key) order by UTF-8 bytes. They are at most one refresh behind. */
+  search(query: ObjectQuery, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
+  /** Creates what the bucket's documents need (index, aliases). Idempotent. */
+  createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
+  /** Deletes the bucket's documents and the index that holds them. Idempotent. */
+  removeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
+  /** Throws the fault that makes every write fail now (unreachable, denied, a cluster-wide or flood-stage block, a block on the state index); resolves if there is none. */
+  probe(signal?: AbortSignal): Promise<void>;
+}
+
+/** The fields of a document that a reconcile compares. */
+export type ScannedDocument = Pick<
+  ObjectDocument,
+  'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled'
+>;
+
+export const scannedDocumentSchema = objectDocumentSchema.pick({
+  key: true,
+  size: true,
+  etag: true,
+  last_modified: true,
+  last_modified_exact: true,
+  storage_class: true,
+  clock: true,
+  settled: true,
+}) satisfies z.ZodType<ScannedDocument>;
+
+export interface ObjectScan {
+  /**
+   * Returns live documents of one bucket after `after` (exclusive), up to `upTo` (inclusive) and under the prefix, in UTF-8
+   * byte order of their keys: at most `limit` (1 to 10,000), at most one refresh behind. Fewer than `limit` means that there
+   * are no more.
+   */
+  scan(
+    bucket: string,
+    range: { readonly prefix: string; readonly after: string; readonly upTo?: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ScannedDocument[]>;
+  /** Refreshes the bucket's index: scans and searches that begin afterwards see every write that was answered before. */
+  refresh(bucket: string, signal?: AbortSignal): Promise<void>;
+  /** Counts the live documents under the prefix, at most one refresh behind. */
+  countLive(bucket: string, prefix: string, signal?: AbortSignal): Promise<number>;
+}
+
+export interface AgedPage {
+  readonly prefix: string;
+  readonly modifiedUntilMs: number;
+  readonly sizeAbove?: number;
+  readonly sizeBelow?: number;
+  readonly after: string;
+  readonly limit: number;
+}
+
+/**
+ * What the calendar's sweeps read and purge. A bucket without an index yields nothing. Results are at most one refresh
+ * behind, in key order after `after`; `limit` is 1 to 1,000.
+ */
+export interface ObjectMaintenance {
+  /** Documents, tombstones included, with `settled: false` and a clock below the given one; at most `limit`. */
+  unsettled(
+    bucket: string,
+    page: { readonly clockBelow: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
+  /** Live documents whose `expires_at` is before the given moment; at most `limit`. */
+  expiring(
+    bucket: string,
+    page: { readonly beforeMs: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
+  /**
+   * Live documents under the prefix that a lifecycle rule may have expired by their age: `last_modified` is at or before the
+   * given moment or unknown, and the size is within the (exclusive) bounds or unknown. `limit` bounds the documents that one
+   * call reads, so a page may be empty and still have a `next` to continue after.
+   */
+  aged(
+    bucket: string,
+    page: AgedPage,
+    signal?: AbortSignal,
+  ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
+  /** Tombstones whose `deleted_at` is before the given moment; at most `limit`. */
+  tombstones(
+    bucket: string,
+    page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
+  /** Deletes each of at most 1,000 tombstones if it is still stored with that clock (rule 1). Returns how many were deleted. */
+  purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
+}

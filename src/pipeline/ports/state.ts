@@ -1,0 +1,33 @@
+/** The store of Tally's own records (buckets, gaps, jobs, ranges, schedules). The conventions of object-index.ts hold. */
+import type { StateKind } from '../../domain/state-kind.ts';
+
+/** What a compare-and-swap compares. It is opaque. */
+export type StateVersion = string;
+
+export interface StateEntry {
+  readonly id: string;
+  readonly kind: StateKind;
+  /** Plain JSON; parse it with the record's schema. */
+  readonly record: unknown;
+  readonly version: StateVersion;
+}
+
+export interface StateStore {
+  /** Reads the entry with this id in realtime. Throws `index.state-missing` if the state index does not exist. */
+  get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined>;
+  /**
+   * Writes the entry if the stored version is `expected` (null: if nothing is stored), else answers `conflict`. When it
+   * resolves, the entry is durable and visible to list(). Ids have at most 512 bytes.
+   */
+  put(
+    entry: { readonly id: string; readonly kind: StateKind; readonly record: unknown },
+    expected: StateVersion | null,
+    signal?: AbortSignal,
+  ): Promise<StateEntry | 'conflict'>;
+  /** Deletes the entry if the stored version is `expected`. An id that is not stored counts as removed. */
+  remove(id: string, expected: StateVersion, signal?: AbortSignal): Promise<'removed' | 'conflict'>;
+  /** Returns at most `limit` (1 to 1,000) entries of one kind after the given id, in id order (UTF-8 bytes). */
+  list(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly StateEntry[]>;
+  /** Counts the entries of one kind. */
+  count(kind: StateKind, signal?: AbortSignal): Promise<number>;
+}

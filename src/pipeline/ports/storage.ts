@@ -1,0 +1,101 @@
+/** S3: observations of objects, listings, lifecycle rules, and the versions and tags that enrichment reads. The conventions of object-index.ts hold. */
+import type { Versioning } from '../../domain/bucket.ts';
+import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
+import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
+import type { TracedBucket } from './tracing.ts';
+
+/** A bucket and its region. */
+export interface BucketPlace {
+  readonly bucket: string;
+  readonly region: string;
+}
+
+/** What one request saw at a key. `observedAtMs` is D: the Date header (whole seconds) minus the measured duration of the request. */
+export interface Observation {
+  readonly state: ObjectState;
+  readonly observedAtMs: number;
+}
+
+export interface ObjectStorage extends VersionDetails {
+  /**
+   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 and an exact match of the
+   * key. 404, and 404 or 405 with `x-amz-delete-marker`, mean that the object is absent **only if** HeadBucket answered 200
+   * for the bucket within the last 60 s (this function sends it when needed). Throws `object.denied`, `object.undated`,
+   * `object.failed`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   */
+  observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
+  /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
+  regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
+  /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
+  versioningOf(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<Versioning>;
+  /** Resolves if S3 answers for this bucket; throws the shared fault if it does not. */
+  probe(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<void>;
+}
+
+/** One version of an object. */
+export interface VersionName {
+  readonly key: string;
+  /** Absent: the present object. */
+  readonly versionId?: string;
+  /** The version must have this etag. */
+  readonly etag?: string;
+}
+
+export interface VersionDetails {
+  /**
+   * Reads this version by HEAD: by its version id if there is one, else by If-Match on its etag. `gone` if S3 no longer has
+   * it (404, 405, 412) or the answer has another etag. Throws `object.denied`, `object.failed`, `bucket.missing`,
+   * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   */
+  readVersion(
+    place: { readonly bucket: string; readonly region: string },
+    version: VersionName,
+    signal?: AbortSignal,
+  ): Promise<PresentState | 'gone'>;
+  /**
+   * Reads the tags of this version, or of the present object if there is no version id, by GetObjectTagging. The request
+   * cannot require an etag. `gone` and faults are those of readVersion.
+   */
+  readTags(
+    place: { readonly bucket: string; readonly region: string },
+    version: Pick<VersionName, 'key' | 'versionId'>,
+    signal?: AbortSignal,
+  ): Promise<Readonly<Record<string, string>> | 'gone'>;
+}
+
+export interface ListedObject {
+  readonly key: string;
+  /** etag, sizeBytes, lastModifiedMs and storageClass, as far as the listing contains them. */
+  readonly state: PresentState;
+}
+
+export interface ListingPage {
+  /** The objects in UTF-8 byte order of their keys; all keys are after `after` and have the prefix. */
+  readonly objects: readonly ListedObject[];
+  /** D: the Date header minus the measured duration of the request. */
+  readonly observedAtMs: number;
+  /** Whether more objects follow. */
+  readonly isTruncated: boolean;
+}
+
+export interface BucketListing {
+  /**
+   * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
+   * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
+   * be read as a whole; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
+   * `s3.credentials`.
+   */
+  page(
+    place: BucketPlace,
+    range: { readonly prefix: string; readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListingPage>;
+}
+
+export interface BucketLifecycle {
+  /**
+   * Reads all rules of GetBucketLifecycleConfiguration; empty if there are none. Throws `lifecycle.denied`, and the other
+   * faults that BucketListing.page throws.
+   */
+  rulesOf(place: BucketPlace, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
+}

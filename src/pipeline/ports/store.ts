@@ -1,0 +1,20 @@
+/** What a store adapter provides. The conventions of object-index.ts hold. */
+import type { ObjectIndex, ObjectMaintenance, ObjectScan } from './object-index.ts';
+import type { StateStore } from './state.ts';
+
+export interface Store {
+  readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
+  readonly state: StateStore;
+  readonly setup: {
+    /**
+     * Prepares the store for this version (templates, state index, additive mapping upgrades) under a lock; `ingest` is
+     * ready only afterwards. Idempotent, and safe to run from many workers at once.
+     */
+    prepare(signal?: AbortSignal): Promise<void>;
+  };
+  readonly maintenance: ObjectMaintenance;
+  /** `opensearch` or `sqlite`, for logs. */
+  readonly product: 'opensearch' | 'sqlite';
+  close(): Promise<void>;
+}

@@ -1,0 +1,198 @@
+/**
+ * Settles messages: the only place that extends their visibility, deletes, hides or gives them back. Requests are batched
+ * across pollers. The visibility of every held message is extended until it is settled, and never afterwards: an extension
+ * that was not sent yet is dropped, and one that was sent is awaited.
+ *
+ *   hold ──► held (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► settled
+ */
+import PQueue from 'p-queue';
+import { faultOf } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
+
+/** SQS accepts ten entries in one request. */
+const BATCH_MAX = 10;
+/** Too short to matter, yet under load it fills the batches. */
+const LINGER_MS = 10;
+/** How many requests run at the same time: as many as pollers may deliver batches. */
+const CONCURRENCY = 16;
+/** After so many attempts (0.2 + 0.4 + 0.8 + 1.6 s of waits) the message becomes visible again and is settled again, which is harmless. */
+const ATTEMPTS_MAX = 5;
+const RETRY_MIN_MS = 200;
+/** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
+const EXTEND_EVERY_MS = 1_000;
+
+export interface Settler {
+  /** Holds a message: its visibility is extended until it is settled. */
+  hold(message: QueueMessage): void;
+  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it, or after the last attempt. Never rejects. */
+  remove(message: QueueMessage): Promise<void>;
+  /** Hides the message for `delayS` (0: it is visible at once). Resolves as remove() does. */
+  hide(message: QueueMessage, delayS: number): Promise<void>;
+  /** How many messages are held now. */
+  readonly inHand: number;
+  /** How many messages were deleted since the start. */
+  readonly removedTotal: number;
+  /** Gives all held messages back to their queues, at the end of a stop. */
+  giveBackAll(): Promise<void>;
+  /** Ends the extensions. */
+  close(): void;
+}
+
+interface SettlerDependencies {
+  readonly queues: QueueClient;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly visibilityS: number;
+}
+
+interface Entry {
+  readonly queueUrl: string;
+  readonly receiptHandle: string;
+  /** The visibility timeout to set; undefined: the message is deleted. */
+  readonly timeoutS?: number;
+  readonly attemptsMax: number;
+  /** Whether the entry still has to be sent. */
+  readonly isWanted: () => boolean;
+  /** Called once, with false if the last permitted attempt failed. */
+  readonly done: (isDone: boolean) => void;
+}
+
+type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
+
+interface Held {
+  readonly message: QueueMessage;
+  extendAtMs: number;
+  /** The last extension, if there was one. */
+  extending: Promise<void> | undefined;
+}
+
+/** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
+export function createSettler({ queues, clock, telemetry, visibilityS }: SettlerDependencies): Settler {
+  const requests = new PQueue({ concurrency: CONCURRENCY });
+  const inHand = new Map<string, Held>();
+  const waiting = new Map<string, Entry[]>();
+  const closed = new AbortController();
+  let removedTotal = 0;
+  const extendAfterMs = (visibilityS * 1_000) / 2;
+  let isExtending = false;
+
+  async function settle(message: QueueMessage, timeoutS?: number): Promise<void> {
+    const held = inHand.get(message.receiptHandle);
+    inHand.delete(message.receiptHandle);
+    // otherwise SQS may apply the extension after the settlement
+    if (held?.extending !== undefined) await held.extending;
+    await enqueue(message, { attemptsMax: ATTEMPTS_MAX, isWanted: () => true, ...(timeoutS !== undefined && { timeoutS }) });
+  }
+
+  /** Resolves with false if the last permitted attempt failed. */
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, change: Change): Promise<boolean> {
+    return new Promise((resolve) => {
+      const lane = `${change.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
+      const entries = waiting.get(lane) ?? [];
+      entries.push({ queueUrl, receiptHandle, ...change, done: resolve });
+      waiting.set(lane, entries);
+      if (entries.length >= BATCH_MAX) flush(lane);
+      else if (entries.length === 1) void clock.sleep(LINGER_MS).then(() => flush(lane));
+    });
+  }
+
+  function flush(lane: string): void {
+    const entries = waiting.get(lane) ?? [];
+    waiting.delete(lane);
+    if (entries.length > 0) void requests.add(() => sendAll(entries));
+  }
+
+  /** Tries until every entry is done or has used its attempts; a message that was not settled becomes visible again. */
+  async function sendAll(batch: readonly Entry[]): Promise<void> {
+    let left = batch;
+    for (let attempt = 1; left.length > 0; attempt += 1) {
+      left = await attemptOnce(left, attempt);
+      if (left.length > 0) await clock.sleep(RETRY_MIN_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
+    }
+  }
+
+  /** Sends the entries once and reports those that are done or have used their attempts. Returns those to be tried again. */
+  async function attemptOnce(batch: readonly Entry[], attempt: number): Promise<readonly Entry[]> {
+    const failed = await send(batch.filter((entry) => entry.isWanted()));
+    const again = failed.filter((entry) => attempt < entry.attemptsMax);
+    for (const entry of batch) if (!again.includes(entry)) entry.done(!failed.includes(entry));
+    return again;
+  }
+
+  /** Sends one request. Returns the entries that failed and may be tried again. */
+  async function send(batch: readonly Entry[]): Promise<readonly Entry[]> {
+    const queueUrl = batch[0]?.queueUrl;
+    if (queueUrl === undefined) return [];
+    try {
+      const failures = await request(queueUrl, batch);
+      return batch.filter((entry) => failures.some((failure) => failure.receiptHandle === entry.receiptHandle && canRetry(failure)));
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('settle messages', code, reason);
+      return batch;
+    }
+  }
+
+  function request(queueUrl: string, batch: readonly Entry[]): Promise<readonly BatchFailure[]> {
+    const changes = batch.flatMap(({ receiptHandle, timeoutS }) => (timeoutS === undefined ? [] : [{ receiptHandle, timeoutS }]));
+    if (changes.length > 0) return queues.changeVisibilityBatch(queueUrl, changes);
+    return queues.deleteBatch(
+      queueUrl,
+      batch.map((entry) => entry.receiptHandle),
+    );
+  }
+
+  function canRetry(failure: BatchFailure): boolean {
+    // the receipt handle has expired or is foreign, so the message is visible again already
+    if (!failure.senderFault) return true;
+    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${failure.code}`);
+    return false;
+  }
+
+  /** Runs as long as messages are held. */
+  async function keepExtending(): Promise<void> {
+    if (isExtending) return;
+    isExtending = true;
+    while (inHand.size > 0 && !closed.signal.aborted) {
+      await clock.sleep(EXTEND_EVERY_MS, closed.signal).catch(() => undefined);
+      for (const held of inHand.values()) if (held.extendAtMs <= clock.monotonicMs()) held.extending = extend(held);
+    }
+    isExtending = false;
+  }
+
+  async function extend(held: Held): Promise<void> {
+    const { message } = held;
+    held.extendAtMs = clock.monotonicMs() + extendAfterMs;
+    const isWanted = (): boolean => inHand.get(message.receiptHandle) === held;
+    const isDone = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
+    // due at the next look, until an extension succeeds or the message is settled
+    if (!isDone) held.extendAtMs = clock.monotonicMs();
+  }
+
+  return {
+    hold(message) {
+      const extendAtMs = message.receivedAtMonotonicMs + extendAfterMs;
+      inHand.set(message.receiptHandle, { message, extendAtMs, extending: undefined });
+      void keepExtending();
+    },
+    async remove(message) {
+      await settle(message);
+      removedTotal += 1;
+    },
+    get removedTotal() {
+      return removedTotal;
+    },
+    hide: (message, delayS) => settle(message, delayS),
+    get inHand() {
+      return inHand.size;
+    },
+    async giveBackAll() {
+      await Promise.all([...inHand.values()].map(({ message }) => settle(message, 0)));
+    },
+    close() {
+      closed.abort(new Error('the settler is closed'));
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** Pages of lists: one item more than the page has is read, to know whether there is a next page. */
+import { encodeCursor } from '../../domain/cursor.ts';
+
+/** One page of a list; `next` is absent on the last page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string;
+}
+
+/** The ports list at most this many items at once. */
+const LIMIT_MAX = 1_000;
+
+interface PageSource<Item, Position> {
+  readonly limit: number;
+  /** The position that the request's cursor names. */
+  readonly after: Position | undefined;
+  /** Returns up to `limit` (1 to 1,000) items after a position, in order. */
+  readonly fetch: (limit: number, after: Position | undefined) => Promise<readonly Item[]>;
+  readonly positionOf: (item: Item) => Position;
+}
+
+/** Reads one page. It has a `next` only if another item follows. */
+export async function readPage<Item, Position extends readonly string[]>(source: PageSource<Item, Position>): Promise<Page<Item>> {
+  const { limit, fetch, positionOf } = source;
+  const fetched = await fetch(Math.min(limit + 1, LIMIT_MAX), source.after);
+  const items = fetched.slice(0, limit);
+  const last = items.at(-1);
+  if (last === undefined || items.length < limit) return { items };
+  // a page of the largest size leaves no room to fetch one item more
+  const hasMore = fetched.length > limit || (limit === LIMIT_MAX && (await fetch(1, positionOf(last))).length > 0);
+  return hasMore ? { items, next: encodeCursor(positionOf(last)) } : { items };
+}

@@ -1,0 +1,126 @@
+/** Typed access to the stored records: the ids and the schema of each kind, reads, and changes by compare-and-swap. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
+import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
+import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
+import { FaultError } from '../../domain/fault.ts';
+import { gapSchema } from '../../domain/gaps/gap.ts';
+import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
+import { scheduleSchema } from '../../domain/calendar/schedule.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateKind } from '../../domain/state-kind.ts';
+
+/** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
+const ATTEMPTS_MAX = 10;
+const BACKOFF_MIN_MS = 10;
+const BACKOFF_MAX_MS = 500;
+/** The most entries that one request lists. */
+const LIST_MAX = 1_000;
+
+/** The id, kind and schema of one record. */
+export interface RecordRef<Schema extends z.ZodObject> {
+  readonly id: string;
+  readonly kind: StateKind;
+  readonly schema: Schema;
+}
+
+/** Which apply job occupies the bucket. The record counts only while that job exists and `occupiesBucket` holds for it. */
+const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
+
+/** The reference to a record of each kind. */
+export const refs = {
+  bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
+  unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
+  gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
+  gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
+  job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
+  jobExamples: (jobId: string) => ({ id: `job-examples:${jobId}`, kind: 'job-examples', schema: jobExamplesSchema }) as const,
+  jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,
+  /** Range numbers are padded, so that the ids of a job's ranges sort by number. */
+  range: (jobId: string, number: number) =>
+    ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
+  schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
+  deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
+};
+
+/** Reads the record; undefined if it is not stored. Throws the store's fault, and `index.state-missing` for a record that does not match its schema. */
+export async function readRecord<Schema extends z.ZodObject>(
+  state: StateStore,
+  ref: Pick<RecordRef<Schema>, 'id' | 'schema'>,
+  signal?: AbortSignal,
+): Promise<z.infer<Schema> | undefined> {
+  const entry = await state.get(ref.id, signal);
+  return entry === undefined ? undefined : parseEntry(entry, ref.schema);
+}
+
+/**
+ * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
+ * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
+ * version of Tally stored are kept. Throws the store's fault, and `index.overloaded` after ten lost rounds (at most 4 s).
+ */
+export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
+  state: StateStore,
+  ref: RecordRef<Schema>,
+  change: (current: z.infer<Schema> | undefined) => Next,
+): Promise<Next> {
+  return retryConflicts(ref.id, async () => {
+    const entry = await state.get(ref.id);
+    const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
+    const next = change(current);
+    if (next === undefined || next === current) return { done: next };
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record: keepingUnknown(entry, ref.schema, next) }, entry?.version ?? null);
+    return stored === 'conflict' ? 'conflict' : { done: next };
+  });
+}
+
+/** Deletes the record if it is stored, whatever it contains by then. Throws as updateRecord does. */
+export async function removeRecord(state: StateStore, id: string): Promise<void> {
+  await retryConflicts(id, async () => {
+    const entry = await state.get(id);
+    if (entry !== undefined && (await state.remove(id, entry.version)) === 'conflict') return 'conflict';
+    return { done: undefined };
+  });
+}
+
+/** Lists all records of a kind in id order. Only for kinds whose number is bounded (buckets, gaps, unconnected names). */
+export async function listAllRecords<Schema extends z.ZodObject>(
+  state: StateStore,
+  kind: StateKind,
+  schema: Schema,
+): Promise<readonly z.infer<Schema>[]> {
+  const records: z.infer<Schema>[] = [];
+  let after: string | undefined;
+  do {
+    const entries = await state.list(kind, { limit: LIST_MAX, ...(after !== undefined && { after }) });
+    records.push(...entries.map((entry) => parseEntry(entry, schema)));
+    after = entries.length < LIST_MAX ? undefined : entries.at(-1)?.id;
+  } while (after !== undefined);
+  return records;
+}
+
+/** Parses a stored record. Throws `index.state-missing` if it does not match the schema. */
+export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema: Schema): z.infer<Schema> {
+  const parsed = schema.safeParse(entry.record);
+  if (parsed.success) return parsed.data;
+  throw new FaultError('index.state-missing', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
+}
+
+/** The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored. */
+export function keepingUnknown<Schema extends z.ZodObject>(
+  entry: StateEntry | undefined,
+  schema: Schema,
+  next: z.infer<Schema>,
+): Record<string, unknown> {
+  if (typeof entry?.record !== 'object' || entry.record === null) return next;
+  return { ...Object.fromEntries(Object.entries(entry.record).filter(([name]) => !(name in schema.shape))), ...next };
+}
+
+async function retryConflicts<Result>(id: string, attempt: () => Promise<{ readonly done: Result } | 'conflict'>): Promise<Result> {
+  for (let round = 0; round < ATTEMPTS_MAX; round += 1) {
+    const result = await attempt();
+    if (result !== 'conflict') return result.done;
+    await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
+  }
+  throw new FaultError('index.overloaded', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
+}

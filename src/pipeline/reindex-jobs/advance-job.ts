@@ -1,0 +1,176 @@
+/**
+ * Advances a job until its ranges can be compared. Any worker may do it, when it receives the job's task. Each transition is
+ * one compare-and-swap, and everything before it can be repeated; so a crash in between, or a task that is delivered twice,
+ * does no harm.
+ *
+ *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted,
+ *   ranges cut ──► comparing ── range records stored, a task sent for each
+ *
+ * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers at once.
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { gapSchema, type GapKind } from '../../domain/gaps/gap.ts';
+import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
+import { FaultError } from '../../domain/fault.ts';
+import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Occupancy } from './occupancy.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
+import type { BucketListing, ListingPage } from '../ports/storage.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { EndsDependencies, JobEnds } from './job-ends.ts';
+import { transitionJob } from './job-records.ts';
+import { cutKeys, probeIndex } from './key-probes.ts';
+import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
+import { REMOVE, type TaskEnd } from './tasks.ts';
+
+/** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
+const FLOOR_SLACK_MS = 3_000;
+/** The Date header states whole seconds, so the moment may be this much later. */
+const DATE_STEP_MS = 1_000;
+/** Twice the listings of two workers with default settings; a range that takes longer than the others is split later. */
+const CUTS_MAX = 32;
+/** Kinds of gaps that consist of deletes. The brake's limit would keep them from ever closing. */
+const DELETE_GAPS: ReadonlySet<GapKind> = new Set(['bulk-delete', 'lifecycle']);
+
+interface AdvanceDependencies extends EndsDependencies {
+  readonly listing: BucketListing;
+  readonly scan: ObjectScan;
+  readonly occupancy: Occupancy;
+  readonly ends: JobEnds;
+  readonly limits: RangeLimits;
+}
+
+/** Creates the function that advances a job. It throws the faults of S3, the store and the work queue; the job is unchanged then. */
+export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: string, signal: AbortSignal) => Promise<TaskEnd> {
+  const { state, clock, listing, scan, occupancy, ends, sendTask, limits } = dependencies;
+
+  async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {
+    const job = await readRecord(state, refs.job(jobId), signal);
+    if (job === undefined || !isOpen(job) || !(await mayRun(job))) return REMOVE;
+    const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
+    if (bucket === undefined) {
+      await ends.cancel(job);
+      return REMOVE;
+    }
+    return carryOn(job, bucket, signal);
+  }
+
+  async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<TaskEnd> {
+    const phase = phaseOf(job);
+    if (phase === 'comparing') return sendRanges(job);
+    const startedMs = clock.monotonicMs();
+    const first = await listing.page(bucket, { prefix: job.prefix, after: '', limit: 1 }, signal);
+    if (phase === 'queued' && job.mode === 'apply' && job.now !== true) return wait(job, { first, startedMs });
+    const leftMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) - first.observedAtMs : 0;
+    return leftMs > 0 ? again(leftMs) : begin(job, first, signal);
+  }
+
+  /** An apply job that does not occupy its bucket occupies it now, or is paused if another job does. */
+  async function mayRun(job: JobRecord): Promise<boolean> {
+    if (await occupancy.mayRun(job)) return true;
+    try {
+      await occupancy.occupy(job);
+      return true;
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      await transitionJob(state, job.id, { kind: 'pause', atMs: clock.nowMs() });
+      return false;
+    }
+  }
+
+  /** Rule 8. The floor is stored first, so that every waiting job has one. */
+  async function wait(job: JobRecord, look: { readonly first: ListingPage; readonly startedMs: number }): Promise<TaskEnd> {
+    const { observedAtMs } = look.first;
+    const floor = (observedAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
+    const bucket = await updateRecord(
+      state,
+      refs.bucket(job.bucket),
+      (current) => current && { ...current, floor: Math.max(current.floor, floor) },
+    );
+    if (bucket === undefined) return again(0);
+    // the latest moment, by S3's clock, at which the floor was stored
+    const storedMs = observedAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
+    const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
+    return again(RECONCILE_WAIT_MS);
+  }
+
+  async function begin(job: JobRecord, first: ListingPage, signal: AbortSignal): Promise<TaskEnd> {
+    const { bucket, prefix } = job;
+    await scan.refresh(bucket, signal);
+    const documentsAtStart = await scan.countLive(bucket, prefix, signal);
+    // a power of two, because keys are cut by halving: then the parts are of like size and end together
+    const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.rangeDocumentsMin)));
+    const cuts =
+      parts > 1
+        ? await cutKeys(
+            { cursor: '' },
+            parts,
+            probeIndex({ scan, bucket, prefix, keysMin: Math.min(1_000, limits.rangeDocumentsMin) }, signal),
+          )
+        : [];
+    const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
+    const closesDeletes = await closesDeletesOf(job);
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes: job.allowDeletes });
+    const begun = await transitionJob(state, job.id, {
+      kind: 'compare',
+      atMs: clock.nowMs(),
+      documentsAtStart,
+      cuts,
+      ...(limit !== undefined && { tombstonesMax: limit }),
+      listRequests: (job.waitUntilMs === undefined ? 1 : 2) + (isEmptyBucket ? 1 : 0),
+    });
+    return begun === undefined || begun === 'refused' ? again(0) : sendRanges(begun);
+  }
+
+  /** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
+  async function isEmpty({ bucket, prefix }: JobRecord, signal: AbortSignal): Promise<boolean> {
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (prefix === '' || record === undefined) return true;
+    try {
+      return (await listing.page(record, { prefix: '', after: '', limit: 1 }, signal)).objects.length === 0;
+    } catch (error) {
+      // the policy may allow this prefix only: what cannot be seen counts as empty
+      if (error instanceof FaultError && error.code === 'object.denied') return true;
+      throw error;
+    }
+  }
+
+  async function closesDeletesOf({ gapIds = [] }: JobRecord): Promise<boolean> {
+    for (const id of gapIds) {
+      const gap = await readRecord(state, { id, schema: gapSchema });
+      if (gap !== undefined && DELETE_GAPS.has(gap.kind)) return true;
+    }
+    return false;
+  }
+
+  /** Stores the range records that are missing, and sends a task for each range that is neither done nor leased. */
+  async function sendRanges(job: JobRecord): Promise<TaskEnd> {
+    const ranges = new Map((await listRanges(state, job.id)).map((range) => [range.number, range]));
+    const numbers = Array.from({ length: job.rangesCut ?? 0 }, (_, number) => number);
+    await writeEach(numbers, async (number) => {
+      const range = ranges.get(number) ?? (await makeRange(job, number));
+      const isFree = range !== undefined && !range.done && (range.lease?.untilMs ?? 0) <= clock.nowMs();
+      if (isFree) await sendTask({ job: job.id, range: number, turn: range.turn });
+    });
+    await ends.finishIfDone(job.id);
+    return REMOVE;
+  }
+
+  async function makeRange(job: JobRecord, number: number) {
+    await ensureCutRange(state, job, { number, nowMs: clock.nowMs() });
+    return readRecord(state, refs.range(job.id, number));
+  }
+
+  return advance;
+}
+
+function isOpen(job: JobRecord): boolean {
+  return job.state === 'queued' || job.state === 'running';
+}
+
+function again(delayMs: number): TaskEnd {
+  return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
+}

@@ -1,0 +1,73 @@
+/**
+ * A job's brake as one turn of one range uses it. Tombstones are reserved in the job's record before they are written, some
+ * of them ahead of need, and the unused ones are given back when the turn has ended. The reservations of a worker that dies
+ * are lost.
+ */
+import { faultOf, type Fault } from '../../domain/fault.ts';
+import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { TurnResult } from '../compare/reconcile-turn.ts';
+import { refs, updateRecord } from '../records/stored.ts';
+
+export interface Brake {
+  /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
+  readonly reserve: (count: number) => Promise<number>;
+  /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
+  readonly giveBack: () => Promise<void>;
+  /** The limit that the last refused reservation met; undefined if none was refused. */
+  readonly met: number | undefined;
+  /**
+   * The turn's result with the true reason for tombstones that were not granted: the brake, a fault of the store, or neither,
+   * if the job was paused or cancelled meanwhile.
+   */
+  readonly explain: (result: TurnResult) => TurnResult;
+}
+
+/** Creates the brake of one turn. */
+export function createBrake(state: StateStore, jobId: string): Brake {
+  let fault: Fault | undefined;
+  let isHeld = false;
+  let met: number | undefined;
+  /** Tombstones reserved and not used yet. */
+  let ahead = 0;
+
+  async function reserveMore(wanted: number): Promise<void> {
+    let granted = 0;
+    await updateRecord(state, refs.job(jobId), (job) => {
+      if (job === undefined) return undefined;
+      const reservation = reserved(job, wanted);
+      ({ granted } = reservation);
+      isHeld = granted < wanted && (phaseOf(job) === 'comparing' || job.pausedBecause === 'brake');
+      if (granted < wanted) met = job.brake?.limit;
+      return reservation.job;
+    });
+    ahead += granted;
+  }
+
+  return {
+    get met() {
+      return met;
+    },
+    async reserve(count) {
+      if (count > ahead) {
+        await reserveMore(count - ahead).catch((error: unknown) => {
+          fault = faultOf(error);
+        });
+      }
+      const granted = Math.min(count, ahead);
+      ahead -= granted;
+      return granted;
+    },
+    async giveBack() {
+      const unused = ahead;
+      if (unused === 0) return;
+      ahead = 0;
+      await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused)).catch(() => undefined);
+    },
+    explain({ braked, ...result }) {
+      if (braked === undefined) return result;
+      if (fault !== undefined) return { ...result, fault };
+      return isHeld ? { ...result, braked } : result;
+    },
+  };
+}

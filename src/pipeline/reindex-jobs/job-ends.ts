@@ -1,0 +1,150 @@
+/**
+ * How a job ends: it is done when every range is done and searches find what it wrote, failed after a fault, or cancelled when
+ * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
+ * The calendar removes those that a crash leaves behind.
+ */
+import { afterTransition, phaseOf } from '../../domain/reindex/job-transitions.ts';
+import { sumOf } from '../../domain/reindex/job-view.ts';
+import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
+import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
+import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
+import type { SendTask } from './tasks.ts';
+
+/** The store's lists may lag. Once they show no more open ranges than this, each open or unlisted range is read by its id. */
+const READS_MAX = 16;
+/** Attempts to store the end while other workers split ranges or reserve tombstones, which changes the job's record too. */
+const ATTEMPTS_MAX = 5;
+
+export interface JobEnds {
+  /** Ends the job as done if all its ranges are done; stores range records that a crash left out. Throws the store's fault. */
+  finishIfDone(jobId: string): Promise<void>;
+  /** Ends the job as failed, unless it is paused or has ended. Throws the store's fault. */
+  fail(job: JobRecord, error: JobFault): Promise<void>;
+  /** Ends the job as cancelled, because its bucket is no longer connected. Throws the store's fault. */
+  cancel(job: JobRecord): Promise<void>;
+  /**
+   * Stores the records of the ranges that were split off this one, unless they exist, and sends a task for each new one;
+   * resolves with whether any was new. `areTasksSent: false`: their maker may have crashed before it sent the tasks, so tasks
+   * are sent for all of them. Throws the faults of the store and the work queue.
+   */
+  completeSplit(range: RangeRecord, options?: { readonly areTasksSent: boolean }): Promise<boolean>;
+}
+
+export interface EndsDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly sendTask: SendTask;
+}
+
+/** Creates the functions that end jobs. */
+export function createJobEnds({
+  state,
+  scan,
+  clock,
+  telemetry,
+  sendTask,
+}: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
+  async function end(job: JobRecord): Promise<void> {
+    telemetry.jobEnded(job);
+    await removeRanges(state, job.id);
+  }
+
+  /** The ranges of the job; undefined while not all are done. */
+  async function allDone(job: JobRecord): Promise<readonly RangeRecord[] | undefined> {
+    const listed = await listRanges(state, job.id);
+    const ranges = new Map(listed.filter(({ done }) => done).map((range) => [range.number, range]));
+    if (listed.length - ranges.size > READS_MAX) return undefined;
+    const open = numbersOf(job).filter((number) => !ranges.has(number));
+    for (const number of open) {
+      const range = await readRecord(state, refs.range(job.id, number));
+      if (range !== undefined) ranges.set(number, range);
+      else if (await makeIfCut(job, number)) return undefined;
+      // else the number was reserved for a split that was never stored
+    }
+    for (const range of ranges.values()) {
+      if (!range.done) return undefined;
+      const isMade = (range.splits ?? []).every(({ number }) => ranges.has(number));
+      if (!isMade && (await completeSplit(range))) return undefined;
+    }
+    return [...ranges.values()];
+  }
+
+  /** Stores the record of a range that was cut in advance and sends its task; false if the number is not one of those. */
+  async function makeIfCut(job: JobRecord, number: number): Promise<boolean> {
+    if (!(await ensureCutRange(state, job, { number, nowMs: clock.nowMs() }))) return false;
+    await sendTask({ job: job.id, range: number });
+    return true;
+  }
+
+  async function completeSplit({ jobId, splits = [] }: RangeRecord, { areTasksSent } = { areTasksSent: true }): Promise<boolean> {
+    let isAnyNew = false;
+    await writeEach(splits, async ({ number, ...bounds }) => {
+      const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
+      if (isNew || !areTasksSent) await sendTask({ job: jobId, range: number, turn: 0 });
+      isAnyNew ||= isNew;
+    });
+    return isAnyNew;
+  }
+
+  /** Called before the job ends, so that the bucket has its date once the job is done. */
+  async function dateBucket(job: JobRecord, atMs: number): Promise<void> {
+    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true;
+    if (!certifies) return;
+    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
+  }
+
+  async function attemptFinish(jobId: string): Promise<'conflict' | 'over'> {
+    const { id, kind } = refs.job(jobId);
+    const entry = await state.get(id);
+    if (entry === undefined) return 'over';
+    const job = parseEntry(entry, jobSchema);
+    if (phaseOf(job) !== 'comparing') return 'over';
+    const ranges = await allDone(job);
+    if (ranges === undefined) return 'over';
+    const atMs = clock.nowMs();
+    const sums = sumOf(job, ranges);
+    const finished = afterTransition(job, { kind: 'finish', atMs, sums });
+    if (finished === 'refused') return 'over';
+    await keepExamples(state, job.id, sums);
+    // callers that waited for the job search next
+    if (job.mode === 'apply') await scan.refresh(job.bucket);
+    await dateBucket(job, atMs);
+    // conflicts if a range was split since the job was read
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
+    if (stored === 'conflict') return 'conflict';
+    await end(finished);
+    return 'over';
+  }
+
+  return {
+    completeSplit,
+    async finishIfDone(jobId) {
+      for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+        if ((await attemptFinish(jobId)) === 'over') return;
+      }
+    },
+    async fail(job, error) {
+      const failed = await transitionJob(state, job.id, { kind: 'fail', atMs: clock.nowMs(), error, sums: await sumsNow(state, job) });
+      if (failed !== undefined && failed !== 'refused') await end(failed);
+    },
+    async cancel(job) {
+      const cancelled = await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+      if (cancelled !== undefined && cancelled !== 'refused') await end(cancelled);
+    },
+  };
+}
+
+/** Removes all range records of a job. Throws the store's fault. */
+export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
+  await writeEach(await listRanges(state, jobId), ({ number }) => removeRecord(state, refs.range(jobId, number).id));
+}
+
+function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {
+  return Array.from({ length: rangesCut }, (_, number) => number);
+}

@@ -1,0 +1,38 @@
+/** Changes of a job's record, and of the records that end and go with it. */
+import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
+import { sumOf } from '../../domain/reindex/job-view.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import type { StateStore } from '../ports/state.ts';
+import { refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listRanges } from './range-records.ts';
+
+/**
+ * Carries out one transition by compare-and-swap. Resolves with the record after it, `refused` if the job's phase does not allow
+ * it, or undefined if there is no such job. A transition that ends the job stores its examples first. Throws the store's fault.
+ */
+export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
+  if ('sums' in transition) await keepExamples(state, id, transition.sums);
+  let isRefused = false;
+  const job = await updateRecord(state, refs.job(id), (current) => {
+    const next = current === undefined ? undefined : afterTransition(current, transition);
+    isRefused = next === 'refused';
+    return next === 'refused' ? undefined : next;
+  });
+  return isRefused ? 'refused' : job;
+}
+
+/** Stores the examples of a job that is about to end. Throws the store's fault. */
+export async function keepExamples(state: StateStore, jobId: string, { examples = {} }: JobSums): Promise<void> {
+  if (Object.keys(examples).length > 0) await updateRecord(state, refs.jobExamples(jobId), () => ({ jobId, examples }));
+}
+
+/** Removes a job that has ended. Its examples are removed first, so that none remain without their job. Throws the store's fault. */
+export async function removeJob(state: StateStore, jobId: string): Promise<void> {
+  await removeRecord(state, refs.jobExamples(jobId).id);
+  await removeRecord(state, refs.job(jobId).id);
+}
+
+/** The sums of the job's ranges now, which are kept when the job ends early. Throws the store's fault. */
+export async function sumsNow(state: StateStore, job: JobRecord): Promise<JobSums> {
+  return job.comparingAtMs === undefined ? {} : sumOf(job, await listRanges(state, job.id));
+}

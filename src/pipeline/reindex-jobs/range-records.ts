@@ -1,0 +1,95 @@
+/**
+ * The records of a job's ranges. Any worker can create them from records that are stored already: from the job's cuts, or from
+ * the range that one was split off. So a crash neither loses a range nor creates it twice.
+ */
+import { noCounts } from '../../domain/reindex/counts.ts';
+import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
+import type { StateStore } from '../ports/state.ts';
+import { parseEntry, refs } from '../records/stored.ts';
+
+/** The most ranges of one job, splits included: they keep 64 workers busy that compare 8 ranges each. */
+export const RANGES_MAX = 512;
+
+/** The smallest sizes of ranges. */
+export interface RangeLimits {
+  /** Documents in a range that is cut in advance, approximately. */
+  readonly rangeDocumentsMin: number;
+  /** Keys that a range must have left to be split; at most 1,000. */
+  readonly splitKeysMin: number;
+}
+
+/** One listing compares 10,000 documents in about a second, so a smaller range is not worth its overhead; 1,000 keys are one page. */
+export const RANGE_LIMITS: RangeLimits = { rangeDocumentsMin: 10_000, splitKeysMin: 1_000 };
+
+/** Records in one request to the store. */
+const LIST_MAX = 1_000;
+
+/** The bounds of a new range. */
+interface Bounds {
+  readonly from: string;
+  readonly to?: string | undefined;
+}
+
+/** The bounds of the range with this number, if it was cut in advance; undefined if it was split off. */
+export function boundsCut({ cuts = [] }: Pick<JobRecord, 'cuts'>, number: number): Bounds | undefined {
+  if (number > cuts.length) return undefined;
+  return { from: cuts[number - 1] ?? '', to: cuts[number] };
+}
+
+/** A new range, of which nothing is compared yet. */
+export function freshRange(jobId: string, number: number, { from, to, nowMs }: Bounds & { readonly nowMs: number }): RangeRecord {
+  return {
+    jobId,
+    number,
+    from,
+    ...(to !== undefined && { to }),
+    cursor: from,
+    done: false,
+    counts: noCounts,
+    fruitless: 0,
+    turn: 0,
+    taskAtMs: nowMs,
+    resends: 0,
+  };
+}
+
+/** Stores the range unless its record exists; resolves with whether it was stored. Throws the store's fault. */
+export async function ensureRange(state: StateStore, range: RangeRecord): Promise<boolean> {
+  const { id, kind } = refs.range(range.jobId, range.number);
+  return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
+}
+
+/**
+ * Stores the record of a range that was cut in advance, unless it exists. Resolves with false if the number is not one of
+ * those ranges. Throws the store's fault.
+ */
+export async function ensureCutRange(
+  state: StateStore,
+  job: JobRecord,
+  range: { readonly number: number; readonly nowMs: number },
+): Promise<boolean> {
+  const bounds = boundsCut(job, range.number);
+  if (bounds === undefined) return false;
+  await ensureRange(state, freshRange(job.id, range.number, { ...bounds, nowMs: range.nowMs }));
+  return true;
+}
+
+/** A write returns once the store's lists show it, and 16 writes take no longer than one. */
+const WRITES_AT_ONCE = 16;
+
+/** Writes the records of many ranges, 16 at once. Waits for all writes in flight, then rejects with the first failure, if any. */
+export async function writeEach<Item>(items: readonly Item[], write: (item: Item) => Promise<unknown>): Promise<void> {
+  const left = [...items];
+  const lanes = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await write(item);
+  });
+  const results = await Promise.allSettled(lanes);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
+export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
+  const entries = await state.list('range', { after: `range:${jobId}:`, limit: LIST_MAX }, signal);
+  return entries.filter(({ id }) => id.startsWith(`range:${jobId}:`)).map((entry) => parseEntry(entry, rangeSchema));
+}

@@ -1,0 +1,223 @@
+/**
+ * Runs one turn of one range, from its task to what follows the turn:
+ *
+ *   job runs? ─► lease ─► turn ─► cursor, counts, examples and split in one swap ─► next task │ done │ job paused or failed
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import { phaseOf, type JobTransition } from '../../domain/reindex/job-transitions.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
+import type { BucketListing } from '../ports/storage.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import { createBrake, type Brake } from './brake.ts';
+import { createTakeRange, type HeldRange } from './held-range.ts';
+import type { EndsDependencies, JobEnds } from './job-ends.ts';
+import { transitionJob } from './job-records.ts';
+import type { Occupancy } from './occupancy.ts';
+import type { RangeLimits } from './range-records.ts';
+import type { ReconcileTurn, TurnResult } from '../compare/reconcile-turn.ts';
+import { numberCuts, searchCuts } from './split-range.ts';
+import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
+import type { WorkerSlot } from './worker-slots.ts';
+
+/** Turns are short, so that many jobs share the workers, yet long enough that beginning and ending them costs little. */
+const TURN_PAGES_MAX = 100;
+const TURN_MS_MAX = 30_000;
+/** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
+const TURN_STUCK_MS = 180_000;
+/** Wait after a fault that concerns the range alone: 5 s the first time, then 10 s. */
+const RETRY_S = 5;
+
+/** The range was lost to another worker, or its lease could not be renewed. The task comes back to find out. */
+const LOST: TaskEnd = { kind: 'back', delayS: FAULT_WAIT_S };
+
+interface RunDependencies extends EndsDependencies {
+  readonly listing: BucketListing;
+  readonly occupancy: Occupancy;
+  readonly ends: JobEnds;
+  readonly turn: ReconcileTurn;
+  readonly worker: string;
+  readonly limits: RangeLimits;
+}
+
+interface Held {
+  readonly job: JobRecord;
+  readonly bucket: BucketRecord;
+  readonly range: HeldRange;
+}
+
+/** Creates the function that runs a turn. It throws the faults of the store and the work queue; the range is free when its lease ends, or before. */
+export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd> {
+  const { state, clock, telemetry, occupancy, ends, turn, sendTask, worker } = dependencies;
+  const takeAndHold = createTakeRange({ state, clock, worker });
+
+  async function runRange(slot: WorkerSlot, signal: AbortSignal): Promise<TaskEnd> {
+    const { task } = slot;
+    const job = await readRecord(state, refs.job(task.job), signal);
+    // if another job occupies its bucket, the calendar sends the job's own task, which pauses it
+    if (job === undefined || phaseOf(job) !== 'comparing' || !(await occupancy.mayRun(job))) return REMOVE;
+    const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
+    if (bucket === undefined) {
+      await ends.cancel(job);
+      return REMOVE;
+    }
+    const range = await take(job, task);
+    if ('kind' in range) return range;
+    try {
+      return await workOn({ job, bucket, range }, slot, signal);
+    } catch (error) {
+      // so that the next worker need not wait for the end of the lease
+      await range.change(givenBack).catch(() => false);
+      throw error;
+    } finally {
+      range.release();
+    }
+  }
+
+  /** The held range, or what happens to the task if the range could not be taken. */
+  async function take(job: JobRecord, { range: number = 0, turn: taskTurn }: Task): Promise<HeldRange | TaskEnd> {
+    const taken = await takeAndHold(job, number, taskTurn);
+    telemetry.reindexTask(taken.kind);
+    switch (taken.kind) {
+      case 'taken':
+        return taken.range;
+      case 'done':
+        // its worker may have died before it checked whether this was the last range
+        await ends.finishIfDone(job.id);
+        return REMOVE;
+      case 'late':
+        return REMOVE;
+      case 'leased':
+        return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000) };
+      case 'poisonous':
+        await ends.fail(job, taken.error);
+        return REMOVE;
+    }
+  }
+
+  async function workOn(held: Held, slot: WorkerSlot, signal: AbortSignal): Promise<TaskEnd> {
+    const { job, range } = held;
+    await ends.completeSplit(range.record, { areTasksSent: slot.task.turn !== undefined });
+    const brake = createBrake(state, job.id);
+    const startedMs = clock.monotonicMs();
+    const search = searchCuts(dependencies, { ...held, range: range.record, slot }, signal);
+    const turnSlot = { ...slot, shouldEnd: () => slot.shouldEnd() || search.hasFound };
+    const ended = await turnOf(held, turnSlot, { brake, signal });
+    const { boundaries, requests } = await search.end();
+    // in parallel with the next swap: each waits until the store's lists show it
+    const brakeReleased = brake.giveBack();
+    if ('kind' in ended) {
+      await brakeReleased;
+      return ended;
+    }
+    const result = brake.explain(ended);
+    const cuts = isWhole(result) && !range.lost.aborted ? await numberCuts(state, job.id, after(result.cursor, boundaries)) : [];
+    const counts = addCounts(result.counts, { listRequests: requests });
+    const isStored = await range.change((record) => splitRange(afterTurn(record, { ...result, counts }, clock.nowMs()), cuts));
+    await brakeReleased;
+    telemetry.reindexTurn({
+      mode: job.mode,
+      counts,
+      result: isStored ? outcomeOf(result) : 'lost',
+      durationMs: clock.monotonicMs() - startedMs,
+    });
+    if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
+    if (!isStored) return LOST;
+    await ends.completeSplit(range.record);
+    return follow(held, result, brake.met);
+  }
+
+  /** The turn's result, or what happens to the task if the range was lost. Throws the signal's reason when the worker stops. */
+  async function turnOf(
+    { job, bucket, range }: Held,
+    slot: WorkerSlot,
+    { brake, signal }: { readonly brake: Brake; readonly signal: AbortSignal },
+  ): Promise<TurnResult | TaskEnd> {
+    const { cursor, to } = range.record;
+    const stuck = new AbortController();
+    const ended = new AbortController();
+    clock.sleep(TURN_STUCK_MS, ended.signal).then(
+      () => stuck.abort(new FaultError('internal.unexpected', `the turn did not end within ${TURN_STUCK_MS} ms`)),
+      () => undefined,
+    );
+    slot.isRunning(true);
+    try {
+      return await turn(
+        { bucket, prefix: job.prefix, after: cursor, ...(to !== undefined && { upTo: to }), mode: job.mode, fill: job.fill === true },
+        {
+          reserve: brake.reserve,
+          shouldEnd: () => range.lost.aborted || slot.shouldEnd(),
+          upTo: () => range.record.to,
+          pagesMax: TURN_PAGES_MAX,
+          durationMaxMs: TURN_MS_MAX,
+        },
+        AbortSignal.any([signal, range.lost, stuck.signal]),
+      );
+    } catch (error) {
+      if (range.lost.aborted) return LOST;
+      signal.throwIfAborted();
+      // the turn hung or threw, which is treated like any other fault of its range
+      return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
+    } finally {
+      ended.abort(new Error('the turn has ended'));
+      slot.isRunning(false);
+    }
+  }
+
+  /** Does what follows a stored turn. `met`: the brake's limit that the turn met. */
+  async function follow({ job, range }: Held, result: TurnResult, met: number | undefined): Promise<TaskEnd> {
+    const { number, turn: next, fruitless } = range.record;
+    const task = { job: job.id, range: number, turn: next };
+    if (result.braked !== undefined) {
+      // the brake was released meanwhile: the range continues
+      if ((await transitionJob(state, job.id, brakeTransition(clock.nowMs(), result.braked, met))) === 'refused') await sendTask(task);
+      return REMOVE;
+    }
+    if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
+    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, fruitless);
+    if (result.fault !== undefined && delayS === 'never') {
+      await ends.fail(job, { code: result.fault.code, reason: result.fault.reason, range: rangeName(range.record) });
+    } else if (result.done) {
+      await ends.finishIfDone(job.id);
+    } else if (delayS !== 'never') {
+      await sendTask(task, delayS);
+    }
+    return REMOVE;
+  }
+
+  return runRange;
+}
+
+/** How long the range waits after a fault; `never`: the job fails. */
+function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
+  switch (answerTo(code)) {
+    case 'wait':
+      return FAULT_WAIT_S;
+    case 'retry':
+      return fruitless >= FRUITLESS_MAX ? 'never' : RETRY_S * Math.max(1, fruitless);
+    case 'fail':
+      return 'never';
+  }
+}
+
+function brakeTransition(atMs: number, waiting: number, met: number | undefined): JobTransition {
+  return { kind: 'brake', atMs, waiting, ...(met !== undefined && { met }) };
+}
+
+/** The boundaries that the turn has not passed. */
+function after(cursor: string, boundaries: readonly string[]): readonly string[] {
+  return boundaries.filter((boundary) => compareKeys(boundary, cursor) > 0);
+}
+
+function isWhole({ done, fault, braked }: TurnResult): boolean {
+  return !done && fault === undefined && braked === undefined;
+}
+
+function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
+  if (fault !== undefined) return fault.code;
+  if (braked !== undefined) return 'braked';
+  return done ? 'done' : 'on';
+}

@@ -1,0 +1,45 @@
+/** The messages of the work queue. A task names a job and one of its ranges; everything else is read from their records. */
+import { z } from 'zod';
+import type { QueueClient } from '../ports/queues.ts';
+
+/** Without a range, the task starts or continues the job itself. `turn`: the turn of the range; absent: the next one, whichever it is. */
+const taskSchema = z.strictObject({
+  job: z.string().regex(/^job-[0-9a-z]{9}-[0-9a-f]{12}$/),
+  range: z.number().int().nonnegative().exactOptional(),
+  turn: z.number().int().nonnegative().exactOptional(),
+});
+export type Task = z.infer<typeof taskSchema>;
+
+/** Parses a message's body; undefined if it is not a task. */
+export function parseTask(body: string): Task | undefined {
+  try {
+    const parsed = taskSchema.safeParse(JSON.parse(body));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends a task that becomes visible after `delayS` seconds (0 to 900; default 0). Throws `queue.unreachable`. */
+export type SendTask = (task: Task, delayS?: number) => Promise<void>;
+
+/** Creates the function that sends tasks to one work queue. */
+export function createSendTask(queues: Pick<QueueClient, 'send'>, workQueueUrl: string): SendTask {
+  return async function sendTask(task, delayS = 0) {
+    await queues.send(workQueueUrl, { body: JSON.stringify(task), attributes: {}, ...(delayS > 0 && { delayS }) });
+  };
+}
+
+/** What happens to a task's message after the task was worked on. */
+export type TaskEnd =
+  /** It is deleted: nothing is left to do. */
+  | { readonly kind: 'remove' }
+  /** It is replaced by a new message, visible after `delayS`. However often the task waits, its receive count stays low. */
+  | { readonly kind: 'again'; readonly delayS: number }
+  /** It is made visible again after `delayS`, and its receive count grows. */
+  | { readonly kind: 'back'; readonly delayS: number };
+
+export const REMOVE: TaskEnd = { kind: 'remove' };
+
+/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
+export const FAULT_WAIT_S = 15;

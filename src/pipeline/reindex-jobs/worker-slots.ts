@@ -1,0 +1,138 @@
+/** The slots of this worker. Each works on one task; meanwhile the jobs of the tasks are watched and ranges chosen to be split. */
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import type { Task } from './tasks.ts';
+
+/** A younger turn is not split, because it may be about to end. */
+const TURN_MIN_MS = 1_500;
+/** How long a range that could not be split is left alone. */
+const SPLIT_PAUSE_MS = 15_000;
+
+/** A slot as the task in it sees it. */
+export interface WorkerSlot {
+  readonly task: Task;
+  /** Called between pages: true ends the turn. */
+  readonly shouldEnd: () => boolean;
+  /** How many parts the range is to be split into, because other slots are free; 1: the range stays whole. */
+  readonly partsWanted: () => number;
+  /** Resolves when the range is to be split; stays pending if that never happens. */
+  readonly splitWanted: Promise<void>;
+  /** Reports that the turn has begun or ended. */
+  readonly isRunning: (isRunning: boolean) => void;
+  /** Reports that no boundary was found to split the range at. */
+  readonly notSplit: () => void;
+}
+
+export interface WorkerSlots {
+  readonly isFull: boolean;
+  /** How many slots are free. */
+  readonly free: number;
+  /** Runs the work in a free slot. */
+  run(task: Task, work: (slot: WorkerSlot) => Promise<void>): void;
+  /** Resolves when all slots are free. */
+  idle(): Promise<void>;
+  /** Ends the turns of jobs that no longer run. Throws the store's fault. */
+  watchJobs(): Promise<void>;
+  /** Asks for splits that add `count` ranges, including those already asked for. The turns that have run longest are split first, evenly. */
+  wantSplits(count: number): void;
+}
+
+interface SlotsDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly slotsMax: number;
+  readonly stopping: AbortSignal;
+}
+
+/** A slot in use. */
+interface Slot {
+  readonly task: Task;
+  readonly ended: Promise<void>;
+  /** When its turn began (monotonic); undefined while none runs. */
+  turningSinceMs: number | undefined;
+  /** How many parts its range is to be split into; 1: it stays whole. Set once in a turn. */
+  parts: number;
+  readonly splitWanted: PromiseWithResolvers<void>;
+  /** Whether its job was paused, was cancelled or has ended. */
+  isOver: boolean;
+}
+
+/** Creates the slots, all free. */
+export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping }: SlotsDependencies): WorkerSlots {
+  const used = new Set<Slot>();
+  const unsplit = new Map<string, number>();
+
+  function viewOf(slot: Slot): WorkerSlot {
+    return {
+      task: slot.task,
+      shouldEnd: () => stopping.aborted || slot.isOver,
+      partsWanted: () => (slot.isOver || stopping.aborted ? 1 : slot.parts),
+      isRunning(isRunning) {
+        slot.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
+        telemetry.reindexRanges(turning().length);
+      },
+      splitWanted: slot.splitWanted.promise,
+      notSplit() {
+        slot.parts = 1;
+        unsplit.set(nameOf(slot.task), clock.monotonicMs() + SPLIT_PAUSE_MS);
+      },
+    };
+  }
+
+  function turning(): readonly (Slot & { readonly turningSinceMs: number })[] {
+    return [...used].filter((slot): slot is Slot & { turningSinceMs: number } => slot.turningSinceMs !== undefined);
+  }
+
+  return {
+    get isFull() {
+      return used.size >= slotsMax;
+    },
+    get free() {
+      return slotsMax - used.size;
+    },
+    run(task, work) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const splitWanted = Promise.withResolvers<void>();
+      const slot: Slot = { task, ended: promise, turningSinceMs: undefined, parts: 1, splitWanted, isOver: false };
+      used.add(slot);
+      void work(viewOf(slot)).finally(() => {
+        used.delete(slot);
+        resolve();
+      });
+    },
+    async idle() {
+      while (used.size > 0) await Promise.all([...used].map(({ ended }) => ended));
+    },
+    async watchJobs() {
+      const ofRanges = [...used].filter(({ task }) => task.range !== undefined);
+      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
+        const job = await readRecord(state, refs.job(id));
+        const isOver = job === undefined || phaseOf(job) !== 'comparing';
+        for (const slot of ofJob) slot.isOver = isOver;
+      }
+    },
+    wantSplits(count) {
+      const nowMs = clock.monotonicMs();
+      for (const [name, untilMs] of unsplit) if (untilMs <= nowMs) unsplit.delete(name);
+      const running = turning().filter(({ isOver }) => !isOver);
+      const more = count - [...used].reduce((sum, { parts, isOver }) => sum + (isOver ? 0 : parts - 1), 0);
+      const candidates = running
+        .filter(({ parts, turningSinceMs }) => parts === 1 && nowMs - turningSinceMs >= TURN_MIN_MS)
+        .filter(({ task }) => !unsplit.has(nameOf(task)))
+        .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
+      for (let given = 0; given < more && candidates.length > 0; given += 1) {
+        const slot = candidates[given % candidates.length];
+        if (slot !== undefined) slot.parts += 1;
+      }
+      for (const { parts, splitWanted } of candidates) if (parts > 1) splitWanted.resolve();
+    },
+  };
+}
+
+function nameOf({ job, range = 0 }: Task): string {
+  return `${job} ${range}`;
+}

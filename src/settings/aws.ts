@@ -1,0 +1,31 @@
+/** The settings of requests to S3, and the variables of the AWS SDK that Tally reads. */
+import { integer, optionalFlag } from './fields.ts';
+
+export const s3Settings = {
+  TALLY_S3_HEAD_CONCURRENCY: integer(1, 512, 32).describe(
+    'The number of HEAD and tagging requests that run at the same time for live events. 32 of them allow about 500 requests per second at 60 ms each, a tenth of what one S3 prefix accepts.',
+  ),
+  TALLY_S3_TIMEOUT_MS: integer(500, 60_000, 10_000).describe(
+    'The time-out of one request to S3, in milliseconds. The default of 10 s is far longer than S3 usually takes, so that only requests that hang are given up.',
+  ),
+  TALLY_S3_FORCE_PATH_STYLE: optionalFlag.describe(
+    'Whether S3 requests use path-style addresses. The default is true if AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, because other S3-compatible stores often need it, else false.',
+  ),
+};
+
+/** The values of the AWS SDK’s own variables that Tally uses. Credentials are left to the SDK. */
+export interface AwsEnvironment {
+  readonly region: string;
+  /** An absent endpoint is that of AWS itself. */
+  readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+}
+
+/** Reads the variables as the SDK does: AWS_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. */
+export function awsEnvironment(environment: Readonly<Record<string, string | undefined>>): AwsEnvironment {
+  const set = (name: string): string | undefined => (environment[name] === '' ? undefined : environment[name]);
+  const endpoint = (service: string): string | undefined => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL');
+  return {
+    region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION') ?? 'us-east-1',
+    endpoints: { sqs: endpoint('SQS'), sns: endpoint('SNS'), s3: endpoint('S3') },
+  };
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env -S node --max-semi-space-size=16
+/**
+ * The program's first file: it checks the version of Node, in a syntax that older versions can read, and starts main.ts.
+ *
+ * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
+ * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
+ */
+var needed = 24;
+var major = Number(process.versions.node.split('.')[0]);
+
+if (major < needed) {
+  process.stderr.write(
+    'tally: Tally needs Node ' + needed + ' or later, and this is Node ' + process.versions.node + '. See https://nodejs.org.\n',
+  );
+  process.exitCode = 78;
+} else {
+  void import('./main.ts');
+}

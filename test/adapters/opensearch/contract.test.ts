@@ -1,0 +1,13 @@
+import { describe } from 'vitest';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
+import { scanContract } from '../../contracts/scan-contract.ts';
+import { storeContract } from '../../contracts/store-contract.ts';
+import { openTestStore } from '../../support/servers/opensearch.ts';
+import { opensearchUrl } from '../../support/servers/found.ts';
+
+describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
+  storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  scanContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  scanContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
+});

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
+import { scanContract } from '../../contracts/scan-contract.ts';
+import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
+
+async function openSqliteStore(): Promise<OpenStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
+  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+  return {
+    store,
+    async dispose() {
+      await store.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+storeContract('SQLite', openSqliteStore);
+scanContract('SQLite', openSqliteStore);
+maintenanceContract('SQLite', openSqliteStore);

@@ -1,0 +1,216 @@
+import { request as httpRequest } from 'node:http';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { rows, type PlacedRow } from '../../src/api/contract.ts';
+import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
+import { openApiOf } from '../../src/api/openapi.ts';
+import { checkRequest } from '../../src/api/row.ts';
+import { createControlPlane } from '../../src/http/control-plane.ts';
+import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
+import { createVerbs } from '../../src/pipeline/control/verbs.ts';
+import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
+import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
+import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
+
+const named = rows.map((row) => [row.operation, row] as const);
+
+describe('each row of the contract', () => {
+  it('has an operation of its own, a path with its parameters, and sentences', () => {
+    expect(new Set(rows.map(({ operation }) => operation)).size).toBe(rows.length);
+    for (const { operation, path, params, summary, description = 'None.' } of rows) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect([operation, inPath]).toEqual([operation, Object.keys(params?.shape ?? {})]);
+      for (const text of [summary, description]) expect([operation, text]).toEqual([operation, expect.stringMatching(/^[A-Z`].*\.$/)]);
+    }
+  });
+
+  it.each(named)('documents every field of its request and its answer: %s', (_, { params, query, body, answer, status }) => {
+    expect(answer === undefined).toBe(status === 204);
+    for (const schema of [params, query, body]) {
+      const { properties = {} } = schema === undefined ? {} : jsonSchemaOf(schema).schema;
+      expect(Object.entries(properties).filter(([, field]) => typeof field === 'object' && field.description === undefined)).toEqual([]);
+    }
+  });
+
+  it.each(named)('answers its example as it says: %s', async (_, row) => {
+    const { port, close } = await startWorld(row);
+    try {
+      const { status, type, text } = await send(port, row);
+      expect({ status, text }).toMatchObject({ status: row.status });
+      if (row.answer === undefined) return expect(text).toBe('');
+      expect(type).toContain(row.media ?? 'application/json');
+      const answered: unknown = row.media === undefined ? JSON.parse(text) : text;
+      // what a row does not know is left out by its schema, and would be missing here
+      expect(row.answer.parse(answered)).toEqual(answered);
+      return undefined;
+    } finally {
+      await close();
+    }
+  });
+
+  it.each(named)('takes whatever it documents: %s', (_, row) => {
+    for (const part of ['params', 'query', 'body'] as const) {
+      const schema = row[part];
+      if (schema === undefined) continue;
+      const others = Object.fromEntries((['params', 'query', 'body'] as const).map((each) => [each, row.example[each]]));
+      fc.assert(
+        fc.property(valueOf(jsonSchemaOf(schema).schema), (value) => {
+          checkRequest(row, { ...others, [part]: value });
+        }),
+        { numRuns: 50 },
+      );
+    }
+  });
+});
+
+describe('requests that are not as documented', () => {
+  const rowOf = (operation: string): PlacedRow => rows.find((row) => row.operation === operation)!;
+  it.each([
+    ['searchObjects', { query: { limit: 0 } }, 'limit: must be at least 1'],
+    ['searchObjects', { query: { limit: 1_001 } }, 'limit: must be at most 1000'],
+    ['searchObjects', { query: { limit: 1.5 } }, 'limit: must be a whole number from 1 to 1000'],
+    ['searchObjects', { query: { limit: Number.NaN } }, 'limit: must be a whole number from 1 to 1000'],
+    ['searchObjects', { query: { bucket: '' } }, 'bucket: must be the name of a bucket'],
+    ['searchObjects', { query: { prefix: 'é'.repeat(513) } }, 'prefix: must have at most 1024 bytes in UTF-8'],
+    ['searchObjects', { query: { q: '😀'.repeat(1_025) } }, 'q: must have at most 1024 characters'],
+    ['searchObjects', { query: { prefx: 'a' } }, 'prefx: there is no such parameter'],
+    ['searchObjects', { query: { cursor: '!' } }, 'cursor: must be the `next` of an earlier page'],
+    ['searchObjects', { body: 7 }, 'body: this operation takes no body'],
+    ['explainObject', { params: { bucket: 'photos' } }, 'key: must be given'],
+    ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closing, closed'],
+    ['addBucket', { body: { bucket: 'no/name' } }, 'bucket: must be the name of a bucket'],
+    ['addBucket', { body: { bucket: 'a' } }, 'bucket: must be the name of a bucket'],
+    ['addBucket', { body: { bucket: 'photos', source: 'pigeon' } }, 'source: must be one of'],
+    ['addBucket', { body: { bucket: 'photos', enrich: 'all' } }, 'enrich: must be one of none, head, tags'],
+    ['addBucket', { body: { bucket: 'photos', topic_arn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' } }, 'topic_arn: must be the ARN'],
+    ['addBucket', { body: { bucket: 'photos', topicArn: 'x' } }, 'topicArn: there is no such field'],
+    ['addBucket', {}, 'body: must be given'],
+    ['startReindex', { params: { bucket: 'photos' }, body: { mode: 'guess' } }, 'mode: must be one of apply, report'],
+    ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
+    ['startReindex', { params: { bucket: 'photos' }, body: { allow_deletes: -1 } }, 'allow_deletes: must be at least 0'],
+    ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
+  ])('are refused by name: %s %j', (operation, request, message) => {
+    const refusal = { code: 'request.invalid', message: expect.stringContaining(message) };
+    expect(() => checkRequest(rowOf(operation), request)).toThrow(expect.objectContaining(refusal));
+  });
+
+  it('name nothing where a name can be none', () => {
+    for (const bucket of ['', 'no/name', 'x'.repeat(256)]) {
+      expect(() => checkRequest(rowOf('getBucket'), { params: { bucket } })).toThrow(
+        expect.objectContaining({ code: 'request.not-found' }),
+      );
+    }
+  });
+
+  it('are told all their mistakes at once', () => {
+    const request = { query: { limit: 0, colour: 'red', bucket: 'a' } };
+    const message =
+      'bucket: must be the name of a bucket: 3 to 255 letters, digits, dots, hyphens and underscores; limit: must be at least 1; colour: there is no such parameter';
+    expect(() => checkRequest(rowOf('searchObjects'), request)).toThrow(message);
+  });
+});
+
+it('refers in its OpenAPI document to nothing that is not there', () => {
+  const text = openApiOf(rows, '1.2.3');
+  // such fields must not be sent: generators leave them out of requests
+  expect(text).not.toContain('readOnly');
+  const { components } = JSON.parse(text) as { readonly components: { readonly schemas: object } };
+  const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map(([, reference]) => reference);
+  expect(new Set(references)).toEqual(new Set(Object.keys(components.schemas).map((name) => `#/components/schemas/${name}`)));
+});
+
+/** Any value that a JSON Schema of ours allows; its longest and shortest texts among them. */
+function valueOf(schema: JsonSchema | boolean): fc.Arbitrary<unknown> {
+  if (typeof schema === 'boolean') return fc.anything();
+  const { type, anyOf, enum: values, const: constant, properties = {}, required = [], items, pattern } = schema;
+  const { minLength = 0, maxLength = 20, minimum = 0, maximum = 1_000_000, minItems = 0 } = schema;
+  if (constant !== undefined) return fc.constant(constant);
+  if (values !== undefined) return fc.constantFrom(...values);
+  if (anyOf !== undefined) return fc.oneof(...anyOf.map(valueOf));
+  if (type === 'boolean') return fc.boolean();
+  if (type === 'integer') return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: maximum }));
+  if (type === 'array') return fc.array(valueOf(items as JsonSchema), { minLength: minItems, maxLength: 5 });
+  if (type === 'object') {
+    const fields = Object.entries(properties).map(([name, field]) => [name, valueOf(field)]);
+    return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: [...required] });
+  }
+  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
+  return fc.oneof(fc.constantFrom('x'.repeat(minLength), 'x'.repeat(maxLength)), fc.string({ minLength, maxLength }));
+}
+
+const LETTER_ID = '5fea7756-0ea4-451a-a703-a558b933e274';
+const DLQ = 'http://queues/dead';
+const QUEUE = 'http://queues/events';
+
+/** A control plane on stores in memory that can answer the example: one bucket, one object, one job, one dead letter. */
+async function startWorld({ operation }: PlacedRow) {
+  const store = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos');
+  const gaps = createGapReports({ ...store, clock, telemetry });
+  const connectBucket = createConnectBucket({ ...store, storage, gaps, clock, telemetry });
+  const fake = createFakeQueues(clock);
+  const receive: typeof fake.receive = async (...args) => (await fake.receive(...args)).map((each) => ({ ...each, messageId: LETTER_ID }));
+  const deadLetters = createDeadLetters({
+    queues: { ...fake, receive },
+    state: store.state,
+    telemetry,
+    deadLetterQueueUrl: () => DLQ,
+    bucketQueueUrls: [QUEUE],
+  });
+  const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });
+  await connectBucket.connect({ bucket: 'photos' }, 'test');
+  await fake.send(QUEUE, { body: 'no event', attributes: {} });
+  const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
+  await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
+  const gap = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'a dead letter', count: 1, state: 'open' } as const;
+  const atMs = clock.nowMs();
+  await updateRecord(store.state, refs.gap(gap.id), () => ({
+    ...gap,
+    firstSeenMs: atMs,
+    lastSeenMs: atMs,
+    openedAtMs: atMs,
+    toldAtMs: atMs,
+  }));
+  const id = 'job-0mk3x1a2b-0123456789ab';
+  const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
+  const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
+  await updateRecord(store.state, refs.job(id), () => job);
+  const listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    verbs,
+    readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
+    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+    telemetry,
+    clock,
+    version: '1.2.3',
+  });
+  const { port } = await listener.listen();
+  return { port, close: () => listener.close() };
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly type: string | undefined;
+  readonly text: string;
+}
+
+function send(port: number, { method, path, example }: PlacedRow): Promise<Answer> {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
+  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
+  const headers = example.body === undefined ? {} : { 'content-type': 'application/json' };
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ host: '127.0.0.1', port, method, path: `${filled}?${query.toString()}`, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode, type: response.headers['content-type'], text }));
+    });
+    sent.on('error', reject);
+    sent.end(example.body === undefined ? undefined : JSON.stringify(example.body));
+  });
+}

@@ -1,0 +1,204 @@
+/** docs/api.md, made of the contract. */
+import { rows, type PlacedRow } from '../../src/api/contract.ts';
+import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
+import { bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
+import type { Scope } from '../../src/api/row.ts';
+
+const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boolean])[] = [
+  ['Objects', (path) => /objects|explain/.test(path)],
+  ['Buckets', (path) => path.startsWith('/v1/buckets') && !/explain|reindex/.test(path)],
+  ['Gaps', (path) => path.startsWith('/v1/gaps')],
+  ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
+  ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
+  ['The process', (path) => !path.startsWith('/v1/')],
+];
+
+const SCOPES: Readonly<Record<Scope, string>> = {
+  none: 'everybody',
+  read: 'every user',
+  operate: 'administrators',
+  admin: 'administrators',
+  monitor: 'administrators, and their keys with the scope `read`; on the health listener everybody',
+};
+
+/** The page as it is committed. */
+export function apiPage(): string {
+  const subjects = SUBJECTS.map(([title, isOf]) => {
+    const own = rows.filter(({ path }) => isOf(path));
+    return [`## ${title}`, ...own.map(operationText)].join('\n\n');
+  });
+  return `${[introduction(), ...subjects, '## Objects of the answers', ...answersText()].join('\n\n')}\n`;
+}
+
+/** The schemas that have a name, once each. */
+function named(): Readonly<Record<string, JsonSchema>> {
+  const answers = [problemSchema, ...rows.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))];
+  return Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)) as Record<string, JsonSchema>;
+}
+
+function answersText(): readonly string[] {
+  return Object.entries(named())
+    .filter(([name]) => name !== 'Problem')
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, schema]) => [`### ${name}`, schema.description ?? '', fieldsTable(schema, 'field')]);
+}
+
+function introduction(): string {
+  const general = [...generalErrors, ...bodyErrors].map((code) => `| ${statusOf(code)} | \`${code}\` |`).sort();
+  return `# The HTTP API
+
+<!-- Generated from src/api by \`npm run docs\`. Do not edit. -->
+
+The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 unless it is set) to programs on the same machine.
+Requests and answers are JSON. Names are snake_case. Times are ISO 8601 in UTC with milliseconds. A field that is not
+known is absent. The OpenAPI 3.1 document of the same contract is at \`/openapi.json\`.
+
+The command line prints the same answers with \`--json\`.
+
+**Scopes.** Each operation names who may call it. Nothing enforces this yet: while callers are not authenticated, the control
+plane refuses every address but loopback.
+
+| scope | who may call |
+|---|---|
+${Object.entries(SCOPES)
+  .map(([scope, who]) => `| \`${scope}\` | ${who} |`)
+  .join('\n')}
+
+**Pages.** A list answers \`items\` and, if there are more, \`next\`: send it as \`cursor\` to get the next page.
+
+**Errors.** An error is a problem document (RFC 9457, \`application/problem+json\`):
+
+${fieldsTable(named().Problem ?? {}, 'field')}
+
+Every operation below \`/v1\` can be answered with these codes; those about bodies only where there is a body:
+
+| status | code |
+|---|---|
+${general.join('\n')}
+
+A path that does not exist is answered with 404 \`request.not-found\`, and a method that a path does not have with 405
+\`request.method-not-allowed\` and the header Allow.`;
+}
+
+function operationText(row: PlacedRow): string {
+  const { method, path, summary, description, scope, params, query, body, answer, media } = row;
+  const own = row.errors.map((code) => `| ${statusOf(code)} | \`${code}\` |`).sort();
+  const parts = [
+    `### \`${method} ${path}\``,
+    [summary, description].filter((text) => text !== undefined).join(' '),
+    `Operation \`${row.operation}\`, scope \`${scope}\`.`,
+  ];
+  const parameters = [params, query].flatMap((schema) => (schema === undefined ? [] : [jsonSchemaOf(schema).schema]));
+  if (parameters.length > 0) parts.push(fieldsTable(joined(parameters), 'parameter'));
+  if (body !== undefined)
+    parts.push(`The body${body.safeParse(undefined).success ? ' may be left out' : ''}:`, fieldsTable(jsonSchemaOf(body).schema, 'field'));
+  parts.push(answerText(row));
+  if (answer !== undefined && media === undefined) {
+    const table = fieldsTable(jsonSchemaOf(answer).schema, 'field');
+    if (table !== '') parts.push(table);
+  }
+  if (own.length > 0) parts.push(['Errors besides those of every operation:', '', '| status | code |', '|---|---|', ...own].join('\n'));
+  parts.push('```sh\n' + curlOf(row) + '\n```');
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function answerText({ status, answer, media, otherStatuses = {} }: PlacedRow): string {
+  const { $ref: reference, type } = answer === undefined ? {} : jsonSchemaOf(answer).schema;
+  const object = reference === undefined ? (type === 'object' ? 'with' : '') : `with ${linkOf(reference)}`;
+  const what = answer === undefined ? 'without a body' : media === undefined ? object : `with \`${media}\``;
+  const others = Object.entries(otherStatuses).map(([each, text]) => ` It answers ${each} in another case. ${text}`);
+  return `It answers ${status} ${what}${what === 'with' ? ':' : '.'}${others.join('')}`;
+}
+
+function linkOf(reference: string): string {
+  const name = reference.split('/').at(-1) ?? '';
+  return `[${name}](#${name.toLowerCase()})`;
+}
+
+function curlOf({ method, path, example }: PlacedRow): string {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
+  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
+  const url = `http://127.0.0.1:8080${filled}${query.size > 0 ? `?${query.toString()}` : ''}`;
+  const how = method === 'GET' ? '' : ` -X ${method}`;
+  const body = example.body === undefined ? '' : ` \\\n  -H 'content-type: application/json' -d '${JSON.stringify(example.body)}'`;
+  return `curl${how} '${url}'${body}`;
+}
+
+function joined(schemas: readonly JsonSchema[]): JsonSchema {
+  return {
+    type: 'object',
+    properties: Object.assign({}, ...schemas.map(({ properties }) => properties)) as Record<string, JsonSchema>,
+    required: schemas.flatMap(({ required = [] }) => required),
+  };
+}
+
+/** Each field with its type and meaning; those of objects within are named with dots, those of lists with `[]`. */
+function fieldsTable(schema: JsonSchema, heading: 'field' | 'parameter'): string {
+  const lines = fieldLines(schema, '');
+  if (lines.length === 0) return '';
+  return [`| ${heading} | type | meaning |`, '|---|---|---|', ...lines].join('\n');
+}
+
+function fieldLines(schema: JsonSchema, prefix: string): readonly string[] {
+  const parts = schema.anyOf ?? [];
+  if (parts.length > 0) return [...new Set(parts.flatMap((part) => fieldLines(part, prefix)))];
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    if (typeof field !== 'object') return [];
+    const place = `${prefix}${name}`;
+    const isRequired = (schema.required ?? []).includes(name);
+    const own = `| \`${place}\` | ${typeText(field)}${isRequired ? '' : ', optional'} | ${meaningOf(field)} |`;
+    const items = typeof field.items === 'object' && !Array.isArray(field.items) ? field.items : undefined;
+    return [own, ...fieldLines(field, `${place}.`), ...(items === undefined ? [] : fieldLines(items, `${place}[].`))];
+  });
+}
+
+function meaningOf({ description, $ref: reference, items }: JsonSchema): string {
+  const list = typeof items === 'object' && !Array.isArray(items) ? items.$ref : undefined;
+  const name = (reference ?? list)?.split('/').at(-1);
+  return description ?? (name === undefined ? '' : (named()[name]?.description ?? ''));
+}
+
+function typeText(schema: JsonSchema): string {
+  const {
+    type,
+    enum: values,
+    const: constant,
+    anyOf,
+    items,
+    format,
+    minimum,
+    maximum,
+    minLength,
+    maxLength,
+    pattern,
+    default: preset,
+    $ref: reference,
+  } = schema;
+  const bounds = [
+    ...(values !== undefined && values.length <= 8 ? [values.map((value) => `\`${String(value)}\``).join(', ')] : []),
+    ...(format === undefined && pattern !== undefined ? [`\`${pattern.replaceAll('|', '\\|')}\``] : []),
+    ...(typeof minLength === 'number' || typeof maxLength === 'number' ? [lengthText(minLength, maxLength)] : []),
+    ...(isBound(minimum) && isBound(maximum) ? [`${minimum} to ${maximum}`] : isBound(minimum) ? [`at least ${minimum}`] : []),
+    ...(preset !== undefined && preset !== '' ? [`default \`${JSON.stringify(preset)}\``] : []),
+  ];
+  return [nameOf(), ...bounds].join('; ');
+
+  function nameOf(): string {
+    if (reference !== undefined) return linkOf(reference);
+    if (format === 'date-time') return 'time';
+    if (constant !== undefined) return `\`${JSON.stringify(constant)}\``;
+    if (anyOf !== undefined) return [...new Set(anyOf.map((part) => typeText(part)))].join(' or ');
+    if (type === 'array') return `list of ${typeText((items ?? {}) as JsonSchema)}`;
+    if (type === 'integer') return 'whole number';
+    return typeof type === 'string' ? type : 'any';
+  }
+}
+
+function isBound(value: number | undefined): value is number {
+  return value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
+}
+
+function lengthText(min = 0, max?: number): string {
+  if (max === undefined) return `at least ${min} characters`;
+  return min === 0 ? `at most ${max} characters` : `${min} to ${max} characters`;
+}

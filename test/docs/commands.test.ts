@@ -1,0 +1,225 @@
+/**
+ * The commands of README.md and docs/install.md, as they are typed there.
+ *
+ * They run in the project's folder, by a shell. Only addresses differ: those that the pages name are replaced by those of
+ * the servers that a test started. What needs Docker or a cluster is compared with the files that test/deploy runs.
+ */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import packageJson from '../../package.json' with { type: 'json' };
+import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
+import { startDaemon, type Daemon, type Environment } from '../support/servers/daemon.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
+import { nodeOptions } from '../support/servers/program.ts';
+import { ROOT, shellBlocksOf, textOf } from './pages.ts';
+
+const checksSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
+
+const README = shellBlocksOf(textOf('README.md'));
+const INSTALL = shellBlocksOf(textOf('docs/install.md'));
+
+/** The one block of a page that has a command with this text. */
+function blockWith(blocks: readonly (readonly string[])[], text: string): readonly string[] {
+  const found = blocks.filter((block) => block.some((command) => command.includes(text)));
+  if (found.length !== 1) throw new Error(`${found.length} blocks have a command with ${text}`);
+  return found[0]!;
+}
+
+/** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
+const KNOWN: Readonly<Record<string, readonly string[]>> = {
+  'README.md': ['npm start', 'npx tally explain', 'npm test', 'npx tally serve', 'npx tally reindex'],
+  'docs/install.md': [
+    'npm start',
+    'npx tally serve',
+    'npx tally reindex',
+    'docker build',
+    '--embedded',
+    'docker compose up',
+    'systemctl enable',
+    'kubectl apply',
+    'aws cloudformation deploy',
+  ],
+};
+
+it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
+  const blocks = page === 'README.md' ? README : INSTALL;
+  expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
+});
+
+/** Runs one command as a shell of the project's folder would, and answers what it printed. Fails with its output unless it exits with 0. */
+function shell(command: string, env: Environment): Promise<string> {
+  const { PATH = '', HOME = '' } = process.env;
+  return new Promise((resolve, reject) => {
+    execFile('sh', ['-c', command], { cwd: ROOT, env: { PATH, HOME, ...env } }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new Error(`${command}\nexit code ${String(error.code)}\n${stdout}\n${stderr}`));
+    });
+  });
+}
+
+describe('README.md: try it', () => {
+  let data = '';
+  let daemon: Daemon;
+  let endpoint = '';
+
+  beforeAll(async () => {
+    data = mkdtempSync(join(tmpdir(), 'tally-readme-'));
+    daemon = await startDaemon({ TALLY_EMBEDDED_ADDRESS: '127.0.0.1:0', TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+    await daemon.ready();
+    // what people are shown is where the addresses that they type come from
+    await until('the welcome is printed', () => daemon.text.includes('S3, SQS, SNS'));
+    endpoint = /S3, SQS, SNS +(http:\/\/\S+)/.exec(daemon.text)![1]!;
+  });
+
+  afterAll(async () => {
+    await daemon.stop();
+    rmSync(data, { recursive: true });
+  });
+
+  it('npm start and npm test are what the page says', () => {
+    expect(packageJson.scripts.start).toBe(`node ${nodeOptions().join(' ')} src/tally.js serve --embedded`);
+    for (const check of ['types', 'lint', 'format:check', 'deadcode']) expect(packageJson.scripts.test).toContain(check);
+    expect(blockWith(README, 'npm start')).toEqual(['npm ci && npm start']);
+    expect(blockWith(README, 'npm test')).toEqual(['npm ci && npm test']);
+  });
+
+  it('an object is put, found, explained, compared, deleted and gone', async () => {
+    const [put = '', search = '', explain = '', drift = '', remove = '', ...rest] = blockWith(README, 'npx tally explain');
+    expect(rest).toEqual([search]);
+    const run = (command: string): Promise<string> =>
+      shell(command.replace('http://127.0.0.1:4566', endpoint).replace('http://127.0.0.1:8080', daemon.controlUrl), {
+        TALLY_EMBEDDED_ADDRESS: endpoint.slice('http://'.length),
+        TALLY_EMBEDDED_DATA: data,
+      });
+    const isFound = async (): Promise<boolean> => (await run(search)).includes('docs/README.md');
+
+    await run(put);
+    await until('the search finds the object', isFound);
+    expect(await run(explain)).toContain('A search finds it');
+    expect(await run(drift)).toMatch(/\bagree\b/);
+    await run(remove);
+    await until('the search no longer finds the object', async () => !(await isFound()));
+  });
+});
+
+describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
+  let data = '';
+  let aws: TestAws;
+
+  beforeAll(() => {
+    data = mkdtempSync(join(tmpdir(), 'tally-readme-run-'));
+    aws = createTestAws(awsEndpoint()!);
+  });
+
+  afterAll(async () => {
+    await aws.dispose();
+    rmSync(data, { recursive: true });
+  });
+
+  it('a bucket is connected, served and re-indexed', async () => {
+    const commands = blockWith(README, 'npx tally serve');
+    const [add = '', reindex = '', ...rest] = blockWith(README, 'npx tally reindex');
+    const exported = Object.fromEntries(
+      commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
+    );
+    expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_INDEX_URL']);
+    expect([commands.at(-1), rest]).toEqual(['npx tally serve', []]);
+
+    const bucket = await aws.createBucket();
+    await aws.put(bucket, 'before.txt', 'put before the bucket was connected');
+    const queue = await aws.createQueue();
+    const env = {
+      AWS_ENDPOINT_URL: aws.endpoint,
+      AWS_REGION: aws.region,
+      AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
+      TALLY_QUEUE_URL: queue.url,
+      TALLY_WORK_QUEUE_URL: (await aws.createQueue()).url,
+      TALLY_INDEX_URL: `sqlite:${join(data, 'index.sqlite')}`,
+    };
+    await aws.notify(bucket, { queue });
+
+    const daemon = await startDaemon(env);
+    // with no bucket connected it is not ready; commands need what it makes in a new index
+    await until('the index is prepared', async () => {
+      const { body } = (await daemon.readyz()) ?? {};
+      return checksSchema.safeParse(body).data?.checks.index.status === 'ok';
+    });
+    await shell(add.replace('photos', bucket), env);
+    await daemon.ready();
+    await aws.put(bucket, 'after.txt', 'put while Tally serves');
+    await until('the new object is found', async () => (await shell(`npx tally search --bucket ${bucket}`, env)).includes('after.txt'));
+    // the minute for late events is left out: none are on their way
+    await shell(`${reindex.replace('photos', bucket)} --now`, env);
+    expect(await shell(`npx tally search --bucket ${bucket}`, env)).toContain('before.txt');
+    await daemon.stop();
+  });
+});
+
+describe('docs/install.md', () => {
+  it('starts as README.md does', () => {
+    expect(blockWith(INSTALL, 'npm start')).toEqual(blockWith(README, 'npm start'));
+    expect(blockWith(INSTALL, 'npx tally serve')).toEqual(blockWith(README, 'npx tally serve'));
+    expect(blockWith(INSTALL, 'npx tally reindex')).toEqual(blockWith(README, 'npx tally reindex'));
+  });
+
+  it('container: what Dockerfile and its image know', () => {
+    const dockerfile = textOf('Dockerfile');
+    expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
+    const [build, run, exec] = blockWith(INSTALL, 'docker build');
+    expect(build).toBe('docker build -t tally .');
+    expect(run).toMatch(/^docker run --read-only --tmpfs \/tmp .* tally serve$/);
+    expect(exec).toBe('docker exec CONTAINER tally search invoice');
+    const [embedded = ''] = blockWith(INSTALL, '--embedded');
+    expect(dockerfile).toContain(`#   ${embedded}\n`);
+  });
+
+  it('compose: the commands that compose.yaml names, which test/deploy runs', () => {
+    const named = new Set([...textOf('compose.yaml').matchAll(/^# {3}(docker compose .+)$/gm)].map(([, command]) => command));
+    const typed = blockWith(INSTALL, 'docker compose up');
+    expect(typed.slice(0, -1).filter((command) => !named.has(command))).toEqual([]);
+    expect(typed.at(-1)).toBe('docker compose down --volumes');
+  });
+
+  it('systemd: the commands that the unit names', () => {
+    const unit = textOf('config/systemd/tally.service');
+    const named = [...unit.matchAll(/^# {3}((?:install|systemctl) .+)$/gm)].map(([, command]) => command);
+    const typed = blockWith(INSTALL, 'systemctl enable').map((command) => command.replace('config/systemd/', ''));
+    expect(typed).toEqual(named);
+  });
+
+  it('Kubernetes: the names that config/scaling expects', () => {
+    const control = parseAllDocuments(textOf('config/scaling/workloads.yaml'))
+      .map((document) => document.toJS() as { metadata: { name: string; namespace: string }; spec: { template: { spec: unknown } } })
+      .find(({ metadata }) => metadata.name === 'tally-control');
+    const commands = blockWith(INSTALL, 'kubectl apply');
+    expect(control!.metadata.namespace).toBe('tally');
+    expect(control!.spec.template.spec).toMatchObject({
+      serviceAccountName: 'tally',
+      containers: [{ envFrom: [{ configMapRef: { name: 'tally' } }, { secretRef: { name: 'tally' } }] }],
+    });
+    expect(commands.map((command) => command.split(' ').slice(0, 6).join(' '))).toEqual([
+      'kubectl create namespace tally',
+      'kubectl -n tally create serviceaccount tally',
+      'kubectl -n tally create configmap tally',
+      'kubectl -n tally create secret generic',
+      'kubectl apply -f config/scaling/workloads.yaml -f config/scaling/keda-sqs.yaml',
+      'kubectl -n tally exec deploy/tally-control --',
+    ]);
+  });
+
+  it('ECS: the parameters of the template', () => {
+    const { Parameters } = parse(textOf('config/scaling/ecs.yaml'), { logLevel: 'silent' }) as {
+      Parameters: Record<string, { Default?: unknown }>;
+    };
+    const required = Object.entries(Parameters).flatMap(([name, { Default }]) => (Default === undefined ? [name] : []));
+    const [deploy = ''] = blockWith(INSTALL, 'aws cloudformation deploy');
+    const given = [...deploy.split('--parameter-overrides ')[1]!.matchAll(/(\w+)=/g)].map(([, name]) => name);
+    expect(given).toEqual(required);
+  });
+});

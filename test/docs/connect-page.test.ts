@@ -1,0 +1,148 @@
+/** What docs/connect.md says is well-formed and complete: its JSON, its Terraform, its links, and the policy file beside it. */
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { jsonDocuments, pageBlocks, pageTransformer } from './connect-blocks.ts';
+import { canRun, findProgram, runProgram } from './programs.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
+const PAGE = readFileSync(join(ROOT, 'docs/connect.md'), 'utf8');
+
+describe('docs/connect.md', () => {
+  it('has JSON documents that parse', () => {
+    const documents = pageBlocks().flatMap(({ language, text }) => (language === 'json' ? [text] : jsonDocuments(text)));
+    expect(documents.length).toBeGreaterThan(8);
+    for (const document of documents) expect(() => JSON.parse(document) as unknown, document).not.toThrow();
+  });
+
+  it('has an input transformer whose template uses every path, without quotes, and nothing else', () => {
+    const { InputPathsMap, InputTemplate } = pageTransformer();
+    const used = [...InputTemplate.matchAll(/<(\w+)>/g)].map(([, name = '']) => name);
+    expect(used.toSorted()).toEqual(Object.keys(InputPathsMap).toSorted());
+    expect(InputTemplate).not.toMatch(/"<|>"/);
+    expect(() => JSON.parse(InputTemplate.replaceAll(/<\w+>/g, '""')) as unknown).not.toThrow();
+  });
+
+  it('has no shell block that no test runs', async () => {
+    const tests = await Promise.all(
+      ['connect.test.ts', 'connect-trail.test.ts'].map((name) => readFile(new URL(name, import.meta.url), 'utf8')),
+    );
+    const headings = new Set(pageBlocks().flatMap(({ language, heading }) => (language === 'sh' ? [heading] : [])));
+    expect([...headings].filter((heading) => !tests.some((text) => text.includes(heading)))).toEqual([]);
+  });
+
+  it('links only to headings that it has', () => {
+    const slugs = new Set([...PAGE.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => slugOf(heading)));
+    const links = [...PAGE.matchAll(/\]\(#([^)]+)\)/g)].map(([, slug]) => slug);
+    expect(links.length).toBeGreaterThan(10);
+    expect(links.filter((slug) => !slugs.has(slug ?? ''))).toEqual([]);
+  });
+});
+
+describe('config/aws/daemon-policy.json', () => {
+  const statementSchema = z.object({ Sid: z.string(), Action: z.union([z.string().transform((action) => [action]), z.array(z.string())]) });
+  const policy = z
+    .object({ Version: z.literal('2012-10-17'), Statement: z.array(statementSchema) })
+    .parse(JSON.parse(readFileSync(join(ROOT, 'config/aws/daemon-policy.json'), 'utf8')));
+
+  it('permits what the code asks of AWS, and nothing else', async () => {
+    const asked = (await commandsInSource()).flatMap((command) => ACTIONS[command] ?? [`no action is known for ${command}`]);
+    const permitted = policy.Statement.flatMap(({ Action }) => Action);
+    expect([...new Set(permitted)].toSorted()).toEqual([...new Set([...asked, ...ACTIONS_OF_SQS])].toSorted());
+  });
+
+  it('has every statement explained on the page', () => {
+    for (const { Sid } of policy.Statement) expect(PAGE).toContain(`| \`${Sid}\` |`);
+  });
+});
+
+const runs = canRun('the Terraform blocks of docs/connect.md', [HCL]);
+
+describe.skipIf(!runs)('the Terraform of docs/connect.md', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tally-terraform-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it('parses, and names only what it declares, each once', async () => {
+    const blocks = pageBlocks().filter(({ language }) => language === 'hcl');
+    expect(blocks.length).toBeGreaterThan(6);
+    const file = join(folder, 'main.tf');
+    // all blocks of the page are one configuration
+    const text = blocks.map((block) => block.text).join('\n');
+    await writeFile(file, text);
+    const { code, stdout, stderr } = await runProgram(findProgram(HCL) ?? '', ['--strip-string-quotes', file]);
+    expect(code, stderr).toBe(0);
+    const declared = addressesOf(stdout);
+    expect(declared.length).toBeGreaterThan(20);
+    expect(declared.filter((address, at) => declared.indexOf(address) !== at)).toEqual([]);
+    const named = [...text.matchAll(/\b(?:data\.aws_\w+|aws_\w+|var|local)\.\w+/g)].map(([address]) => address);
+    expect(named.filter((address) => !declared.includes(address) && !declared.includes(`data.${address}`))).toEqual([]);
+  });
+});
+
+/** What IAM calls the permission of each request that the code can make. HEAD and LIST stand for the bytes and the bucket. */
+const ACTIONS: Readonly<Record<string, readonly string[]>> = {
+  ReceiveMessageCommand: ['sqs:ReceiveMessage'],
+  SendMessageCommand: ['sqs:SendMessage'],
+  DeleteMessageBatchCommand: ['sqs:DeleteMessage'],
+  ChangeMessageVisibilityBatchCommand: ['sqs:ChangeMessageVisibility'],
+  GetQueueAttributesCommand: ['sqs:GetQueueAttributes'],
+  GetQueueUrlCommand: ['sqs:GetQueueUrl'],
+  ConfirmSubscriptionCommand: ['sns:ConfirmSubscription'],
+  GetTopicAttributesCommand: ['sns:GetTopicAttributes'],
+  HeadObjectCommand: ['s3:GetObject', 's3:GetObjectVersion'],
+  GetObjectTaggingCommand: ['s3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+  HeadBucketCommand: ['s3:ListBucket'],
+  ListObjectsV2Command: ['s3:ListBucket'],
+  GetBucketVersioningCommand: ['s3:GetBucketVersioning'],
+  GetBucketLifecycleConfigurationCommand: ['s3:GetLifecycleConfiguration'],
+};
+/** SQS itself asks KMS, as the caller, where a queue has a key of the user's own. */
+const ACTIONS_OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
+
+/** The commands of the AWS SDK that the source imports. */
+async function commandsInSource(): Promise<readonly string[]> {
+  const files = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const texts = await Promise.all(files.map((name) => readFile(join(ROOT, 'src', name), 'utf8')));
+  const imports = texts.flatMap((text) =>
+    [...text.matchAll(/import \{([^}]+)\} from '@aws-sdk\/client-\w+'/g)].map(([, names = '']) => names),
+  );
+  const commands = imports.flatMap((names) => names.match(/\b[A-Z]\w+Command\b/g) ?? []);
+  return [...new Set(commands)];
+}
+
+const blockSchema = z.record(z.string(), z.unknown());
+const configurationSchema = z.object({
+  resource: z.array(z.record(z.string(), blockSchema)),
+  data: z.array(z.record(z.string(), blockSchema)),
+  variable: z.array(blockSchema),
+  locals: z.array(blockSchema),
+});
+
+/** `aws_x.name`, `data.aws_x.name`, `var.name`, `local.name` of everything that a configuration declares. */
+function addressesOf(json: string): readonly string[] {
+  const { resource, data, variable, locals } = configurationSchema.parse(JSON.parse(json));
+  const names = (block: object): string[] => Object.keys(block).filter((name) => !name.startsWith('__'));
+  const typed = (block: Readonly<Record<string, object>>): string[] =>
+    Object.entries(block).flatMap(([type, named]) => names(named).map((name) => `${type}.${name}`));
+  return [
+    ...resource.flatMap(typed),
+    ...data.flatMap(typed).map((address) => `data.${address}`),
+    ...variable.flatMap(names).map((name) => `var.${name}`),
+    ...locals.flatMap(names).map((name) => `local.${name}`),
+  ];
+}
+
+/** The anchor that GitHub gives to a heading. */
+function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}

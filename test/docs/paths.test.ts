@@ -1,0 +1,101 @@
+/**
+ * Every path that a page, a comment or a file of config/ names exists, and every link leads to a page and a heading.
+ *
+ * A path is a word that begins with src/, test/ or config/, a page of docs/, a word that has a slash and ends like one of our
+ * files, or the name of a TypeScript file alone.
+ * Words that begin with a slash, a tilde or a scheme are other machines' or the web's.
+ */
+import { existsSync, globSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { anchorsOf, linksOf, pages, proseOf, ROOT, shellBlocksOf, textOf } from './pages.ts';
+
+/** Words that look like a path of ours and are none. */
+const NO_PATHS: ReadonlySet<string> = new Set(['test/20260101/us-east-1/sqs/aws4_request', 'camelCaseName2Go.ts', 'docs/README.md']);
+
+const ROOTED = /(?<![\w./:~$}@-])(?:(?:src|test|config)\/[\w.*/-]*[\w*]|docs\/[\w/-]+\.md)/g;
+const SLASHED = /(?<![\w./:~$}@<-])(?:\.{1,2}\/)?(?:[\w.-]+\/)+[\w-]+(?:\.[\w-]+)*\.(?:ts|md|json|ya?ml|sh|service|env|mjs)\b/g;
+/** A file of ours by its name alone. */
+const NAMED = /(?<![\w./:~$}@*<-])[\w-]+(?:\.[\w-]+)*\.ts\b/g;
+
+function pathsIn(text: string): readonly string[] {
+  const words = [...text.matchAll(ROOTED), ...text.matchAll(SLASHED), ...text.matchAll(NAMED)].map(([word]) => word);
+  return [...new Set(words)].filter((word) => !NO_PATHS.has(word));
+}
+
+const namesOfFiles: ReadonlySet<string> = new Set(globSync('{src,test,config}/**/*.ts', { cwd: ROOT }).map((file) => basename(file)));
+
+/** Below the project's folder, the folder of the file that names it, or src/, test/ and config/, which their own files leave out. A name alone: anywhere. */
+function isThere(path: string, from: string): boolean {
+  if (!path.includes('/')) return namesOfFiles.has(path);
+  const candidates = [path, join(dirname(from), path), ...['src', 'test', 'config'].map((folder) => join(folder, path))].map(normalize);
+  return candidates.some((each) => (each.includes('*') ? globSync(each, { cwd: ROOT }).length > 0 : existsSync(`${ROOT}${each}`)));
+}
+
+function missingIn(file: string, text: string): readonly string[] {
+  return pathsIn(text)
+    .filter((path) => !isThere(path, file))
+    .map((path) => `${file}: ${path}`);
+}
+
+function filesBelow(pattern: string): readonly string[] {
+  return globSync(pattern, { cwd: ROOT }).toSorted();
+}
+
+/** The comments of a TypeScript file, and the pages that its texts send their readers to. */
+function commentsOf(code: string): string {
+  const comments = [...code.matchAll(/\/\*.*?\*\/|(?<=^|\s)\/\/ .*$/gms)].map(([comment]) => comment);
+  const pagesNamed = [...code.matchAll(/(?<![\w/}])docs\/[\w-]+\.md/g)].map(([page]) => page);
+  return [...comments, ...pagesNamed].join('\n');
+}
+
+describe('paths', () => {
+  it.each([...pages(), 'CHANGELOG.md'])('%s names paths that exist', (page) => {
+    const text = textOf(page);
+    // in commands, docs/ begins keys of objects as well
+    const commands = shellBlocksOf(text)
+      .flat()
+      .filter((command) => /(?<![\w./])(?:src|test|config)\//.test(command))
+      .join('\n');
+    expect([...missingIn(page, proseOf(text)), ...missingIn(page, commands)]).toEqual([]);
+  });
+
+  it('are found where they are planted', () => {
+    expect(
+      missingIn('README.md', 'see src/nowhere.ts, `config/none/`, domain/lost.ts and gone.ts; https://a/b.ts and /etc/x.env are not ours'),
+    ).toEqual(['README.md: src/nowhere.ts', 'README.md: config/none', 'README.md: domain/lost.ts', 'README.md: gone.ts']);
+  });
+
+  it('of comments in src exist', () => {
+    expect(filesBelow('src/**/*.ts').flatMap((file) => missingIn(file, commentsOf(textOf(file))))).toEqual([]);
+  });
+
+  it('of comments in test exist', () => {
+    const own = 'test/docs/paths.test.ts';
+    const files = filesBelow('test/**/*.ts').filter((file) => file !== own);
+    expect(files.flatMap((file) => missingIn(file, commentsOf(textOf(file))))).toEqual([]);
+  });
+
+  it('of config, compose.yaml and Dockerfile exist', () => {
+    const files = [...filesBelow('config/**/*.*'), 'compose.yaml', 'Dockerfile', '.ci/run'];
+    const text = (file: string): string => (/\.(?:json|ts)$/.test(file) ? '' : textOf(file).replaceAll('../shared/services', ''));
+    expect(files.flatMap((file) => missingIn(file, text(file)))).toEqual([]);
+  });
+});
+
+describe('links', () => {
+  it.each(pages())('of %s lead to pages and headings', (page) => {
+    const broken = linksOf(textOf(page)).filter((link) => {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : normalize(join(dirname(page), path));
+      if (!existsSync(`${ROOT}${target}`)) return true;
+      return anchor !== undefined && !anchorsOf(textOf(target)).has(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it('lead from README.md to every page of docs/', () => {
+    const linked = new Set(linksOf(textOf('README.md')).map((link) => link.split('#')[0]));
+    expect(pages().filter((page) => /^docs\/[\w-]+\.md$/.test(page) && !linked.has(page))).toEqual([]);
+  });
+});

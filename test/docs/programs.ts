@@ -1,0 +1,67 @@
+/** Programs beside Node that a few suites need: found by a variable or on the PATH, and run to their end. */
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+interface Program {
+  readonly name: string;
+  /** The environment variable that gives its path instead. */
+  readonly variable: string;
+}
+
+export interface ProgramEnd {
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The path of a program; undefined when this machine does not have it. */
+export function findProgram({ name, variable }: Program): string | undefined {
+  const given = process.env[variable];
+  if (given !== undefined && given !== '') return given;
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Whether a suite can run. Where programs are missing it says at once that the suite is not run; with CI=true that is an
+ * error, as a missing server is (global-setup.ts).
+ */
+export function canRun(suite: string, programs: readonly Program[]): boolean {
+  const missing = programs.filter((program) => findProgram(program) === undefined);
+  if (missing.length === 0) return true;
+  const list = missing.map(({ name, variable }) => `${name} (on the PATH or by ${variable})`).join(', ');
+  if (process.env['CI'] === 'true') throw new Error(`CI=true, and ${suite} cannot be run: missing ${list}`);
+  console.warn(`\n NOT RUN: ${suite}: missing ${list}\n`);
+  return false;
+}
+
+/** Runs a program to its end, whatever its exit code. */
+export async function runProgram(
+  path: string,
+  args: readonly string[],
+  { env, cwd }: { readonly env?: Readonly<Record<string, string | undefined>>; readonly cwd?: string } = {},
+): Promise<ProgramEnd> {
+  const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...(env && { env }), ...(cwd !== undefined && { cwd }) });
+  const parts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      parts[name] += text;
+    });
+  }
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  return { code, ...parts };
+}

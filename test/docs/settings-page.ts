@@ -1,0 +1,34 @@
+/** The page docs/settings.md, written from the schema of the settings. */
+import { settingGroups, settingsSchema, type Settings } from '../../src/settings/settings.ts';
+import { indexUrlText } from '../../src/settings/urls.ts';
+
+const INTRODUCTION = `# Settings
+
+<!-- written from src/settings by \`npm run docs\`; do not edit -->
+
+Settings are environment variables. \`npx tally config\` prints the effective values with their meanings, and masks passwords.
+
+An empty variable counts as not set. If a value is wrong, or the name of a variable that begins with \`TALLY_\` is unknown, Tally reports all mistakes together and ends with exit code 78. Variables that Kubernetes sets for a service named \`tally\` are ignored.
+
+The AWS region, credentials and endpoints come from the AWS SDK's own variables (\`AWS_REGION\`, \`AWS_PROFILE\`, \`AWS_ENDPOINT_URL\`, \`AWS_ENDPOINT_URL_S3\` and so on). The variables of OpenTelemetry are in [traces.md](traces.md).
+`;
+
+/** The text of docs/settings.md: every setting with its default and its description, by subject. */
+export function settingsPage(): string {
+  const defaults = new Map<string, Settings[keyof Settings]>(Object.entries(settingsSchema.parse({})));
+  const groups = Object.entries(settingGroups).map(([title, settings]) => {
+    const rows = Object.entries(settings).map(
+      ([name, { description = '' }]) => `| \`${name}\` | ${defaultText(defaults.get(name))} | ${description} |`,
+    );
+    return ['', `## ${title}`, '', '| setting | default | meaning |', '|---|---|---|', ...rows, ''].join('\n');
+  });
+  return INTRODUCTION + groups.join('');
+}
+
+function defaultText(value: Settings[keyof Settings]): string {
+  if (value === undefined) return '–';
+  if (typeof value !== 'object') return `\`${value}\``;
+  if ('host' in value) return `\`${value.host}:${value.port}\``;
+  if ('product' in value) return `\`${indexUrlText(value)}\``;
+  return value.length === 0 ? '–' : `\`${value.join(',')}\``;
+}

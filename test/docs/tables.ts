@@ -1,0 +1,52 @@
+/** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
+import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
+import { tracesSchema } from '../../src/settings/traces.ts';
+import { faults } from '../../src/domain/fault.ts';
+import { textOf } from './pages.ts';
+
+/** docs/operations.md with the table of metrics as the code has it. */
+export function operationsPage(): string {
+  return pageWith('docs/operations.md', metricsMarkdown());
+}
+
+/** docs/traces.md with the table of OpenTelemetry's variables as the code has it. */
+export function tracesPage(): string {
+  return pageWith('docs/traces.md', tracesMarkdown());
+}
+
+function pageWith(path: string, table: string): string {
+  const written = textOf(path).replace(
+    /(<!-- table of [^>]*-->\n).*?(<!-- end of table -->)/s,
+    (_, begin: string, end: string) => `${begin}${table}\n${end}`,
+  );
+  if (!written.includes(table)) throw new Error(`${path} has no comments around its table`);
+  return written;
+}
+
+/** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */
+function tracesMarkdown(): string {
+  const defaults = new Map<string, string | number | undefined>(Object.entries(tracesSchema.parse({})));
+  const rows = Object.entries(tracesSchema.shape).map(([name, schema]) => {
+    const value = defaults.get(name);
+    return `| \`${name}\` | ${value === undefined ? '–' : `\`${value}\``} | ${schema.description ?? ''} |`;
+  });
+  return ['| variable | default | meaning |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
+function metricsMarkdown(): string {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
+    const labelText = Object.entries(labels)
+      .map(([label, values]) => `${label}${describeValues(values)}`)
+      .join('; ');
+    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert ?? '–'} |`;
+  });
+  return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** Fault codes are listed elsewhere, and too many for a cell. */
+function describeValues(values: readonly string[]): string {
+  if (values.length === 0) return '';
+  const own = values.filter((value) => !(value in faults));
+  return `: ${(own.length < values.length ? [...own, 'a fault code'] : own).join(', ')}`;
+}

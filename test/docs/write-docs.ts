@@ -1,0 +1,17 @@
+/** `npm run docs`: writes the pages, and the tables of pages, that are made from the code. */
+import { writeFileSync } from 'node:fs';
+import { apiPage } from './api-page.ts';
+import { settingsPage } from './settings-page.ts';
+import { operationsPage, tracesPage } from './tables.ts';
+
+/** The pages by their paths in the repository. */
+export const pages: Readonly<Record<string, () => string>> = {
+  'docs/api.md': apiPage,
+  'docs/operations.md': operationsPage,
+  'docs/settings.md': settingsPage,
+  'docs/traces.md': tracesPage,
+};
+
+if (import.meta.main) {
+  for (const [path, page] of Object.entries(pages)) writeFileSync(new URL(`../../${path}`, import.meta.url), page());
+}

@@ -1,0 +1,192 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../../src/domain/gaps/closing.ts';
+import { withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const SEEN_MS = 1_800_000_000_000;
+const NOW_MS = SEEN_MS + HOUR_MS;
+
+function gapOf(more: Partial<GapRecord> = {}): GapRecord {
+  return {
+    id: 'gap:photos:bulk-delete',
+    bucket: 'photos',
+    kind: 'bulk-delete',
+    reason: 'DeleteObjects',
+    firstSeenMs: SEEN_MS,
+    lastSeenMs: SEEN_MS,
+    count: 1,
+    state: 'open',
+    openedAtMs: SEEN_MS,
+    toldAtMs: SEEN_MS,
+    ...more,
+  };
+}
+
+function jobOf(more: Partial<JobRecord> = {}): JobRecord {
+  return { id: 'job-1', bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'running', createdAtMs: SEEN_MS, ...more };
+}
+
+describe('a gap is due', () => {
+  it.each<[string, Partial<GapRecord>, number]>([
+    ['a minute after it was seen, if that is all', {}, SEEN_MS + MINUTE_MS],
+    ['a minute after it was last told, however long ago that happened', { toldAtMs: SEEN_MS + 3 * MINUTE_MS }, SEEN_MS + 4 * MINUTE_MS],
+    ['ten minutes after it was opened, if it is told again and again', { toldAtMs: SEEN_MS + HOUR_MS }, SEEN_MS + 10 * MINUTE_MS],
+    [
+      'ten minutes after what is reconciled, if it is told for hours',
+      { toldAtMs: SEEN_MS + HOUR_MS, lastSeenMs: SEEN_MS + HOUR_MS, reconciledBeforeMs: SEEN_MS + HOUR_MS / 2 },
+      SEEN_MS + HOUR_MS / 2 + 10 * MINUTE_MS,
+    ],
+    ['a day after it was opened, if its keys are told one by one', { covered: true }, SEEN_MS + 24 * HOUR_MS],
+    ['a day after what is reconciled, if covered', { covered: true, reconciledBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + 25 * HOUR_MS],
+    ['not before what it waits for', { notBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + HOUR_MS],
+    ['as seen, where an older version stored it', { openedAtMs: undefined, toldAtMs: undefined }, SEEN_MS + MINUTE_MS],
+  ])('%s', (_, more, dueAtMs) => {
+    expect(gapDueAtMs(gapOf(more))).toBe(dueAtMs);
+  });
+
+  it('within ten minutes of its opening, whatever is told, unless covered or held back', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat({ max: 2 * HOUR_MS })), (delays) => {
+        let gap = gapOf();
+        for (const delayMs of delays.toSorted((a, b) => a - b)) {
+          const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
+          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs });
+        }
+        expect(gapDueAtMs(gap)).toBeLessThanOrEqual(SEEN_MS + 10 * MINUTE_MS);
+        expect(gapDueAtMs(gap)).toBeGreaterThanOrEqual(SEEN_MS + MINUTE_MS);
+      }),
+    );
+  });
+});
+
+describe('a gap after a look at its job', () => {
+  const closing = gapOf({ state: 'closing', jobId: 'job-1', failures: 2, notBeforeMs: 5, waits: { reason: 'old' } });
+
+  it('is closed once a job is done whose floor came after all that was seen, and forgets its failures', () => {
+    const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS + 1 });
+    expect(gapAfterLook(closing, job, NOW_MS)).toEqual(
+      gapOf({ state: 'closed', jobId: 'job-1', closedAtMs: NOW_MS, reconciledBeforeMs: SEEN_MS + 1 }),
+    );
+  });
+
+  it.each<[string, Partial<JobRecord>, Partial<GapRecord>]>([
+    ['its floor came no later than what was seen', { coversBeforeMs: SEEN_MS }, { reconciledBeforeMs: SEEN_MS }],
+    ['it was asked for with --now', { now: true }, {}],
+    ['it was a report', { mode: 'report', coversBeforeMs: SEEN_MS + 1 }, {}],
+    ['it was of another prefix', { prefix: 'a/', coversBeforeMs: SEEN_MS + 1 }, {}],
+  ])('is open again when its job is done but %s', (_, more, rest) => {
+    expect(gapAfterLook(closing, jobOf({ state: 'done', ...more }), NOW_MS)).toEqual(gapOf({ state: 'open', ...rest }));
+  });
+
+  it('is not certified anew by an older floor than it had', () => {
+    const gap = { ...closing, lastSeenMs: SEEN_MS + 9, reconciledBeforeMs: SEEN_MS + 5 };
+    const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS });
+    expect(gapAfterLook(gap, job, NOW_MS)).toMatchObject({ state: 'open', reconciledBeforeMs: SEEN_MS + 5 });
+  });
+
+  it.each(['queued', 'running'] as const)('is closing while the job is %s and may still cover it', (state) => {
+    for (const coversBeforeMs of [undefined, SEEN_MS + 1]) {
+      const after = gapAfterLook(gapOf({ jobId: 'job-1', waits: { reason: 'x' } }), jobOf({ state, coversBeforeMs }), NOW_MS);
+      expect(after).toEqual(gapOf({ state: 'closing', jobId: 'job-1' }));
+      expect(gapAfterLook(after, jobOf({ state, coversBeforeMs }), NOW_MS)).toBe(after);
+    }
+  });
+
+  it('is open, with the job, when it was seen again after the job’s floor', () => {
+    const after = gapAfterLook(closing, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS);
+    expect(after).toMatchObject({
+      state: 'open',
+      jobId: 'job-1',
+      waits: { reason: 'changes were reported after job-1 began, so another job will follow' },
+    });
+    expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
+  });
+
+  it('is open while the job is paused, and says whom it waits for', () => {
+    const job = jobOf({ state: 'paused', pausedBecause: 'brake', coversBeforeMs: SEEN_MS + 1 });
+    const after = gapAfterLook(closing, job, NOW_MS);
+    expect(after).toMatchObject({ state: 'open', jobId: 'job-1' });
+    expect(after.waits?.reason).toContain('job-1 is paused (brake)');
+    expect(gapAfterLook(after, job, NOW_MS)).toBe(after);
+    expect(gapAfterLook(after, { ...job, state: 'running' }, NOW_MS).state).toBe('closing');
+  });
+
+  it.each<[string, JobRecord | undefined, string]>([
+    ['failed', jobOf({ state: 'failed', error: { code: 'object.denied', reason: 'no' } }), 'job-1 failed: object.denied: no'],
+    ['was cancelled', jobOf({ state: 'cancelled' }), 'job-1 was cancelled'],
+    ['is gone', undefined, 'job-1 no longer exists'],
+  ])('is open and left alone for a while when the job %s', (_, job, reason) => {
+    const untilMs = NOW_MS + 4 * MINUTE_MS;
+    expect(gapAfterLook(closing, job, NOW_MS)).toEqual(
+      gapOf({ state: 'open', failures: 3, notBeforeMs: untilMs, waits: { reason, untilMs } }),
+    );
+  });
+
+  it('that fails again and again is tried four times a day at least', () => {
+    let gap = gapOf();
+    const delays: number[] = [];
+    for (let failures = 1; failures <= 12; failures += 1) {
+      gap = failedOf(gap, 'no luck', NOW_MS);
+      delays.push((gapDueAtMs(gap) - NOW_MS) / MINUTE_MS);
+    }
+    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 360, 360, 360]);
+  });
+});
+
+describe('an open gap after a look at the bucket’s latest job', () => {
+  it.each<[string, Partial<JobRecord>, Partial<GapRecord>, GapRecord['state']]>([
+    ['is closing by one that may cover it', {}, {}, 'closing'],
+    ['is closed by one that covers it and is done', { state: 'done', coversBeforeMs: SEEN_MS + 1 }, {}, 'closed'],
+    ['stays open beside one whose floor is older', { coversBeforeMs: SEEN_MS }, {}, 'open'],
+    ['stays open after one whose floor was older', { state: 'done', coversBeforeMs: SEEN_MS }, {}, 'open'],
+    ['stays open beside one of another prefix', { prefix: 'a/' }, { prefix: 'b/' }, 'open'],
+    ['stays open beside one of a part', { prefix: 'a/' }, {}, 'open'],
+    ['is closing by one of a wider prefix', { prefix: 'a/' }, { prefix: 'a/b/' }, 'closing'],
+    ['stays open beside a report', { mode: 'report' }, {}, 'open'],
+    ['stays open beside one with --now', { now: true }, {}, 'open'],
+    ['stays open after one that is done and covers nothing', { state: 'done' }, {}, 'open'],
+    ['stays open beside one that is paused', { state: 'paused', coversBeforeMs: SEEN_MS + 1 }, {}, 'open'],
+    ['stays open after one that failed', { state: 'failed', coversBeforeMs: SEEN_MS + 1 }, {}, 'open'],
+  ])('%s', (_, job, more, state) => {
+    const gap = gapOf(more);
+    const after = gapAfterOther(gap, jobOf(job), NOW_MS);
+    expect(after.state).toBe(state);
+    if (state === 'open') expect(after).toBe(gap);
+  });
+});
+
+it('a gap is closed only by a job that is done and whose floor came after all that was seen of it', () => {
+  const jobs = fc.record({
+    state: fc.constantFrom(...jobStates),
+    mode: fc.constantFrom('apply' as const, 'report' as const),
+    now: fc.boolean(),
+    prefix: fc.constantFrom('', 'a/', 'a/b'),
+    coversBeforeMs: fc.option(fc.integer({ min: SEEN_MS - 2, max: SEEN_MS + 2 }), { nil: undefined }),
+  });
+  const prefixes = fc.constantFrom(undefined, 'a/', 'a/bc');
+  fc.assert(
+    fc.property(jobs, prefixes, fc.boolean(), (facts, prefix, isOwn) => {
+      const job = jobOf(facts);
+      const gap = gapOf({ ...(prefix !== undefined && { prefix }), ...(isOwn && { state: 'closing', jobId: job.id }) });
+      const after = isOwn ? gapAfterLook(gap, job, NOW_MS) : gapAfterOther(gap, job, NOW_MS);
+      const mayClose =
+        facts.state === 'done' &&
+        facts.mode === 'apply' &&
+        !facts.now &&
+        (prefix ?? '').startsWith(facts.prefix) &&
+        facts.coversBeforeMs !== undefined &&
+        facts.coversBeforeMs > SEEN_MS;
+      expect(after.state === 'closed').toBe(mayClose);
+    }),
+  );
+});
+
+it('why a gap waits is stored once', () => {
+  const gap = waiting(gapOf(), 'another job', 5);
+  expect(gap.waits).toEqual({ reason: 'another job', untilMs: 5 });
+  expect(waiting(gap, 'another job', 5)).toBe(gap);
+  expect(waiting(gap, 'another job')).not.toBe(gap);
+});

@@ -1,0 +1,91 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  deadLetterAttributes,
+  letterNotes,
+  letterReason,
+  ownAttributes,
+  type LetterFacts,
+} from '../../../src/domain/messages/dead-letter.ts';
+
+const MEBIBYTE = 1_048_576;
+const context = { queue: 'http://q/bucket', messageId: 'm-1', firstReceived: '2026-01-02T03:04:05.000Z', records: [0, 3] };
+const fault = { code: 'record.key-missing', reason: 'no key' } as const;
+
+function facts(change: Partial<LetterFacts> = {}): LetterFacts {
+  return { body: '{}', attributes: {}, fault, context, ...change };
+}
+
+function own(count: number): LetterFacts['attributes'] {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`own-${index}`, { dataType: 'String', stringValue: 'x' }]));
+}
+
+/** Bytes of what SQS counts beside the body. */
+function sizeOf(attributes: LetterFacts['attributes'] = {}): number {
+  return Object.entries(attributes).reduce(
+    (sum, [name, { dataType, stringValue = '', binaryValue }]) =>
+      sum + Buffer.byteLength(name + dataType + stringValue) + (binaryValue?.byteLength ?? 0),
+    0,
+  );
+}
+
+describe('the attributes of a dead letter', () => {
+  it('name the fault, the reason and the context, which are read back', () => {
+    const attributes = deadLetterAttributes(facts());
+    expect(Object.keys(attributes ?? {}).sort()).toEqual(['tally-context', 'tally-fault', 'tally-reason']);
+    expect(letterNotes(attributes ?? {})).toEqual({ fault: 'record.key-missing', reason: 'no key', context });
+  });
+
+  it("keep the message's own beside them while all are ten or fewer", () => {
+    expect(Object.keys(deadLetterAttributes(facts({ attributes: own(7) })) ?? {})).toHaveLength(10);
+  });
+
+  it('drop those of its own that would pass ten', () => {
+    const attributes = deadLetterAttributes(facts({ attributes: own(10) })) ?? {};
+    expect(Object.keys(attributes)).toHaveLength(10);
+    expect(letterNotes(attributes).fault).toBe('record.key-missing');
+  });
+
+  it('replace those of an earlier death', () => {
+    const earlier = deadLetterAttributes(facts({ fault: { code: 'object.denied', reason: 'earlier' }, attributes: own(7) })) ?? {};
+    const attributes = deadLetterAttributes(facts({ attributes: earlier })) ?? {};
+    expect(letterNotes(attributes).fault).toBe('record.key-missing');
+    expect(Object.keys(ownAttributes(attributes))).toHaveLength(7);
+  });
+
+  it.each([
+    ['text', { dataType: 'String', stringValue: 'ü'.repeat(50) }],
+    ['binary', { dataType: 'Binary', binaryValue: new Uint8Array(77) }],
+  ])('fit beside a body up to 1,048,576 bytes in all, and not one byte more (%s)', (_, value) => {
+    const attributes = { own: value };
+    const restBytes = sizeOf(deadLetterAttributes(facts({ attributes })));
+    const body = `${'é'.repeat(10)}${'x'.repeat(MEBIBYTE - 20 - restBytes)}`;
+    expect(deadLetterAttributes(facts({ attributes, body }))).toBeDefined();
+    expect(deadLetterAttributes(facts({ attributes, body: `${body}x` }))).toBeUndefined();
+  });
+});
+
+describe('the reason of a dead letter', () => {
+  it('is printable ASCII of 1 to 256 bytes, whatever it says', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (reason) => {
+        expect(letterReason({ code: 'record.invalid', reason })).toMatch(/^[\x20-\x7e]{1,256}$/);
+      }),
+    );
+  });
+
+  it('is the code where nothing was said', () => {
+    expect(letterReason({ code: 'record.invalid', reason: '\n' })).toBe('?');
+    expect(letterReason({ code: 'record.invalid', reason: ' ' })).toBe('record.invalid');
+  });
+});
+
+describe('the notes of a letter', () => {
+  it('are absent of a letter that SQS moved', () => {
+    expect(letterNotes({})).toEqual({});
+  });
+
+  it.each(['not json', '[]', '"text"', 'null', '7'])('leave out a context that is %s', (stringValue) => {
+    expect(letterNotes({ 'tally-context': { dataType: 'String', stringValue } })).toEqual({});
+  });
+});

@@ -1,0 +1,217 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import {
+  afterTransition,
+  givenBackTo,
+  mayTransition,
+  phaseOf,
+  reserved,
+  tombstoneLimit,
+  type JobTransition,
+} from '../../../src/domain/reindex/job-transitions.ts';
+import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
+import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../../src/domain/reindex/job.ts';
+
+const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
+const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, waitUntilMs: 60_001 } as const;
+const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, cuts: ['m'], tombstonesMax: 5, listRequests: 1 } as const;
+const error = { code: 'bucket.missing', reason: 'gone' } as const;
+
+const steps: Record<JobTransition['kind'], JobTransition> = {
+  wait,
+  compare,
+  pause: { kind: 'pause', atMs: 4 },
+  brake: { kind: 'brake', atMs: 4, waiting: 7 },
+  resume: { kind: 'resume', atMs: 5 },
+  cancel: { kind: 'cancel', atMs: 6, sums: {} },
+  finish: { kind: 'finish', atMs: 6, sums: { rangesDone: 2 } },
+  fail: { kind: 'fail', atMs: 6, error, sums: {} },
+};
+
+function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobRecord {
+  return kinds.reduce((current, kind) => {
+    const next = afterTransition(current, steps[kind]);
+    if (next === 'refused') throw new Error(`${kind} is refused of ${phaseOf(current)}`);
+    return next;
+  }, job);
+}
+
+describe('a job', () => {
+  it('goes from its request over the wait and the comparison to its end', () => {
+    const done = after(queued, 'wait', 'compare', 'finish');
+    expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1, rangesCut: 2 });
+    expect(done.brake).toEqual({ limit: 5, reserved: 0, waiting: 0 });
+  });
+
+  it('that has nothing to wait for compares at once, and covers nothing', () => {
+    expect(after(queued, 'compare')).toMatchObject({ state: 'running', phase: 'comparing', startedAtMs: 3 });
+    expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
+  });
+
+  it('that is done had as many ranges as were done; one that was cancelled had more', () => {
+    const comparing = after(queued, 'compare');
+    expect(afterTransition(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
+    expect(afterTransition(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
+  });
+
+  it('is not paused again by a turn that met the brake before it was released', () => {
+    const braked = after(queued, 'compare', 'brake');
+    const resumed = afterTransition(braked, { kind: 'resume', atMs: 5, allowDeletes: 100 }) as JobRecord;
+    const { limit = 0 } = braked.brake ?? {};
+    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: limit })).toBe('refused');
+    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: resumed.brake?.limit ?? 0 })).toMatchObject({
+      state: 'paused',
+    });
+  });
+
+  it('is resumed where it was paused', () => {
+    expect(phaseOf(after(queued, 'pause', 'resume'))).toBe('queued');
+    expect(phaseOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
+    expect(phaseOf(after(queued, 'wait', 'compare', 'pause', 'resume'))).toBe('comparing');
+  });
+
+  it('is not ended by a turn that comes to its end while it is paused', () => {
+    const paused = after(queued, 'compare', 'pause');
+    expect(afterTransition(paused, steps.finish)).toBe('refused');
+    expect(afterTransition(paused, steps.fail)).toBe('refused');
+  });
+
+  it('never changes after its end', () => {
+    for (const ended of [after(queued, 'cancel'), after(queued, 'fail'), after(queued, 'compare', 'finish')]) {
+      for (const step of Object.values(steps)) expect(afterTransition(ended, step)).toBe('refused');
+    }
+  });
+
+  it('stays a record that can be stored, and frees its bucket exactly when it is paused or over, whatever happens to it', () => {
+    const sequence = fc.array(fc.constantFrom(...Object.values(steps)), { maxLength: 12 });
+    fc.assert(
+      fc.property(sequence, (all) => {
+        let job = queued;
+        for (const step of all) {
+          const next = afterTransition(job, step);
+          expect(mayTransition(job, step.kind)).toBe(next !== 'refused');
+          if (next === 'refused') continue;
+          job = next;
+          expect(jobSchema.parse(job)).toEqual(job);
+          expect(occupiesBucket(job)).toBe(job.state === 'queued' || job.state === 'running');
+          expect(job.finishedAtMs !== undefined).toBe(hasEnded(job));
+          expect(job.pausedBecause !== undefined && job.state !== 'paused' && !hasEnded(job)).toBe(false);
+        }
+      }),
+    );
+  });
+});
+
+describe('the brake', () => {
+  const comparing = after(queued, 'compare');
+
+  it('grants what is left, and nothing more', () => {
+    const first = reserved(comparing, 3);
+    expect(first.granted).toBe(3);
+    const second = reserved(first.job, 3);
+    expect(second.granted).toBe(2);
+    expect(reserved(second.job, 1)).toEqual({ job: second.job, granted: 0 });
+  });
+
+  it('grants some ahead of their need while plenty are left, exactly what is asked for when few are, and takes back what was not used', () => {
+    const plenty: JobRecord = { ...comparing, brake: { limit: 6_400, reserved: 0, waiting: 0 } };
+    const first = reserved(plenty, 1);
+    expect(first.granted).toBe(100);
+    expect(reserved({ ...plenty, brake: { limit: 1_000_000, reserved: 0, waiting: 0 } }, 1).granted).toBe(500);
+    expect(reserved({ ...plenty, brake: { limit: 6_400, reserved: 6_340, waiting: 0 } }, 1).granted).toBe(1);
+    expect(givenBackTo(first.job, 99).brake).toEqual({ limit: 6_400, reserved: 1, waiting: 0 });
+    const unlimited: JobRecord = { ...comparing, brake: { reserved: 0, waiting: 0 } };
+    expect(givenBackTo(unlimited, 99)).toBe(unlimited);
+  });
+
+  it('grants nothing to a job that does not compare now, and nothing to a report', () => {
+    for (const job of [queued, after(queued, 'wait'), after(comparing, 'pause'), after(comparing, 'cancel')]) {
+      expect(reserved(job, 1).granted).toBe(0);
+    }
+    expect(reserved(after({ ...queued, mode: 'report' }, 'compare'), 1).granted).toBe(0);
+  });
+
+  it('counts what all ranges hold back in one pause, and from nothing in the next', () => {
+    const held = after(comparing, 'brake', 'brake');
+    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { waiting: 14 } });
+    const resumed = after(held, 'resume');
+    expect(resumed.brake?.waiting).toBe(0);
+    expect(after(resumed, 'brake').brake?.waiting).toBe(7);
+  });
+
+  it('is released by so many more than were reserved', () => {
+    const { job } = reserved(comparing, 5);
+    const resumed = afterTransition(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 10 });
+    if (resumed === 'refused') throw new Error('refused');
+    expect(resumed.brake).toEqual({ limit: 15, reserved: 5, waiting: 0 });
+    expect(reserved(resumed, 100).granted).toBe(10);
+  });
+
+  it('allows a thousand or a tenth, anything to a gap of deletes, nothing where the bucket is empty, and what was allowed', () => {
+    const facts = { documentsAtStart: 100, isEmptyBucket: false, closesDeletes: false, allowDeletes: undefined };
+    expect(tombstoneLimit(facts)).toBe(1_000);
+    expect(tombstoneLimit({ ...facts, documentsAtStart: 123_456 })).toBe(12_345);
+    expect(tombstoneLimit({ ...facts, allowDeletes: 5_000 })).toBe(5_000);
+    expect(tombstoneLimit({ ...facts, closesDeletes: true })).toBeUndefined();
+    expect(tombstoneLimit({ ...facts, closesDeletes: true, isEmptyBucket: true })).toBe(0);
+    expect(tombstoneLimit({ ...facts, isEmptyBucket: true, allowDeletes: 100 })).toBe(100);
+  });
+});
+
+describe('the view of a job', () => {
+  const range = {
+    jobId: 'job',
+    number: 0,
+    from: '',
+    cursor: 'c',
+    done: false,
+    counts: { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000, headRequests: 1_000 },
+    fruitless: 0,
+    turn: 1,
+    taskAtMs: 0,
+    resends: 0,
+  };
+
+  it('sums up its ranges while it runs', () => {
+    const job = { ...after(queued, 'compare'), documentsAtStart: 100 };
+    const done = { ...range, number: 1, done: true };
+    const view = viewOf(job, [{ ...range, lease: { worker: 'w', untilMs: 9_999 } }, done], 4_003);
+    expect(view).toMatchObject({ counts: { listed: 80, scanned: 60 }, ranges: { cut: 2, done: 1, leased: 1 } });
+    expect(view.progress).toBeCloseTo(0.6);
+    expect(view.objectsPerSecond).toBeCloseTo(20);
+    expect(view).not.toHaveProperty('cuts');
+  });
+
+  it('says nothing of progress once the bucket is known to hold more than the index did', () => {
+    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 39 }, [range], 5_000).progress).toBeUndefined();
+    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 0 }, [range], 5_000).progress).toBeUndefined();
+  });
+
+  it('counts no pause into the rate', () => {
+    const comparing = { ...after(queued, 'compare'), comparingAtMs: 0 };
+    const paused: JobRecord = { ...comparing, state: 'paused', pausedAtMs: 2_000 };
+    expect(viewOf(paused, [range], 1_000_000).objectsPerSecond).toBeCloseTo(20);
+    const resumed = afterTransition(paused, { kind: 'resume', atMs: 1_000_000 });
+    if (resumed === 'refused') throw new Error('refused');
+    expect(viewOf(resumed, [range], 1_002_000).objectsPerSecond).toBeCloseTo(10);
+  });
+
+  it('estimates the requests at what S3 charges for them', () => {
+    expect(costUsd({ listRequests: 1_000_000, headRequests: 1_000_000 })).toBeCloseTo(5.4);
+  });
+
+  it('of a job that has ended shows what was stored', () => {
+    const job = afterTransition(after(queued, 'compare'), {
+      kind: 'finish',
+      atMs: 9,
+      sums: { counts: range.counts, examples: {}, rangesDone: 2 },
+    });
+    if (job === 'refused') throw new Error('refused');
+    expect(viewOf(job, [], 99)).toMatchObject({
+      counts: range.counts,
+      progress: 1,
+      ranges: { cut: 2, done: 2, leased: 0 },
+    });
+  });
+});

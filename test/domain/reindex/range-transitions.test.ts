@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { faults, type FaultCode } from '../../../src/domain/fault.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
+import { afterTurn, answerTo, givenBack, isOverdue, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
+
+const fresh: RangeRecord = {
+  jobId: 'job',
+  number: 3,
+  from: 'a',
+  to: 'z',
+  cursor: 'a',
+  done: false,
+  counts: noCounts,
+  fruitless: 0,
+  turn: 0,
+  taskAtMs: 0,
+  resends: 2,
+};
+const taker = { worker: 'w1', nowMs: 1_000, leaseMs: 60_000 };
+const nothing = { cursor: 'a', done: false, counts: noCounts, examples: {} };
+
+function taken(range: RangeRecord, nowMs = 1_000): RangeRecord {
+  const taking = takeRange(range, { ...taker, nowMs });
+  if (taking.kind !== 'taken') throw new Error(taking.kind);
+  return taking.range;
+}
+
+describe('taking a range', () => {
+  it('leases it for one turn', () => {
+    expect(taken(fresh)).toEqual({ ...fresh, lease: { worker: 'w1', untilMs: 61_000 } });
+  });
+
+  it('waits for the rest of a lease, whoever has it', () => {
+    expect(takeRange(taken(fresh), { ...taker, nowMs: 21_000 })).toEqual({ kind: 'leased', leftMs: 40_000 });
+  });
+
+  it('tells a task whose turn is over, and a range that is done', () => {
+    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'late' });
+    expect(takeRange({ ...fresh, done: true }, taker)).toEqual({ kind: 'done' });
+    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 2 }).kind).toBe('taken');
+    expect(takeRange({ ...fresh, turn: 2 }, taker).kind).toBe('taken');
+  });
+
+  it('after three leases that ended by themselves gives the range up', () => {
+    let range = taken(fresh);
+    for (const nowMs of [100_000, 200_000]) range = taken(range, nowMs);
+    expect(range.fruitless).toBe(2);
+    expect(takeRange(range, { ...taker, nowMs: 300_000 })).toMatchObject({ kind: 'poisonous', error: { code: 'internal.unexpected' } });
+  });
+});
+
+describe('a turn', () => {
+  it('moves the cursor, adds to the counts, and frees the range for a task of its own', () => {
+    const counts = { ...noCounts, listed: 5 };
+    const once = afterTurn(taken(fresh), { cursor: 'f', done: false, counts, examples: { missing: [{ key: 'b' }] } }, 9_000);
+    expect(once).toEqual({
+      ...fresh,
+      cursor: 'f',
+      counts: { ...noCounts, listed: 5 },
+      examples: { missing: [{ key: 'b' }] },
+      turn: 1,
+      taskAtMs: 9_000,
+      resends: 0,
+    });
+    expect(rangeSchema.parse(once)).toEqual(once);
+    expect(afterTurn(taken(once), { cursor: 'z', done: true, counts, examples: {} }, 9_000)).toMatchObject({
+      done: true,
+      counts: { listed: 10 },
+    });
+  });
+
+  it('that got further forgives what was before', () => {
+    const range = { ...taken(fresh), fruitless: 2 };
+    const fault = { code: 'listing.disorder', reason: 'r' } as const;
+    expect(afterTurn(range, { ...nothing, cursor: 'b', fault }, 0)).toMatchObject({ fruitless: 0, error: { code: 'listing.disorder' } });
+    expect(afterTurn(range, { ...nothing, cursor: 'b' }, 0).error).toBeUndefined();
+  });
+
+  it('without progress counts as fruitless by a fault of its own alone', () => {
+    const by = (code: FaultCode): number => afterTurn(taken(fresh), { ...nothing, fault: { code, reason: 'r' } }, 0).fruitless;
+    expect(by('listing.incomplete')).toBe(1);
+    expect(by('s3.unavailable')).toBe(0);
+    expect(by('index.overloaded')).toBe(0);
+    expect(afterTurn(taken(fresh), nothing, 0).fruitless).toBe(0);
+  });
+
+  it('that was broken off changes nothing', () => {
+    expect(givenBack(taken(fresh))).toEqual(fresh);
+  });
+});
+
+it('answers every fault: what is nobody’s fault is waited out, what cannot get better fails the job', () => {
+  const by = Map.groupBy(Object.keys(faults) as FaultCode[], answerTo);
+  expect(by.get('wait')).toEqual(expect.arrayContaining(['index.unreachable', 'index.overloaded', 's3.unavailable', 's3.throttled']));
+  expect(by.get('fail')).toEqual(expect.arrayContaining(['bucket.missing', 'object.denied']));
+  expect(by.get('retry')).toEqual(expect.arrayContaining(['listing.disorder', 'listing.incomplete', 'internal.unexpected']));
+});
+
+it('splits into ranges that are one', () => {
+  expect(splitRange(fresh, [{ number: 7, boundary: 'm' }])).toMatchObject({
+    from: 'a',
+    to: 'm',
+    splits: [{ number: 7, from: 'm', to: 'z' }],
+  });
+  const cuts = [
+    { number: 7, boundary: 'c' },
+    { number: 8, boundary: 'm' },
+  ];
+  expect(splitRange(fresh, cuts)).toMatchObject({
+    from: 'a',
+    to: 'c',
+    splits: [
+      { number: 7, from: 'c', to: 'm' },
+      { number: 8, from: 'm', to: 'z' },
+    ],
+  });
+  const { to: _, ...open } = fresh;
+  expect(splitRange(open, cuts).splits?.at(-1)).toEqual({ number: 8, from: 'm' });
+  expect(splitRange(fresh, [])).toEqual(fresh);
+});
+
+it('takes a task for lost after two minutes, and each of its like after twice as long, up to an hour', () => {
+  const overdueAfterMs = (resends: number): boolean[] =>
+    [121_000, 241_000, 3_601_000].map((nowMs) => isOverdue({ taskAtMs: 0, resends }, nowMs));
+  expect(isOverdue({ taskAtMs: 0, resends: 0 }, 119_000)).toBe(false);
+  expect(overdueAfterMs(0)).toEqual([true, true, true]);
+  expect(overdueAfterMs(1)).toEqual([false, true, true]);
+  expect(overdueAfterMs(50)).toEqual([false, false, true]);
+});

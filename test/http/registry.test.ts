@@ -1,0 +1,223 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Context, Operations } from '../../src/api/contract.ts';
+import { FaultError } from '../../src/domain/fault.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { createRegistryOperations } from '../../src/http/client/registry.ts';
+import { createControlPlane } from '../../src/http/control-plane.ts';
+import type { Listener } from '../../src/http/server.ts';
+import {
+  bucketAnswer,
+  createFakeControl,
+  explanation,
+  nastyKey,
+  objectDocument,
+  runningJob,
+  type FakeControl,
+} from '../support/fakes/control.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+
+let fake: FakeControl;
+let listener: Listener;
+let remote: Operations;
+
+beforeEach(async () => {
+  fake = createFakeControl();
+  listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    verbs: fake.verbs,
+    readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
+    metrics: { metricsText: async () => '', contentType: 'text/plain' },
+    telemetry: createFakeTelemetry(),
+    clock: createFakeClock(),
+    version: '1.2.3',
+  });
+  const { port } = await listener.listen();
+  remote = createRegistryOperations(`http://127.0.0.1:${port}`);
+});
+
+afterEach(() => listener.close());
+
+type Call = (operations: Operations) => Promise<unknown>;
+
+const context: Context = { actor: { kind: 'local', name: 'http' }, signal: new AbortController().signal };
+const params = { bucket: 'photos' };
+const search = { bucket: 'photos', key: nastyKey, prefix: 'a+b/', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c_d' };
+const reindex = { prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 5 } as const;
+const added = { bucket: 'photos', source: 'topic', topic_arn: 'arn:aws:sns:eu-west-1:123456789012:uploads', enrich: 'head' } as const;
+
+const calls: readonly (readonly [name: string, call: Call])[] = [
+  ['searchObjects', (operations) => operations.searchObjects({ query: search }, context)],
+  ['searchObjects for everything', (operations) => operations.searchObjects({}, context)],
+  ['explainObject', (operations) => operations.explainObject({ params, query: { key: nastyKey } }, context)],
+  ['listBuckets', (operations) => operations.listBuckets({}, context)],
+  ['getBucket', (operations) => operations.getBucket({ params }, context)],
+  ['addBucket', (operations) => operations.addBucket({ body: added }, context)],
+  ['removeBucket', (operations) => operations.removeBucket({ params }, context)],
+  ['listGaps', (operations) => operations.listGaps({ query: { bucket: 'photos', state: 'closing', limit: 3, cursor: 'c' } }, context)],
+  ['startReindex', (operations) => operations.startReindex({ params, body: reindex }, context)],
+  ['startReindex of a whole bucket', (operations) => operations.startReindex({ params }, context)],
+  ['getJob', (operations) => operations.getJob({ params: { id: 'job-1' } }, context)],
+  ['listJobs', (operations) => operations.listJobs({ query: { limit: 3, cursor: 'c' } }, context)],
+  ['cancelJob', (operations) => operations.cancelJob({ params: { id: 'job/1 ?#' } }, context)],
+  ['pauseJob', (operations) => operations.pauseJob({ params: { id: 'job-1' } }, context)],
+  ['resumeJob', (operations) => operations.resumeJob({ params: { id: 'job-1' }, body: { allow_deletes: 20_000 } }, context)],
+  ['listDeadLetters', (operations) => operations.listDeadLetters({ query: { limit: 3 } }, context)],
+  ['getDeadLetter', (operations) => operations.getDeadLetter({ params: { id: 'letter-1' } }, context)],
+  ['replayDeadLetters', (operations) => operations.replayDeadLetters({ body: { ids: ['a', 'b'] } }, context)],
+  ['discardDeadLetters', (operations) => operations.discardDeadLetters({ body: { all: true } }, context)],
+];
+
+describe('a registry by its address', () => {
+  it.each(calls)('asks and answers what the verb itself does: %s', async (_, call) => {
+    const direct = createFakeControl();
+    const expected = await call(direct.operations);
+    expect(await call(remote)).toEqual(expected);
+    expect(fake.asked).toEqual(direct.asked);
+  });
+
+  it.each<[string, unknown, Call]>([
+    ['a running job', runningJob, (operations) => operations.getJob({ params: { id: 'job-1' } }, context)],
+    [
+      'a bucket with all its fields',
+      { ...bucketAnswer, topic_arn: 'arn:x', last_event_at: bucketAnswer.created_at, last_reindex_at: bucketAnswer.created_at },
+      (operations) => operations.getBucket({ params }, context),
+    ],
+    [
+      'a tombstone',
+      { items: [{ ...objectDocument, deleted: true, deleted_at: '2026-01-02T03:04:05.000Z' }] },
+      (operations) => operations.searchObjects({}, context),
+    ],
+    [
+      'an explanation with S3’s answer',
+      {
+        ...explanation,
+        storage: { state: { present: true, etag: 'e', size_bytes: 7, storage_class: 'GLACIER' }, observed_at: '2026-01-02T03:04:05.000Z' },
+      },
+      (operations) => operations.explainObject({ params, query: { key: 'k' } }, context),
+    ],
+    [
+      'an explanation with S3’s fault',
+      { ...explanation, agrees: 'unknown', storage: { fault: { code: 'object.denied', reason: '403' }, advice: 'Allow it.' } },
+      (operations) => operations.explainObject({ params, query: { key: 'k' } }, context),
+    ],
+  ])('answers %s as it is', async (_, answer, call) => {
+    fake.nextDoes(async () => answer);
+    expect(await call(remote)).toEqual(answer);
+  });
+
+  it.each(calls)('rejects as the verb itself does: %s', async (_, call) => {
+    const refusal = new RequestError('job.conflict', 'job-0 of photos is running', { job_id: 'job-0', waiting: 3 });
+    fake.nextDoes(() => Promise.reject(refusal));
+    const error: unknown = await call(remote).catch((thrown: unknown) => thrown);
+    expect(error).toEqual(refusal);
+    expect(error).toMatchObject({ code: 'job.conflict', extra: refusal.extra });
+    const fault = new FaultError('index.unreachable', 'connect ECONNREFUSED');
+    fake.nextDoes(() => Promise.reject(fault));
+    const thrown: unknown = await call(remote).catch((reason: unknown) => reason);
+    expect(thrown).toBeInstanceOf(FaultError);
+    expect(thrown).toMatchObject({ code: fault.code, reason: fault.reason });
+  });
+
+  it('reports an unexpected error of the registry', async () => {
+    fake.nextDoes(() => Promise.reject(new TypeError('secret')));
+    await expect(remote.listJobs({}, context)).rejects.toMatchObject({
+      code: 'internal.unexpected',
+      reason: expect.not.stringContaining('secret'),
+    });
+  });
+
+  it.each(['', '.', '..'])('asks nothing about %j, which would lead to another path', async (name) => {
+    for (const call of [
+      () => remote.removeBucket({ params: { bucket: name } }, context),
+      () => remote.cancelJob({ params: { id: name } }, context),
+      () => remote.getDeadLetter({ params: { id: name } }, context),
+    ]) {
+      await expect(call()).rejects.toMatchObject({ code: 'request.not-found' });
+    }
+    expect(fake.asked).toEqual([]);
+  });
+
+  it('rejects with the signal’s reason, and the verb ends as well', async () => {
+    const asked = Promise.withResolvers<AbortSignal | undefined>();
+    const ended = Promise.withResolvers<void>();
+    fake.nextDoes((signal) => {
+      signal?.addEventListener('abort', () => ended.resolve());
+      asked.resolve(signal);
+      return new Promise(() => undefined);
+    });
+    const leaving = new AbortController();
+    const answer = remote.getJob({ params: { id: 'job-1' } }, { ...context, signal: leaving.signal });
+    const signal = await asked.promise;
+    leaving.abort(new Error('enough'));
+    await expect(answer).rejects.toThrow('enough');
+    await ended.promise;
+    expect(signal?.aborted).toBe(true);
+  });
+});
+
+describe('where no registry of this version answers', () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close();
+  });
+
+  async function somethingElse(handler: RequestListener): Promise<Operations> {
+    const server = createServer(handler);
+    servers.push(server);
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    return createRegistryOperations(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  }
+
+  it('says that nobody listens', async () => {
+    const operations = await somethingElse(() => undefined);
+    const [server] = servers.splice(0);
+    await new Promise((resolve) => {
+      server?.close(resolve);
+    });
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({
+      code: 'registry.unreachable',
+      reason: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+
+  it.each<[string, RequestListener]>([
+    ['a page', (_request, response) => void response.end('<html>')],
+    ['an error page', (_request, response) => void response.writeHead(502).end('<html>bad gateway')],
+    ['nothing', (_request, response) => void response.end()],
+    ['other JSON', (_request, response) => void response.end('{"items":7}')],
+    [
+      'a problem of a later version',
+      (_request, response) => {
+        const problem = { type: 'about:blank', title: 'Conflict', status: 409, detail: 'the moon is full', code: 'moon.full' };
+        response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
+      },
+    ],
+  ])('says what is answered instead: %s', async (_, handler) => {
+    const operations = await somethingElse(handler);
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({
+      code: 'registry.unknown-answer',
+      reason: expect.stringContaining('GET /v1/jobs'),
+    });
+  });
+
+  it('follows no redirect: it may lead anywhere', async () => {
+    const asked: (string | undefined)[] = [];
+    const operations = await somethingElse((request, response) => {
+      asked.push(request.url);
+      response.writeHead(307, { location: '/elsewhere' }).end();
+    });
+    await expect(operations.removeBucket({ params }, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
+    expect(asked).toEqual(['/v1/buckets/photos']);
+  });
+
+  it('says that the connection broke in the middle of an answer', async () => {
+    const operations = await somethingElse((_request, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"items":', () => response.destroy());
+    });
+    await expect(operations.listJobs({}, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
+  });
+});

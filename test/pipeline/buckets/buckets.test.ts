@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest';
+import { documentOf } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
+import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
+import { createListBuckets, requireBucket } from '../../../src/pipeline/buckets/list.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { racingState } from '../../support/fakes/racing-state.ts';
+import { reindexRequest } from '../../support/requests.ts';
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
+
+function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
+  const { objects, state: plainState } = createMemoryStore();
+  const state = wrap(plainState);
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos', { region: 'eu-west-1', versioning: 'enabled' });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const jobs = createReindexJobs({ state, clock, telemetry });
+  return {
+    objects,
+    state,
+    plainState,
+    clock,
+    telemetry,
+    storage,
+    gaps,
+    jobs,
+    reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
+    buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
+    disconnect: createDisconnectBucket({ state, objects, jobs }),
+    list: createListBuckets({ state }),
+    listGaps: createListGaps({ state }),
+  };
+}
+
+type World = ReturnType<typeof setUp>;
+
+async function write({ objects }: World, key: string) {
+  const facts = { bucket: 'photos', key, state: { present: true }, clock: 1, settled: true, source: 'native' } as const;
+  return objects.write([{ document: documentOf({ ...facts, cause: {}, stateAtMs: 0, nowMs: 0 }), equalClock: 'accept' }]);
+}
+
+describe('connecting a bucket', () => {
+  it('stores what S3 says of it, and its documents can be written', async () => {
+    const world = setUp();
+    const record = await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    expect(record).toEqual({
+      bucket: 'photos',
+      region: 'eu-west-1',
+      versioning: { status: 'enabled', observedAtMs: world.clock.nowMs() },
+      source: 'notification',
+      enrich: 'none',
+      floor: 0,
+      createdAtMs: world.clock.nowMs(),
+      createdBy: 'someone',
+      checkedAtMs: world.clock.nowMs(),
+    });
+    expect(await requireBucket(world.state, 'photos')).toEqual(record);
+    expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+    expect(world.telemetry.told('bucketConnected')).toEqual([['photos', 'someone']]);
+    expect(await world.listGaps({ limit: 100 })).toEqual({ items: [] });
+  });
+
+  it('never stores a record whose index is not there', async () => {
+    const world = setUp();
+    const failing = { ...world.objects, createBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
+    const buckets = createConnectBucket({ ...world, objects: failing });
+    await expect(buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+  });
+
+  it('says that there is no such bucket', async () => {
+    const world = setUp();
+    await expect(world.buckets.connect({ bucket: 'nowhere' }, 'someone')).rejects.toMatchObject({ code: 'bucket.missing' });
+    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+  });
+
+  it('refuses a topic that SNS does not know', async () => {
+    const world = setUp();
+    const buckets = createConnectBucket({ ...world, topics: { isMissing: async (topicArn) => topicArn === TOPIC } });
+    const answer = buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
+    await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: `topic_arn: there is no topic ${TOPIC}` });
+    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: `${TOPIC}-2` }, 'someone')).toMatchObject({
+      source: 'topic',
+    });
+  });
+
+  it('refuses the source topic without a topic', async () => {
+    const world = setUp();
+    const answer = world.buckets.connect({ bucket: 'photos', source: 'topic' }, 'someone');
+    await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
+    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+  });
+
+  it('again changes what is given and keeps the rest', async () => {
+    const world = setUp();
+    const first = await world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
+    await world.clock.advance(5_000);
+    const second = await world.buckets.connect({ bucket: 'photos', enrich: 'head' }, 'another');
+    expect(second).toEqual({ ...first, enrich: 'head' });
+    const { topicArn: _, ...rest } = second;
+    expect(await world.buckets.connect({ bucket: 'photos', source: 'eventbridge' }, 'another')).toEqual({ ...rest, source: 'eventbridge' });
+    expect(world.telemetry.told('bucketConnected')).toHaveLength(1);
+  });
+
+  it('again makes a missing index anew', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await world.objects.removeBucket('photos');
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+  });
+
+  it('changes the record of whoever connected it first at the same moment', async () => {
+    const interfere = async (): Promise<void> => void (await other?.buckets.connect({ bucket: 'photos' }, 'the first'));
+    const world = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
+    const other: World | undefined = { ...world, buckets: createConnectBucket({ ...world, state: world.plainState }) };
+    expect(await world.buckets.connect({ bucket: 'photos', enrich: 'tags' }, 'the second')).toMatchObject({
+      createdBy: 'the first',
+      enrich: 'tags',
+    });
+  });
+
+  it('opens a loss gap where events were dropped before', async () => {
+    const world = setUp();
+    await world.reportUnconnected('photos', 1);
+    const { unconnected } = await world.list();
+    expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    expect((await world.list()).unconnected).toEqual([]);
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
+      { bucket: 'photos', kind: 'loss', lastSeenMs: world.clock.nowMs(), state: 'open' },
+    ]);
+  });
+
+  it('opens it too for an event that a worker drops a moment later', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await world.reportUnconnected('photos', 1);
+    expect((await world.list()).unconnected).toEqual([]);
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ bucket: 'photos', kind: 'loss' }]);
+  });
+});
+
+describe('connecting at the first event', () => {
+  it('connects by notification until so many buckets are connected', async () => {
+    const world = setUp();
+    world.storage.createBucket('second');
+    expect(await world.buckets.autoConnect('photos', 'notification', 1)).toMatchObject({
+      source: 'notification',
+      createdBy: 'auto-connect',
+    });
+    expect(await world.buckets.autoConnect('second', 'notification', 1)).toBeUndefined();
+    expect((await world.list()).connected).toHaveLength(1);
+  });
+});
+
+describe('refreshing a bucket', () => {
+  it('reads region and versioning again', async () => {
+    const world = setUp();
+    const before = await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await world.clock.advance(86_400_000);
+    world.storage.setVersioning('photos', 'suspended');
+    const nowMs = world.clock.nowMs();
+    const after = { ...before, versioning: { status: 'suspended', observedAtMs: nowMs }, checkedAtMs: nowMs };
+    expect(await world.buckets.refresh('photos')).toEqual(after);
+    expect(await requireBucket(world.state, 'photos')).toEqual(after);
+  });
+
+  it('keeps what was read before when versioning may no longer be read', async () => {
+    const world = setUp();
+    const before = await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    world.storage.setVersioning('photos', 'unknown');
+    expect((await world.buckets.refresh('photos'))?.versioning).toEqual(before.versioning);
+  });
+
+  it('does not bring back a bucket that was disconnected', async () => {
+    const world = setUp();
+    expect(await world.buckets.refresh('photos')).toBeUndefined();
+    expect((await world.list()).connected).toEqual([]);
+  });
+});
+
+describe('disconnecting a bucket', () => {
+  it('removes record, documents and gaps, cancels its job, and touches no other bucket', async () => {
+    const world = setUp();
+    world.storage.createBucket('photos-2');
+    for (const bucket of ['photos', 'photos-2']) {
+      await world.buckets.connect({ bucket }, 'someone');
+      await world.gaps.report({ bucket, kind: 'loss', reason: 'test', seenAtMs: 1 });
+    }
+    const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
+    await world.disconnect('photos');
+    expect((await world.list()).connected.map(({ bucket }) => bucket)).toEqual(['photos-2']);
+    expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
+    expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
+    expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    expect(await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
+  });
+
+  it('removes the record before the documents, and completes a removal that was cut short', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const failing = { ...world.objects, removeBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
+    await expect(createDisconnectBucket({ ...world, objects: failing })('photos')).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect((await world.list()).connected).toEqual([]);
+    await expect(world.disconnect('photos')).rejects.toMatchObject({ code: 'bucket.not-connected' });
+    expect(await write(world, 'a')).toMatchObject([{ code: 'bucket.index-missing' }]);
+  });
+
+  it('leaves an index to a bucket that was connected again meanwhile', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const removeBucket = async (bucket: string) => {
+      await world.buckets.autoConnect(bucket, 'notification', 10);
+      await world.objects.removeBucket(bucket);
+    };
+    await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
+    expect(await readRecord(world.state, refs.bucket('photos'))).toBeDefined();
+    expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+  });
+
+  it.each(['other', 'no/name', 'x'.repeat(5_000)])('answers bucket.not-connected for %s', async (bucket) => {
+    const world = setUp();
+    await expect(world.disconnect(bucket)).rejects.toMatchObject({ code: 'bucket.not-connected' });
+    await expect(requireBucket(world.state, bucket)).rejects.toMatchObject({ code: 'bucket.not-connected' });
+  });
+});
+
+describe('the list of buckets', () => {
+  it('shows connected and unconnected ones by name', async () => {
+    const world = setUp();
+    world.storage.createBucket('albums');
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await world.buckets.connect({ bucket: 'albums' }, 'someone');
+    await world.reportUnconnected('zebra', 7);
+    const { connected, unconnected } = await world.list();
+    expect(connected.map(({ bucket }) => bucket)).toEqual(['albums', 'photos']);
+    expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);
+  });
+});

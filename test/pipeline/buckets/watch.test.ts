@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
+
+const DAY_MS = 86_400_000;
+
+async function setUp() {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const store = createBreakableStore();
+  const { state, objects } = store;
+  const storage = createFakeStorage(clock);
+  const gaps = createGapReports({ state, clock, telemetry });
+  const connect = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  for (const bucket of ['aaa', 'bbb']) {
+    storage.createBucket(bucket);
+    await connect.connect({ bucket }, 'test');
+  }
+  const stopping = new AbortController();
+  watchState({ state, clock, telemetry, connect }, stopping.signal);
+  return {
+    clock,
+    telemetry,
+    store,
+    storage,
+    gaps,
+    stopping,
+    record: (bucket: string) => readRecord(store.plainState, refs.bucket(bucket)),
+    run: async (forMs: number) => {
+      await clock.advance(forMs);
+      await settled();
+    },
+  };
+}
+
+describe('the watch of the records', () => {
+  it('counts what gaps are open, by bucket and kind, every 15 s', async () => {
+    const world = await setUp();
+    const sighting = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;
+    await world.gaps.report(sighting);
+    await world.gaps.report({ ...sighting, prefix: 'p/' });
+    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss' });
+    await world.run(15_000);
+    expect(world.telemetry.told('gapsOpen').at(-1)).toEqual([
+      [
+        { bucket: 'aaa', kind: 'bulk-delete', count: 2 },
+        { bucket: 'bbb', kind: 'loss', count: 1 },
+      ],
+    ]);
+    const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
+    await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
+    await world.run(15_000);
+    expect(world.telemetry.told('gapsOpen').at(-1)).toEqual([[{ bucket: 'aaa', kind: 'bulk-delete', count: 2 }]]);
+    expect(world.telemetry.told('jobs').at(-1)).toEqual([[]]);
+  });
+
+  it('reads region and versioning of each bucket again once they are a day old', async () => {
+    const world = await setUp();
+    world.storage.setVersioning('aaa', 'enabled');
+    await world.run(DAY_MS - 600_000);
+    expect((await world.record('aaa'))?.versioning.status).toBe('never');
+    await world.run(1_300_000);
+    expect((await world.record('aaa'))?.versioning.status).toBe('enabled');
+  });
+
+  it('of a bucket that is gone does not keep it from the others', async () => {
+    const world = await setUp();
+    world.storage.deleteBucket('aaa');
+    world.storage.setVersioning('bbb', 'suspended');
+    await world.run(DAY_MS + 700_000);
+    expect((await world.record('bbb'))?.versioning.status).toBe('suspended');
+    expect(world.telemetry.told('requestFailed')).toContainEqual(['check a bucket', 'bucket.missing', expect.any(String)]);
+  });
+
+  it('tells when the store fails, and goes on after it', async () => {
+    const world = await setUp();
+    world.store.broken.all = new FaultError('index.unreachable', 'gone');
+    await world.run(15_000);
+    expect(world.telemetry.told('requestFailed')).toEqual([['count gaps and jobs', 'index.unreachable', 'gone']]);
+    world.store.broken.all = undefined;
+    await world.run(15_000);
+    expect(world.telemetry.told('gapsOpen')).toHaveLength(1);
+  });
+
+  it('ends with the process', async () => {
+    const world = await setUp();
+    world.stopping.abort();
+    await world.run(60_000);
+    expect(world.telemetry.told('gapsOpen')).toEqual([]);
+    expect(world.clock.sleepers()).toBe(0);
+  });
+});

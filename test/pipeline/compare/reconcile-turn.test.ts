@@ -1,0 +1,435 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { ANSWER_LIFE_MS, MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
+import { bucketRecord, createReindexWorld, missingBucket } from '../../support/worlds/reindex.ts';
+
+const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+
+/** D − M of what is answered at this moment. */
+function listingClock({ clock }: Awaited<ReturnType<typeof createReindexWorld>>): number {
+  return clockOfMs(clock.nowMs() - MARGIN_MS);
+}
+
+describe('a turn that applies', () => {
+  it('writes what is missing and stale, and makes tombstones of phantoms, so that the index ends equal', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing');
+    world.put('stale', { sizeBytes: 5 });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    await world.index('phantom', same);
+    const result = await world.run();
+    expect(result).toMatchObject({
+      done: true,
+      counts: { listed: 3, scanned: 3, equal: 1, missing: 1, stale: 1, phantom: 1, inFlight: 0, written: 2, tombstones: 1 },
+      examples: { missing: [{ key: 'missing' }], stale: [{ key: 'stale', fields: ['etag'] }], phantom: [{ key: 'phantom' }] },
+    });
+    expect(result.counts).toMatchObject({ listRequests: 1, headRequests: 1, bytesListed: 17 });
+    expect(await world.found()).toEqual(world.bucketHolds());
+    expect(world.s3.heads).toEqual(['phantom']);
+  });
+
+  it('writes from the listing at D − M, and tombstones at D − M of their HEAD', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'abc', sizeBytes: 0, storageClass: 'GLACIER' });
+    await world.index('b', present);
+    await world.run();
+    expect(await world.stored('a')).toMatchObject({
+      etag: 'abc',
+      size: 0,
+      storage_class: 'GLACIER',
+      last_modified_exact: true,
+      settled: true,
+      source: 'listing',
+      clock: listingClock(world),
+    });
+    expect(await world.stored('b')).toMatchObject({ deleted: true, settled: true, source: 'check', clock: listingClock(world) });
+  });
+
+  it('finds nothing to do a second time', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'b', 'c']) world.put(key);
+    await world.index('d', present);
+    await world.run();
+    const { counts } = await world.run();
+    expect(counts).toMatchObject({ listed: 3, scanned: 3, equal: 3, written: 0, tombstones: 0, headRequests: 0 });
+  });
+
+  it('puts back what only a tombstone stands for', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'e' });
+    await world.index('a', { present: false });
+    expect((await world.run()).counts).toMatchObject({ missing: 1, written: 1 });
+    expect(await world.found()).toEqual(['a e']);
+  });
+
+  it('keeps to its prefix and range', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['p/a', 'p/b', 'p/c', 'q']) world.put(key);
+    for (const key of ['o', 'p/aa', 'p/bb', 'p/d', 'r']) await world.index(key, present);
+    const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
+    expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
+    expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
+  });
+
+  it('asks for the objects of an enriched bucket, whose documents say more than a listing does', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing', { contentType: 'text/plain', userMetadata: { owner: 'me' } });
+    world.put('stale', { etag: 'new', userMetadata: {} });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
+    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, inFlight: 0, written: 2, headRequests: 2 });
+    expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('rejects with the signal’s reason', async () => {
+    const world = await createReindexWorld();
+    const stop = new AbortController();
+    world.s3.onPage = () => stop.abort(new Error('stopping'));
+    await expect(world.run({}, {}, stop.signal)).rejects.toThrow('stopping');
+  });
+});
+
+describe('a report', () => {
+  it('tells the same and writes nothing', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing');
+    world.put('stale');
+    await world.index('same', same);
+    const stale = await world.index('stale', { ...same, etag: 'old' });
+    const phantom = await world.index('phantom', same);
+    const inexact = await world.index('z', { ...same, lastModifiedExact: false });
+    world.put('z', { ...same, lastModifiedMs: (same.lastModifiedMs ?? 0) + 2_000 });
+    const result = await world.run({ mode: 'report', fill: true });
+    expect(result.counts).toMatchObject({
+      listed: 4,
+      equal: 2,
+      missing: 1,
+      stale: 1,
+      phantom: 1,
+      written: 0,
+      tombstones: 0,
+      headRequests: 1,
+    });
+    expect(await world.stored('missing')).toBeUndefined();
+    for (const document of [stale, phantom, inexact]) expect(await world.stored(document.key)).toEqual(document);
+    expect(world.reserved).toEqual([]);
+  });
+
+  it('counts no difference that the live path has not come to yet, and asks no HEAD about it', async () => {
+    const world = await createReindexWorld();
+    world.put('changed');
+    await world.index('changed', present, { ageMs: 1_000 });
+    await world.index('created', present, { ageMs: 1_000 });
+    world.put('deleted');
+    await world.index('deleted', { present: false }, { ageMs: 1_000 });
+    const { counts } = await world.run({ mode: 'report' });
+    expect(counts).toMatchObject({ listed: 2, inFlight: 3, stale: 0, missing: 0, phantom: 0, headRequests: 0 });
+  });
+
+  it('counts no difference that went away before the second look', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('a');
+    await world.index('a', same);
+    await world.index('gone', { present: false });
+    world.hooks.scanned = () => [{ key: 'gone', clock: 1, settled: true }];
+    const { counts } = await world.run({ mode: 'report' });
+    expect(counts).toMatchObject({ listed: 1, equal: 1, missing: 0, phantom: 0, headRequests: 0 });
+  });
+});
+
+describe('a report on objects written a moment ago', () => {
+  it('waits for their events before it calls them missing or stale', async () => {
+    const world = await createReindexWorld();
+    const lastModifiedMs = world.clock.nowMs() - 1_000;
+    const told = world.put('told', { lastModifiedMs });
+    const changed = world.put('changed', { lastModifiedMs });
+    world.put('untold', { lastModifiedMs });
+    await world.index('changed', present);
+    const running = world.run({ mode: 'report' });
+    await world.clock.advance(1_000);
+    await world.index('told', told, { ageMs: 0 });
+    await world.index('changed', changed, { ageMs: 0 });
+    await world.clock.advance(5_000);
+    expect((await running).counts).toMatchObject({ listed: 3, equal: 2, missing: 1, stale: 0 });
+  });
+
+  it('waits for nothing else', async () => {
+    const world = await createReindexWorld();
+    world.put('old');
+    await world.index('phantom', present);
+    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ missing: 1, phantom: 1 });
+    expect(world.clock.monotonicMs()).toBe(0);
+  });
+});
+
+describe('a document as new as the listing', () => {
+  it('is not written over by it, but looked at, and written provisionally for the sweep to settle', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'new' });
+    const before = await world.index('a', present, { ageMs: 1_000 });
+    const { counts } = await world.run();
+    expect(counts).toMatchObject({ inFlight: 1, stale: 0, written: 1, headRequests: 1 });
+    expect(await world.stored('a')).toMatchObject({ etag: 'new', clock: before.clock, settled: false, source: 'check' });
+  });
+
+  it('is left alone where the HEAD agrees with it', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'old' });
+    const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
+    expect((await world.run()).counts).toMatchObject({ inFlight: 1, written: 0 });
+    expect(await world.stored('a')).toEqual(written);
+  });
+
+  it('that was written between look and write is looked at again', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'listed' });
+    await world.index('a', present);
+    let isFirst = true;
+    world.hooks.beforeWrite = async () => {
+      if (!isFirst) return;
+      isFirst = false;
+      const newer = world.put('a', { etag: 'newer' });
+      await world.index('a', newer, { ageMs: 0 });
+    };
+    expect((await world.run()).counts).toMatchObject({ stale: 0, inFlight: 1, written: 0, headRequests: 1 });
+    expect(await world.found()).toEqual(['a newer']);
+  });
+
+  it('that keeps changing is left to the live path in the end', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'listed' });
+    await world.index('a', present);
+    world.hooks.beforeWrite = async () => {
+      await world.clock.advance(1_000);
+      await world.index('a', { ...present, etag: `live ${world.clock.nowMs()}` }, { ageMs: 0 });
+    };
+    expect(await world.run()).toMatchObject({ done: true, counts: { inFlight: 1, written: 0 } });
+  });
+});
+
+describe('a phantom', () => {
+  it('that is there after all is not deleted', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onHead = (key) => void world.put(key, { etag: 'e', sizeBytes: 5 });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, headRequests: 1 });
+    expect(await world.found()).toEqual(['a e']);
+  });
+
+  it('that came back with other content is written as the HEAD says', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new' });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, inFlight: 1, written: 1, tombstones: 0 });
+    expect(await world.found()).toEqual(['a new']);
+  });
+
+  it('is kept where its HEAD fails; what lies before it is done', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'e' });
+    await world.index('b', present);
+    world.s3.onHead = () => {
+      throw new FaultError('object.denied', '403');
+    };
+    world.s3.pageSize = 1;
+    world.put('c');
+    const result = await world.run();
+    expect(result).toMatchObject({ done: false, cursor: 'a', fault: { code: 'object.denied' }, counts: { missing: 1, phantom: 0 } });
+    expect(await world.found()).toEqual(expect.arrayContaining(['a e', 'b e']));
+  });
+
+  it('is confirmed however many there are between two listed keys, and scanned page by page', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 2_500; index += 1) await world.index(`k${String(index).padStart(5, '0')}`, present);
+    world.put('z', { etag: 'e' });
+    expect(await world.run({}, { pagesMax: 1 })).toMatchObject({
+      done: true,
+      counts: { listed: 1, scanned: 2_500, missing: 1, phantom: 2_500 },
+    });
+    expect(await world.found()).toEqual(['z e']);
+  });
+
+  it('whose HEAD fails holds back only what comes after it', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 250; index += 1) await world.index(`k${String(index).padStart(3, '0')}`, present);
+    world.s3.onHead = (key) => {
+      if (key === 'k150') throw new FaultError('s3.throttled', 'SlowDown');
+    };
+    expect(await world.run({ upTo: 'z' })).toMatchObject({
+      done: false,
+      cursor: 'k099',
+      fault: { code: 's3.throttled' },
+      counts: { phantom: 100 },
+    });
+    expect((await world.found())[0]).toBe('k100 e');
+  });
+});
+
+describe('a listing that fails', () => {
+  it.each(['listing.disorder', 'listing.incomplete', 's3.throttled', 'object.denied'] as const)(
+    'with %s deletes nothing from there on, and keeps what was compared before',
+    async (code) => {
+      const world = await createReindexWorld();
+      world.s3.pageSize = 2;
+      for (const key of ['a', 'b', 'c', 'd']) world.put(key, { etag: 'e' });
+      for (const key of ['aa', 'bb', 'z']) await world.index(key, present);
+      world.s3.onPage = (_page, { after }) => {
+        if (after !== '') throw new FaultError(code, 'as scripted');
+      };
+      const result = await world.run();
+      expect(result).toMatchObject({
+        done: false,
+        cursor: 'b',
+        fault: { code },
+        counts: { listed: 2, missing: 2, phantom: 1, tombstones: 1 },
+      });
+      expect(await world.found()).toEqual(['a e', 'b e', 'bb e', 'z e']);
+    },
+  );
+
+  it('because the bucket is gone deletes nothing', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onPage = missingBucket;
+    expect(await world.run()).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.missing' }, counts: { phantom: 0 } });
+    expect(await world.found()).toEqual(['a e']);
+  });
+});
+
+describe('a store that fails', () => {
+  it('leaves the cursor before what is not durable', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 2;
+    for (const key of ['a', 'b', 'c', 'd']) world.put(key, { etag: 'e' });
+    world.hooks.beforeWrite = (writes) => {
+      if (writes.some(({ document }) => document.key === 'd')) throw new FaultError('index.blocked', 'flood stage');
+    };
+    const result = await world.run();
+    expect(result).toMatchObject({
+      done: false,
+      cursor: 'b',
+      fault: { code: 'index.blocked' },
+      counts: { listed: 2, missing: 2, written: 2 },
+    });
+    world.hooks.beforeWrite = () => {};
+    expect(await world.run({ after: result.cursor })).toMatchObject({ done: true, counts: { listed: 2 } });
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('asks a page again that became too old to be written', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'old' });
+    let isFirst = true;
+    world.s3.onPage = async () => {
+      if (!isFirst) return;
+      isFirst = false;
+      await world.clock.advance(ANSWER_LIFE_MS);
+      world.put('a', { etag: 'new' });
+    };
+    expect(await world.run({}, { durationMaxMs: 1_000_000 })).toMatchObject({
+      done: true,
+      counts: { listed: 1, missing: 1, listRequests: 2 },
+    });
+    expect(await world.found()).toEqual(['a new']);
+  });
+
+  it('counts the pages of a turn also over such repeats', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of ['a', 'b', 'c', 'd', 'e']) world.put(key);
+    world.s3.onPage = async () => {
+      if (world.s3.pages.length === 2) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const controls = { pagesMax: 3, durationMaxMs: 1_000_000 };
+    expect((await world.run({}, controls)).done).toBe(false);
+    expect(world.s3.pages.length).toBeLessThanOrEqual(4);
+  });
+
+  it('looks again where it is the look that became too old', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    let isFirst = true;
+    world.s3.onHead = async () => {
+      if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
+      isFirst = false;
+    };
+    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
+    expect(world.reserved).toEqual([1]);
+  });
+
+  it('counts the life of a look from when it was asked, not from when it had to wait for its place', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
+    // 16 at once, each taking 9 s: the last begin when the first would have expired
+    world.s3.onHead = () => world.clock.sleep(9_000);
+    const running = world.run({}, { durationMaxMs: 1_000_000 });
+    await world.clock.advance(60_000);
+    expect(await running).toMatchObject({
+      done: true,
+      counts: { tombstones: 60, headRequests: expect.toSatisfy((count: number) => count < 100) as number },
+    });
+  });
+
+  it('gives the range back where pages expire again and again', async () => {
+    const world = await createReindexWorld();
+    world.put('a');
+    world.s3.onPage = () => world.clock.advance(ANSWER_LIFE_MS);
+    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    expect(result).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' }, counts: { listed: 0, written: 0 } });
+    expect(await world.stored('a')).toBeUndefined();
+  });
+});
+
+describe('a document that only lacks something', () => {
+  it('is counted as incomplete and left alone, without being looked at again', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a');
+    const before = await world.index('a', rest);
+    world.hooks.beforeLook = () => Promise.reject(new Error('looked at again'));
+    const result = await world.run();
+    expect(result).toMatchObject({
+      counts: { listed: 1, incomplete: 1, written: 0 },
+      examples: { incomplete: [{ key: 'a', fields: ['storage_class'] }] },
+    });
+    expect(await world.store.scan.scan('b', { prefix: '', after: '', limit: 1 })).toMatchObject([{ clock: before.clock }]);
+  });
+
+  it('is completed where that is asked for', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
+    await world.index('a', rest, { version_id: 'v1' });
+    expect((await world.run({ fill: true })).counts).toMatchObject({ incomplete: 1, written: 1 });
+    expect(await world.stored('a')).toMatchObject({ storage_class: 'GLACIER', version_id: 'v1', source: 'listing' });
+  });
+
+  it('but the true LastModified is given it in passing, once', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const told = { ...listed, lastModifiedMs: (listed.lastModifiedMs ?? 0) + 1_500, lastModifiedExact: false };
+    await world.index('a', told, { event_name: 'ObjectCreated:Put' });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, stale: 0, written: 1 });
+    expect(await world.stored('a')).toMatchObject({
+      last_modified_exact: true,
+      event_name: 'ObjectCreated:Put',
+      clock: listingClock(world),
+    });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, written: 0 });
+  });
+
+  it('unless it is newer than the listing', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const before = await world.index('a', { ...listed, lastModifiedExact: false }, { ageMs: 1_000 });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, inFlight: 0, written: 0 });
+    expect(await world.stored('a')).toEqual(before);
+  });
+});

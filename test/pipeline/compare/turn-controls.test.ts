@@ -1,0 +1,224 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
+import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import type { TurnControls, TurnRequest, TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
+
+const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${String(index).padStart(5, '0')}`);
+
+/** Turns until the range is done, or one says why it is not. */
+async function runAll(world: ReindexWorld, request: Partial<TurnRequest> = {}, controls: Partial<TurnControls> = {}) {
+  const turns: TurnResult[] = [];
+  let counts: ReconcileCounts = noCounts;
+  for (let after = request.after ?? ''; turns.at(-1)?.done !== true; after = turns.at(-1)!.cursor) {
+    const turn = await world.run({ ...request, after }, controls);
+    expect(compareKeys(turn.cursor, after)).toBeGreaterThanOrEqual(0);
+    counts = addCounts(counts, turn.counts);
+    turns.push(turn);
+    if (turn.fault !== undefined || turn.braked !== undefined) break;
+  }
+  return { turns, counts };
+}
+
+/** A job's allowance, as reserve() draws on it. */
+function allowance(left: number): TurnControls['reserve'] {
+  return async (count) => {
+    const granted = Math.min(left, count);
+    left -= granted;
+    return granted;
+  };
+}
+
+describe('the brake', () => {
+  it('lets so many tombstones through and stops before the first that it holds', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'c', 'e']) world.put(key, { etag: 'e' });
+    for (const key of ['b', 'd', 'f']) await world.index(key, present);
+    const result = await world.run({}, { reserve: allowance(1) });
+    expect(result).toMatchObject({
+      done: false,
+      cursor: 'c',
+      braked: 2,
+      counts: { listed: 2, scanned: 1, missing: 2, phantom: 1, tombstones: 1, written: 2 },
+    });
+    expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['a', 'c', 'd', 'f']);
+    const rest = await world.run({ after: result.cursor });
+    expect(rest).toMatchObject({ done: true, counts: { listed: 1, scanned: 2, missing: 1, phantom: 2, tombstones: 2 } });
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('that grants nothing keeps everything of an index whose bucket lists as empty', async () => {
+    const world = await createReindexWorld();
+    for (const key of numbered(250)) await world.index(key, present);
+    const result = await world.run({}, { reserve: async () => 0 });
+    expect(result).toMatchObject({ done: false, cursor: '', braked: 100, counts: { phantom: 0, tombstones: 0 } });
+    expect(await world.found()).toHaveLength(250);
+  });
+
+  it('is asked for no more than there are phantoms, never for over 500 at once', async () => {
+    const world = await createReindexWorld();
+    for (const key of numbered(1_201)) await world.index(key, present);
+    const result = await world.run();
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1_201, tombstones: 1_201, headRequests: 1_201 } });
+    expect(world.reserved.reduce((sum, count) => sum + count, 0)).toBe(1_201);
+    expect(Math.max(...world.reserved)).toBeLessThanOrEqual(500);
+  });
+
+  it('is not asked again for what was granted and not used', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'b']) await world.index(key, present);
+    let isFirst = true;
+    world.hooks.beforeWrite = async () => {
+      if (isFirst) await world.index('a', present, { ageMs: 0 });
+      isFirst = false;
+    };
+    // refused once, looked at again, and written with the same grant
+    expect((await world.run()).counts).toMatchObject({ tombstones: 2 });
+    expect(world.reserved).toEqual([2]);
+  });
+
+  it('is asked in chunks also where keys went away while they were listed', async () => {
+    const world = await createReindexWorld();
+    for (const key of numbered(700)) {
+      world.put(key, { etag: 'listed' });
+      await world.index(key, present, { ageMs: 1_000 });
+    }
+    world.s3.onHead = (key) => void world.s3.objects.delete(key);
+    expect((await world.run()).counts).toMatchObject({ inFlight: 700, phantom: 0, tombstones: 700 });
+    expect(world.reserved).toEqual([500, 200]);
+  });
+
+  it('holds in key order whatever ends first', async () => {
+    const world = await createReindexWorld();
+    for (const key of numbered(200)) await world.index(key, present);
+    const lastAsked = Promise.withResolvers<void>();
+    world.s3.onHead = async (key) => {
+      if (key === 'k00199') lastAsked.resolve();
+      // the first slice waits for the other one's HEADs
+      if (key === 'k00000') await lastAsked.promise;
+    };
+    const { turns, counts } = await runAll(world, {}, { reserve: allowance(50) });
+    expect(turns.at(-1)).toMatchObject({ cursor: 'k00049', braked: 50 });
+    expect(counts).toMatchObject({ scanned: 50, phantom: 50, tombstones: 50 });
+    expect((await world.found())[0]).toBe('k00050 e');
+  });
+});
+
+describe('a turn ends', () => {
+  it('after so many pages, at a page border, with everything before it durable', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(35)) world.put(key);
+    const result = await world.run({}, { pagesMax: 2 });
+    expect(result).toMatchObject({ done: false, cursor: 'k00019', counts: { listed: 20, missing: 20, written: 20, listRequests: 2 } });
+    const { turns, counts } = await runAll(world, { after: result.cursor }, { pagesMax: 2 });
+    expect(turns).toHaveLength(1);
+    expect(counts.listed).toBe(15);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('when it is told to', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(50)) world.put(key);
+    const result = await world.run({}, { shouldEnd: () => world.s3.pages.length >= 3 });
+    expect(result.done).toBe(false);
+    expect(result.counts.listed).toBeLessThan(50);
+    expect(result.counts.written).toBe(result.counts.listed);
+    const { counts } = await runAll(world, { after: result.cursor });
+    expect(counts.listed + result.counts.listed).toBe(50);
+  });
+
+  it('when its time is over', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(50)) world.put(key);
+    world.s3.onPage = () => world.clock.advance(1_000);
+    const result = await world.run({}, { durationMaxMs: 3_000 });
+    expect(result).toMatchObject({ done: false, counts: { listed: 20 } });
+    const { counts } = await runAll(world, { after: result.cursor }, { durationMaxMs: 3_000 });
+    expect(counts.listed).toBe(30);
+  });
+
+  it('where its range ends, also when that came nearer meanwhile', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(50)) world.put(key);
+    await world.index('k00010x', present);
+    await world.index('k00030x', present);
+    let end: string | undefined = 'k00045';
+    world.s3.onPage = (_page, { after }) => {
+      if (after !== '') end = 'k00024';
+    };
+    const result = await world.run({ upTo: 'k00045' }, { upTo: () => end });
+    expect(result).toMatchObject({ done: true, cursor: 'k00024', counts: { listed: 25, phantom: 1 } });
+    expect((await world.found()).at(-1)).toBe('k00030x e');
+  });
+
+  it('asks for no page after the last that it is going to use', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(50)) world.put(key);
+    await world.run({ upTo: 'k00005' });
+    expect(world.s3.pages).toHaveLength(1);
+    world.s3.pages.length = 0;
+    await world.run({}, { pagesMax: 3 });
+    expect(world.s3.pages).toHaveLength(3);
+  });
+});
+
+describe('whatever bucket and index hold, and whatever changes while it is listed', () => {
+  const awkward = fc.constantFrom('', 'a', 'a/', 'b', '%', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{1f600}', '\u{10ffff}');
+  const key = fc
+    .tuple(awkward, fc.string({ unit: 'binary', maxLength: 1 }), awkward)
+    .map((parts) => parts.join(''))
+    .filter((text) => text !== '');
+  const etag = fc.constantFrom('x', 'y');
+  const change = fc.record({ atPage: fc.integer({ min: 1, max: 6 }), key, etag: fc.option(etag) });
+  const sizes = fc.record({
+    pageSize: fc.integer({ min: 1, max: 9 }),
+    pagesMax: fc.integer({ min: 1, max: 5 }),
+    granted: fc.integer({ min: 1, max: 6 }),
+  });
+
+  it('they end equal, and each listed key is counted once', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(key, etag, { maxKeys: 25, noNullPrototype: true }),
+        fc.dictionary(key, etag, { maxKeys: 25, noNullPrototype: true }),
+        fc.record({ changes: fc.array(change, { maxLength: 4 }), sizes }),
+        async (bucket, index, { changes, sizes: { pageSize, pagesMax, granted } }) => {
+          const world = await createReindexWorld();
+          world.s3.pageSize = pageSize;
+          for (const [name, value] of Object.entries(bucket)) world.put(name, { etag: value, sizeBytes: 1 });
+          for (const [name, value] of Object.entries(index)) await world.index(name, { present: true, etag: value, sizeBytes: 1 });
+          let pages = 0;
+          world.s3.onPage = () => {
+            pages += 1;
+            for (const { atPage, key: name, etag: value } of changes) {
+              if (atPage !== pages) continue;
+              if (value === null) world.s3.objects.delete(name);
+              else world.put(name, { etag: value, sizeBytes: 1 });
+            }
+          };
+          let result: TurnResult = await world.run({}, { pagesMax, reserve: allowance(granted) });
+          for (let after = result.cursor; !result.done; after = result.cursor) {
+            result = await world.run({ after }, { pagesMax, reserve: allowance(granted) });
+            expect(compareKeys(result.cursor, after)).toBeGreaterThanOrEqual(0);
+          }
+          // changes while listing are told by their events, or found by the next reconcile
+          world.s3.onPage = () => {};
+          await world.clock.advance(60_000);
+          const { counts } = await runAll(world, {}, { pagesMax });
+          expect(await world.found()).toEqual(world.bucketHolds());
+          expect(counts.listed).toBe(world.s3.objects.size);
+          const { equal, incomplete, missing, stale } = counts;
+          expect(equal + incomplete + missing + stale).toBe(counts.listed);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});

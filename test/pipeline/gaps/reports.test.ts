@@ -1,0 +1,213 @@
+import { describe, expect, it } from 'vitest';
+import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
+import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { racingState } from '../../support/fakes/racing-state.ts';
+
+async function connect(state: StateStore, bucket: string): Promise<void> {
+  const versioning = { status: 'never', observedAtMs: 0 };
+  const fields = { bucket, region: 'r', source: 'notification', versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
+  await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
+}
+
+async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
+  const { state: plainState } = createMemoryStore();
+  const puts: string[] = [];
+  const noting: StateStore = {
+    ...plainState,
+    put: (entry, expected, signal) => {
+      puts.push(entry.id);
+      return plainState.put(entry, expected, signal);
+    },
+  };
+  const state = wrap(noting);
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const gaps = createGapReports({ state, clock, telemetry });
+  await connect(plainState, 'photos');
+  const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
+  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState }) };
+}
+
+function sighting(change: Partial<GapSighting> = {}): GapSighting {
+  return { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: 100, ...change };
+}
+
+/** Whether the promise is still pending after all that can run now has run. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isDone = false;
+  void Promise.allSettled([promise]).then(() => {
+    isDone = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  return !isDone;
+}
+
+describe('gap reports', () => {
+  it('are stored when they resolve', async () => {
+    const world = await setUp();
+    await world.gaps.report(sighting());
+    expect((await world.list({ limit: 100 })).items).toEqual([
+      {
+        id: 'gap:photos:bulk-delete',
+        bucket: 'photos',
+        kind: 'bulk-delete',
+        reason: 'DeleteObjects',
+        firstSeenMs: 100,
+        lastSeenMs: 100,
+        count: 1,
+        state: 'open',
+        openedAtMs: world.clock.nowMs(),
+        toldAtMs: world.clock.nowMs(),
+      },
+    ]);
+    expect(world.telemetry.told('gapSeen')).toEqual([['photos', 'bulk-delete', 'DeleteObjects']]);
+  });
+
+  it('of one gap are summed up into one write a second, and resolve with it', async () => {
+    const world = await setUp();
+    await world.gaps.report(sighting({ seenAtMs: 500 }));
+    const waiting = [400, 700, 600].map((seenAtMs) => world.gaps.report(sighting({ seenAtMs, reason: `at ${seenAtMs}` })));
+    const other = world.gaps.report(sighting({ kind: 'loss' }));
+    expect(await isPending(other)).toBe(false);
+    expect(await isPending(Promise.race(waiting))).toBe(true);
+    await world.clock.advance(1_000);
+    await Promise.all(waiting);
+    expect(world.puts).toEqual(['gap:photos:bulk-delete', 'gap:photos:loss', 'gap:photos:bulk-delete']);
+    expect((await world.list({ limit: 100 })).items[0]).toMatchObject({ count: 4, firstSeenMs: 400, lastSeenMs: 700, reason: 'at 600' });
+  });
+
+  it('that arrive while a write is in flight join the next one', async () => {
+    const holding = Promise.withResolvers<void>();
+    const interfere = () => holding.promise;
+    const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
+    const first = world.gaps.report(sighting());
+    expect(await isPending(first)).toBe(true);
+    const later = [world.gaps.report(sighting()), world.gaps.report(sighting())];
+    holding.resolve();
+    await first;
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 1 }]);
+    await world.clock.advance(1_000);
+    await Promise.all(later);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
+  });
+
+  it('survive that another worker writes the same gap', async () => {
+    const interfere = async (state: StateStore) => createGapReports({ ...(await others), state }).report(sighting({ seenAtMs: 50 }));
+    const others = Promise.resolve({ clock: createFakeClock(), telemetry: createFakeTelemetry() });
+    const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
+    await world.gaps.report(sighting());
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 2, firstSeenMs: 50, lastSeenMs: 100 }]);
+  });
+
+  it('all fail when the write fails, and the next one writes again', async () => {
+    const fault = new FaultError('index.unreachable', 'gone');
+    const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere: () => Promise.reject(fault) }));
+    const failing = [world.gaps.report(sighting()), world.gaps.report(sighting())];
+    const answers = Promise.allSettled(failing);
+    await world.clock.advance(1_000);
+    expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  });
+
+  it('stop waiting when their signal says so, while the others are stored', async () => {
+    const world = await setUp();
+    await world.gaps.report(sighting());
+    const controller = new AbortController();
+    const aborted = world.gaps.report(sighting(), controller.signal);
+    const other = world.gaps.report(sighting());
+    controller.abort(new Error('stopping'));
+    await expect(aborted).rejects.toThrow('stopping');
+    await world.clock.advance(1_000);
+    await other;
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
+  });
+
+  it('of a bucket that is not connected are dropped', async () => {
+    const world = await setUp();
+    await world.gaps.report(sighting({ bucket: 'elsewhere' }));
+    expect((await world.list({ limit: 100 })).items).toEqual([]);
+  });
+});
+
+describe('reports of unconnected names', () => {
+  it('count every event in one write a second', async () => {
+    const world = await setUp();
+    await world.reportUnconnected('elsewhere', 500);
+    const waiting = [700, 300].map((seenAtMs) => world.reportUnconnected('elsewhere', seenAtMs));
+    await world.clock.advance(1_000);
+    await Promise.all(waiting);
+    const record = await readRecord(world.state, refs.unconnected('elsewhere'));
+    expect(record).toEqual({ bucket: 'elsewhere', count: 3, firstSeenMs: 300, lastSeenMs: 700 });
+    expect(world.puts).toHaveLength(2);
+    expect(world.telemetry.told('unconnected')).toEqual([
+      ['elsewhere', 1],
+      ['elsewhere', 2],
+    ]);
+  });
+
+  it('keep at most 1,000 names, and go on counting those that are known', async () => {
+    const world = await setUp();
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
+    await world.reportUnconnected('one-too-many', 1);
+    expect(await world.state.count('unconnected')).toBe(1_000);
+    expect(world.telemetry.told('unconnected').at(-1)).toEqual(['one-too-many', 1]);
+    await world.clock.advance(1_000);
+    await world.reportUnconnected('name-7', 2);
+    expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });
+  });
+});
+
+describe('the list of gaps', () => {
+  async function filled() {
+    const world = await setUp();
+    for (const bucket of ['photos-2', 'photo']) await connect(world.state, bucket);
+    for (const bucket of ['photos-2', 'photos', 'photo']) {
+      await Promise.all([
+        world.gaps.report(sighting({ bucket, kind: 'loss' })),
+        world.gaps.report(sighting({ bucket, kind: 'lifecycle' })),
+      ]);
+    }
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) =>
+      gap === undefined ? undefined : { ...gap, state: 'closed' as const, closedAtMs: 5 },
+    );
+    return world;
+  }
+  const named = (gap: GapRecord) => `${gap.bucket} ${gap.kind}`;
+
+  it('filters by bucket and by state', async () => {
+    const { list } = await filled();
+    expect((await list({ limit: 100 })).items).toHaveLength(6);
+    expect((await list({ bucket: 'photos', limit: 100 })).items.map(named)).toEqual(['photos lifecycle', 'photos loss']);
+    expect((await list({ bucket: 'photos', state: 'open', limit: 100 })).items.map(named)).toEqual(['photos lifecycle']);
+    expect((await list({ state: 'closed', limit: 100 })).items.map(named)).toEqual(['photos loss']);
+    expect((await list({ bucket: 'none', limit: 100 })).items).toEqual([]);
+  });
+
+  it('comes in pages', async () => {
+    const { list } = await filled();
+    const first = await list({ bucket: 'photos', limit: 1 });
+    expect(first.items.map(named)).toEqual(['photos lifecycle']);
+    const second = await list({ bucket: 'photos', limit: 1, cursor: first.next ?? '' });
+    expect(second.items.map(named)).toEqual(['photos loss']);
+    expect(second).not.toHaveProperty('next');
+  });
+
+  it('shows a gap that was closed and seen again as a new one', async () => {
+    const world = await filled();
+    await world.clock.advance(1_000);
+    await world.gaps.report(sighting({ kind: 'loss', seenAtMs: 900 }));
+    const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
+    expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
+    expect(gap).not.toHaveProperty('closedAtMs');
+  });
+
+  it('refuses a cursor that no page answered', async () => {
+    const { list } = await filled();
+    await expect(list({ limit: 1, cursor: '!' })).rejects.toMatchObject({ code: 'request.invalid' });
+  });
+});

@@ -1,0 +1,865 @@
+import { describe, expect, it } from 'vitest';
+import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { refs } from '../../../src/pipeline/records/stored.ts';
+import {
+  BUCKET,
+  createIngestWorld,
+  nativeRecord,
+  sequencerAt,
+  settled,
+  syntheticRecord,
+  type IngestWorld,
+} from '../../support/worlds/ingest.ts';
+
+const MINUTE_MS = 60_000;
+const unreachable = new FaultError('index.unreachable', 'no route');
+const s3Down = new FaultError('s3.unavailable', '503');
+const denied = new FaultError('object.denied', 'no permission');
+
+/** A routed put that happened now. */
+function routedPut(world: IngestWorld, key: string) {
+  world.storage.put(BUCKET, key);
+  return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
+}
+
+const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
+/** For how many seconds from now each message is hidden. */
+const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
+
+describe('an exact event', () => {
+  it('is written as it says, without a look, and its message deleted', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    await world.send(world.put('a/b c+ü.jpg'));
+    await world.run(200);
+    expect(await world.document('a/b c+ü.jpg')).toMatchObject({
+      etag: 'etag-1',
+      size: 1,
+      deleted: false,
+      settled: true,
+      source: 'native',
+      clock: clockOfMs(atMs),
+      last_modified_exact: false,
+    });
+    expect(world.storage.observed).toEqual([]);
+    expect(world.messages()).toEqual([]);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.settlements()).toEqual(['delete']);
+  });
+
+  it('that is repeated is stale, not a tie, and changes nothing', async () => {
+    const world = await createIngestWorld();
+    const record = world.put('k');
+    await world.send(record);
+    await world.run(200);
+    const document = await world.document('k');
+    await world.send(record);
+    await world.send(record, record);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'superseded', 'superseded', 'superseded']);
+    expect(world.storage.observed).toEqual([]);
+    expect(await world.document('k')).toEqual(document);
+  });
+
+  it('that was overtaken is stale, and what is there stays', async () => {
+    const world = await createIngestWorld();
+    const older = world.put('k');
+    await world.run(1_000);
+    await world.send(world.put('k'));
+    await world.run(200);
+    await world.send(older);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'superseded']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
+  });
+
+  it('that meets its very clock with other content is a tie: it is looked at, and settled later', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    const first = world.put('k');
+    await world.send(first);
+    await world.run(200);
+    await world.send(world.put('k', { eventTimeMs: atMs, sequencer: sequencerAt(atMs) }));
+    await world.run(200);
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+    expect(world.outcomes()).toEqual(['written', 'provisional']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: false, clock: clockOfMs(atMs) });
+    await world.run(MINUTE_MS);
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('that is received again after a crash between its write and its delete changes nothing', async () => {
+    const crashed = await createIngestWorld();
+    crashed.queues.broken.beforeSettling = () => new Promise(() => {});
+    await crashed.send(crashed.put('k'));
+    await crashed.run(200);
+    const document = await crashed.document('k');
+    expect(document).toMatchObject({ etag: 'etag-1' });
+    // another worker, after the visibility timeout
+    const body = crashed.messages()[0]!.body;
+    crashed.queues.broken.beforeSettling = undefined;
+    await crashed.sendBody(body);
+    await crashed.run(200);
+    expect(crashed.outcomes()).toEqual(['written', 'superseded']);
+    expect(await crashed.document('k')).toEqual(document);
+  });
+
+  it('with a version id on a bucket that was read as never versioned makes that known', async () => {
+    const world = await createIngestWorld();
+    await world.changeBucket(BUCKET, { versioning: { status: 'never', observedAtMs: world.clock.nowMs() + 9 * MINUTE_MS } });
+    await world.send(world.put('k', { object: { etag: 'e', sizeBytes: 1, versionId: 'v1' } }));
+    await world.run(200);
+    expect((await world.bucketRecord())?.versioning.status).toBe('enabled');
+    // so a delete no longer states its result
+    await world.send(world.remove('k'));
+    await world.run(200);
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+    expect(world.outcomes()).toEqual(['written', 'written']);
+    expect(await world.document('k')).toMatchObject({ deleted: true });
+  });
+
+  it('at or below the floor is resolved instead, once the bucket record is ten seconds old at most', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('before'));
+    await world.run(200);
+    await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
+    await world.run(10_050);
+    await world.send(world.put('after'));
+    await world.run(200);
+    expect(world.storage.observed).toEqual([`${BUCKET}/after`]);
+    expect(world.outcomes()).toEqual(['written', 'written']);
+  });
+
+  it('of the year 2099 shuts no key: it is observed at the time it was sent', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    const year2099 = Date.UTC(2099, 0, 1);
+    await world.send(world.put('k', { eventTimeMs: year2099 }));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['provisional']);
+    expect(await world.document('k')).toMatchObject({ clock: clockOfMs(atMs), settled: false });
+    await world.run(MINUTE_MS);
+    await world.send(world.put('k'));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['provisional', 'written', 'written']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
+  });
+
+  it('with a malformed key is observed under the key as it stands', async () => {
+    const world = await createIngestWorld();
+    const record = world.put('100%');
+    record.s3.object.key = '100%';
+    await world.send(record);
+    await world.run(200);
+    expect(world.storage.observed).toEqual([`${BUCKET}/100%`]);
+    expect(await world.document('100%')).toMatchObject({ etag: 'etag-1', settled: false });
+  });
+});
+
+describe('an inexact event', () => {
+  it('is written provisionally, hidden for exactly the due seconds by S3’s clock, and settled at its redelivery', async () => {
+    for (const skewMs of [0, 3_600_000, -3_600_000]) {
+      const world = await createIngestWorld({ skewMs });
+      const atMs = world.clock.nowMs();
+      await world.send(routedPut(world, 'k'));
+      await world.run(200);
+      expect(world.outcomes()).toEqual(['provisional']);
+      expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: false, clock: clockOfMs(atMs), source: 'routed' });
+      // T + M + S + 3 s − D, and D is the whole second in which it was sent
+      expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
+      await world.run(42_700);
+      expect(receiveCounts(world)).toEqual([1]);
+      await world.run(700);
+      expect(world.outcomes()).toEqual(['provisional', 'written']);
+      const document = await world.document('k');
+      expect(document).toMatchObject({ etag: 'etag-1', settled: true });
+      expect(document?.clock).toBeGreaterThanOrEqual(clockOfMs(atMs + 20_000));
+      expect(world.messages()).toEqual([]);
+    }
+  });
+
+  it('of long ago is settled at once', async () => {
+    const world = await createIngestWorld();
+    const record = routedPut(world, 'k');
+    await world.run(40_000);
+    await world.send(record);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(await world.document('k')).toMatchObject({ settled: true });
+  });
+
+  it('whose provisional write is refused stays provisional, and is settled', async () => {
+    const world = await createIngestWorld();
+    const record = routedPut(world, 'k');
+    await world.run(5_000);
+    await world.send(world.put('k', { object: { etag: 'etag-1', sizeBytes: 1 } }));
+    await world.run(200);
+    await world.send(record);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'provisional']);
+    expect(await world.document('k')).toMatchObject({ source: 'native' });
+    await world.run(MINUTE_MS);
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
+    expect(await world.document('k')).toMatchObject({ source: 'routed', settled: true, etag: 'etag-2' });
+  });
+
+  it('is final once its settled write was attempted, though it is refused', async () => {
+    const world = await createIngestWorld();
+    await world.send(routedPut(world, 'k'));
+    await world.run(38_000);
+    await world.send(world.put('k'));
+    await world.run(10_000);
+    expect(world.outcomes()).toEqual(['provisional', 'written', 'superseded']);
+    expect(world.messages()).toEqual([]);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
+  });
+
+  it('at its last permitted receive is waited for in the process, and given back by nobody', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 1 });
+    await world.send(routedPut(world, 'k'));
+    await world.run(41_000);
+    expect(world.outcomes()).toEqual(['provisional']);
+    expect(receiveCounts(world)).toEqual([1]);
+    await world.run(5_000);
+    expect(world.outcomes()).toEqual(['provisional', 'written']);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('of which many are in hand together takes one look and one write, and each waits for its own time', async () => {
+    const world = await createIngestWorld();
+    const first = routedPut(world, 'k');
+    await world.run(5_000);
+    const second = routedPut(world, 'k');
+    await world.send(first);
+    await world.send(second, second);
+    await world.run(200);
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+    expect(world.store.requests.map((writes) => writes.length)).toEqual([1]);
+    expect(hiddenS(world).map(Math.round)).toEqual([38, 43]);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: false });
+  });
+
+  it('that shared a look with a resolve that met a tie keeps its own time', async () => {
+    const world = await createIngestWorld();
+    const atMs = world.clock.nowMs();
+    const first = world.put('k');
+    await world.send(first);
+    await world.run(39_000);
+    world.storage.put(BUCKET, 'k');
+    const multipart = nativeRecord('k', { eventName: 'ObjectCreated:CompleteMultipartUpload', eventTimeMs: atMs - 1_000 });
+    await world.send({ ...first, eventName: 'ObjectRestore:Completed' }, multipart);
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'provisional']);
+    // the tie is due in 4 s
+    expect(world.queues.settlements.at(-1)).toMatchObject({ kind: 43 });
+  });
+
+  it('of a copied object settles from when it was sent', async () => {
+    const world = await createIngestWorld();
+    const record = { ...routedPut(world, 'k'), eventName: 'CopyObject' };
+    await world.run(39_000);
+    await world.send(record);
+    await world.run(200);
+    expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
+  });
+
+  it('whose object S3 is going to expire opens a lifecycle gap where the source cannot tell that', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'routed' } });
+    const record = routedPut(world, 'k');
+    world.storage.put(BUCKET, 'k', { expiresAtMs: 5_000 });
+    await world.send(record);
+    await world.run(1_200);
+    expect((await world.gaps()).map(({ kind, reason }) => ({ kind, reason }))).toEqual([
+      { kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD' },
+    ]);
+  });
+});
+
+describe('an event of an object that is gone', () => {
+  it('writes a tombstone, whatever the event’s word was', async () => {
+    const world = await createIngestWorld();
+    const record = routedPut(world, 'k');
+    world.storage.delete(BUCKET, 'k');
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ deleted: true, settled: false });
+  });
+});
+
+describe('many records in one message', () => {
+  const badRecord = nativeRecord('', { eventTimeMs: 0 });
+
+  it('have each its own outcome; a provisional one keeps the message', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('exact'), routedPut(world, 'inexact'), nativeRecord('x', { eventName: 'ObjectAcl:Put' }), badRecord);
+    await world.run(200);
+    expect(world.outcomes().toSorted()).toEqual(['ignored', 'provisional', 'rejected', 'written']);
+    expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
+    expect(world.letters()).toEqual([]);
+    await world.run(MINUTE_MS);
+    // then the rejected one settles it
+    expect(world.settlements()).toEqual(['wait', 'dead-letter']);
+    expect(JSON.parse(world.letters()[0]!.attributes['tally-context']!.stringValue!)).toMatchObject({ records: [3] });
+  });
+
+  it('of which one is deferred are deferred, whatever the others are', async () => {
+    const world = await createIngestWorld();
+    world.storage.failWith(denied, { key: 'denied' });
+    await world.send(world.put('exact'), routedPut(world, 'denied'), routedPut(world, 'inexact'), badRecord);
+    await world.run(200);
+    expect(world.settlements()).toEqual(['defer']);
+    expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([30]);
+    expect(world.letters()).toEqual([]);
+    expect(await world.document('exact')).toMatchObject({ settled: true });
+    expect(await world.document('inexact')).toMatchObject({ settled: false });
+  });
+
+  it('of which some are rejected make one dead letter that names them, after a loss gap was stored', async () => {
+    const world = await createIngestWorld();
+    await world.send(badRecord, world.put('good'), badRecord);
+    await world.run(2_500);
+    expect(world.letters()).toHaveLength(1);
+    expect(world.letters()[0]!.attributes['tally-fault']).toMatchObject({ stringValue: 'record.key-missing' });
+    expect(JSON.parse(world.letters()[0]!.attributes['tally-context']!.stringValue!)).toMatchObject({ records: [0, 2] });
+    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, kind: 'loss', reason: 'dead letter: record.key-missing' }]);
+    expect(await world.document('good')).toMatchObject({ etag: 'etag-1' });
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('of a keyless bulk delete are a stored gap', async () => {
+    const world = await createIngestWorld();
+    await world.send(syntheticRecord('', { eventName: 'DeleteObjects', eventTimeMs: world.clock.nowMs() }));
+    await world.run(1_500);
+    expect(await world.gaps()).toMatchObject([{ kind: 'bulk-delete', count: 1, state: 'open' }]);
+    expect(world.outcomes()).toEqual(['gap']);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('a message that can never succeed', () => {
+  it('becomes a dead letter with its body untouched and no record named, and its neighbours go on', async () => {
+    const world = await createIngestWorld();
+    await world.sendBody('{"not":"ours"');
+    await world.send(world.put('good'));
+    await world.run(300);
+    expect(world.letters().map(({ body }) => body)).toEqual(['{"not":"ours"']);
+    expect(JSON.parse(world.letters()[0]!.attributes['tally-context']!.stringValue!)).toMatchObject({ records: [] });
+    expect(await world.document('good')).toBeDefined();
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('stays while its dead letter cannot be sent, and goes when it can', async () => {
+    const world = await createIngestWorld();
+    world.queues.failSends('http://queues/dead');
+    await world.sendBody('garbage');
+    await world.run(300);
+    expect(world.settlements()).toEqual(['defer']);
+    expect(world.messages()).toHaveLength(1);
+    world.queues.failSends(undefined);
+    await world.run(31_000);
+    expect(world.settlements()).toEqual(['defer', 'dead-letter']);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toHaveLength(1);
+  });
+
+  it('stays where no dead-letter queue is known', async () => {
+    const world = await createIngestWorld({ deadLetters: false });
+    await world.sendBody('garbage');
+    await world.run(300);
+    expect(world.messages()).toHaveLength(1);
+    expect(hiddenS(world)[0]).toBeGreaterThan(20);
+    expect(world.telemetry.told('requestFailed').map(([, code]) => code)).toEqual(['queue.no-dead-letter']);
+  });
+
+  it('waits for the store when its loss gap cannot be stored, without spending a receive', async () => {
+    const world = await createIngestWorld();
+    await world.send(nativeRecord(''));
+    world.store.broken.all = unreachable;
+    await world.run(MINUTE_MS);
+    expect(world.letters()).toEqual([]);
+    expect(receiveCounts(world)).toEqual([1]);
+    world.store.broken.all = undefined;
+    await world.run(10_000);
+    expect(world.letters()).toHaveLength(1);
+    expect(await world.gaps()).toMatchObject([{ kind: 'loss' }]);
+  });
+});
+
+describe('a fault of one object', () => {
+  it('defers its message for 30 s, doubling up to 15 min, and others go on', async () => {
+    const world = await createIngestWorld();
+    world.storage.failWith(denied, { key: 'denied' });
+    await world.send(routedPut(world, 'denied'));
+    await world.send(world.put('other'));
+    await world.run(200);
+    expect(await world.document('other')).toBeDefined();
+    await world.run(3_600_000);
+    expect(world.queues.settlements.flatMap(({ kind }) => (kind === 'delete' ? [] : [kind]))).toEqual([
+      30, 60, 120, 240, 480, 900, 900, 900,
+    ]);
+    expect(world.letters()).toEqual([]);
+    world.storage.failWith(undefined);
+    await world.run(1_000_000);
+    expect(world.messages()).toEqual([]);
+    expect(await world.document('denied')).toMatchObject({ settled: true });
+  });
+
+  it('at the last permitted receive is one dead letter with the last fault, and a loss gap stored before it', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 2 });
+    world.storage.failWith(new FaultError('object.failed', 'odd'), { key: 'denied' });
+    await world.send(world.put('other'), routedPut(world, 'denied'));
+    await world.run(1_000);
+    world.storage.failWith(denied, { key: 'denied' });
+    world.queues.failSends('http://queues/dead');
+    await world.run(31_500);
+    // the gap is there though the letter could not be sent
+    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, kind: 'loss', reason: 'dead letter: object.denied' }]);
+    expect(world.messages()).toHaveLength(1);
+    world.queues.failSends(undefined);
+    await world.run(2 * MINUTE_MS);
+    expect(world.letters()).toHaveLength(1);
+    expect(world.letters()[0]!.attributes['tally-fault']).toMatchObject({ stringValue: 'object.denied' });
+    expect(JSON.parse(world.letters()[0]!.attributes['tally-context']!.stringValue!)).toMatchObject({ records: [1] });
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('an outage', () => {
+  const blocked = new FaultError('index.blocked', 'flood stage');
+
+  it.each([
+    {
+      name: 'the index unreachable',
+      code: 'index.unreachable',
+      begin: (world: IngestWorld) => void (world.store.broken.all = unreachable),
+    },
+    { name: 'the index blocked', code: 'index.blocked', begin: (world: IngestWorld) => void (world.store.broken.all = blocked) },
+    { name: 'S3 answering 503', code: 's3.unavailable', begin: (world: IngestWorld) => world.storage.failWith(s3Down) },
+  ])('($name) stops the pollers, defers nothing, spends no receive, is said once and ends by itself', async ({ code, begin }) => {
+    const world = await createIngestWorld();
+    await world.send(world.put('known'));
+    await world.run(200);
+    begin(world);
+    await world.send(world.put('exact'), routedPut(world, 'inexact'));
+    await world.run(300);
+    expect(world.role.admission.state).toBe('paused');
+    const receives = world.receiver.receives;
+    for (let count = 0; count < 5; count += 1) await world.send(world.put(`later-${count}`));
+    await world.run(5 * MINUTE_MS);
+    expect(world.receiver.receives).toBe(receives);
+    expect(receiveCounts(world)).toEqual([1, 0, 0, 0, 0, 0]);
+    expect(hiddenS(world)[0]).toBeGreaterThan(0);
+    expect(world.telemetry.told('paused').map(([told]) => told)).toEqual([code]);
+    expect(world.settlements()).toEqual(['delete']);
+
+    world.store.broken.all = undefined;
+    world.storage.failWith(undefined);
+    await world.run(MINUTE_MS);
+    expect(world.telemetry.told('resumed')).toHaveLength(1);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+    expect(world.outcomes()).not.toContain('deferred');
+    for (const key of ['exact', 'inexact', 'later-4']) expect(await world.document(key)).toMatchObject({ settled: true });
+  });
+
+  it('(the index pushing back for longer than an answer lives) is one too', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.writes = new FaultError('index.overloaded', '429');
+    await world.send(world.put('k'));
+    await world.run(10_000);
+    // at first it is only slower
+    expect(world.telemetry.told('paused')).toEqual([]);
+    await world.run(30_000);
+    expect(world.telemetry.told('paused').map(([code]) => code)).toEqual(['index.overloaded']);
+    await world.run(3 * MINUTE_MS);
+    expect(receiveCounts(world)).toEqual([1]);
+    expect(world.outcomes()).toEqual([]);
+    world.store.broken.writes = undefined;
+    await world.run(10_000);
+    expect(world.outcomes()).toEqual(['written']);
+  });
+
+  it('is followed by decisions with a bucket record read after it', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('known'));
+    await world.run(200);
+    world.store.broken.writes = unreachable;
+    world.store.broken.all = unreachable;
+    await world.send(world.put('k'));
+    await world.run(2 * MINUTE_MS);
+    // a reconcile elsewhere began meanwhile: below its floor nothing is exact any more
+    world.store.broken.all = undefined;
+    await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
+    world.store.broken.writes = undefined;
+    await world.run(10_000);
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('gives each held message back once, after the longest hold, and receives it when it is over', async () => {
+    const world = await createIngestWorld({ limits: { holdMaxMs: 100_000 } });
+    await world.send(world.put('k'));
+    world.store.broken.all = unreachable;
+    await world.run(99_000);
+    expect(hiddenS(world)[0]).toBeGreaterThan(0);
+    await world.run(10 * MINUTE_MS);
+    expect(world.queues.settlements.filter(({ kind }) => kind === 0)).toHaveLength(1);
+    expect(receiveCounts(world)).toEqual([1]);
+    world.store.broken.all = undefined;
+    await world.run(10_000);
+    expect(world.outcomes()).toEqual(['deferred', 'written']);
+  });
+
+  it('gives a message at its last permitted receive not back at all', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 1, limits: { holdMaxMs: 100_000 } });
+    await world.send(world.put('k'));
+    world.store.broken.all = unreachable;
+    await world.run(30 * MINUTE_MS);
+    expect(hiddenS(world)[0]).toBeGreaterThan(0);
+    world.store.broken.all = undefined;
+    await world.run(10_000);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('holds a confirmation that needs the store as well', async () => {
+    const topicArn = 'arn:aws:sns:us-east-1:000000000000:t';
+    const world = await createIngestWorld({ bucket: { source: 'topic', topicArn } });
+    await world.run(100);
+    world.store.broken.all = unreachable;
+    await world.sendBody(JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: topicArn, Token: 'token' }));
+    await world.run(5 * MINUTE_MS);
+    expect(receiveCounts(world)).toEqual([1]);
+    world.store.broken.all = undefined;
+    await world.run(10_000);
+    expect(world.confirmed).toEqual([topicArn]);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('a store that hangs', () => {
+  it('lets answers expire: what it had not taken is asked anew', async () => {
+    const world = await createIngestWorld({
+      pollers: 2,
+      limits: { bulk: { actionsMax: 1, bytesMax: 5_000_000, lingerMs: 0, concurrency: 1 } },
+    });
+    await world.send(world.put('known'));
+    await world.run(200);
+    const hanging = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => hanging.promise;
+    await world.send(world.put('first'));
+    await world.run(100);
+    await world.send(routedPut(world, 'k'));
+    await world.run(40_000);
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+    world.store.broken.beforeWrite = undefined;
+    hanging.resolve();
+    await world.run(300);
+    // the first look was never written: by now another is settled
+    expect(world.storage.observed).toEqual([`${BUCKET}/k`, `${BUCKET}/k`]);
+    expect(world.telemetry.told('bulkAnswered').filter(([kind]) => kind === 'expired')).toEqual([['expired', 1]]);
+    expect(await world.document('k')).toMatchObject({ settled: true });
+    expect(world.outcomes()).toEqual(['written', 'written', 'written']);
+  });
+});
+
+describe('a bucket out of order', () => {
+  it('has only its own records parked, is tried again every 30 s, and goes on by itself', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
+    await world.send(world.put('a'), world.put('b', { bucket: 'other' }));
+    await world.run(200);
+    await world.send(world.put('c', { bucket: 'other' }));
+    await world.send(world.put('d'));
+    await world.run(4 * MINUTE_MS);
+    expect(await world.document('b', 'other')).toBeDefined();
+    expect(await world.document('c', 'other')).toBeDefined();
+    expect(world.role.admission.state).toBe('on');
+    expect(receiveCounts(world)).toEqual([1, 1]);
+    expect(world.telemetry.told('bucketParked')).toHaveLength(1);
+    // while it is parked it takes no place in requests
+    const attempts = world.store.requests.filter((writes) => writes.some(({ document }) => document.bucket === BUCKET));
+    expect(attempts.length).toBeLessThanOrEqual(9);
+    world.store.broken.buckets.clear();
+    await world.run(31_000);
+    expect(world.messages()).toEqual([]);
+    expect(await world.document('d')).toBeDefined();
+    expect(world.telemetry.told('bucketResumed')).toEqual([[BUCKET]]);
+  });
+
+  it('that fills half of the held set has the rest of its records deferred, so that others go on', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'], limits: { heldMax: 4 } });
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-unavailable');
+    for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(300);
+    expect(world.settlements()).toEqual(['defer', 'defer', 'defer']);
+    await world.send(world.put('x', { bucket: 'other' }));
+    await world.run(300);
+    expect(await world.document('x', 'other')).toBeDefined();
+  });
+
+  it('that is disconnected while it is parked is parked no longer', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-missing');
+    await world.send(world.put('k'));
+    await world.run(1_000);
+    const { id, version } = (await world.store.plainState.get(refs.bucket(BUCKET).id))!;
+    await world.store.plainState.remove(id, version);
+    await world.run(40_000);
+    expect(world.outcomes()).toEqual(['unconnected']);
+    expect(world.telemetry.told('bucketResumed')).toEqual([[BUCKET]]);
+  });
+
+  it('that is gone from S3 has what it states itself written all the same', async () => {
+    const world = await createIngestWorld();
+    const exact = world.put('exact');
+    const inexact = routedPut(world, 'inexact');
+    world.storage.deleteBucket(BUCKET);
+    await world.send(inexact);
+    await world.run(200);
+    await world.send(exact);
+    await world.run(200);
+    expect(await world.document('exact')).toBeDefined();
+    expect(await world.document('inexact')).toBeUndefined();
+    expect(receiveCounts(world)).toEqual([1]);
+    expect(world.telemetry.told('bucketParked').map(([, code]) => code)).toEqual(['bucket.missing']);
+    expect(world.telemetry.told('bucketResumed')).toEqual([]);
+  });
+});
+
+describe('the lag of an event', () => {
+  it('ends with its first write: that of an exact event, and the provisional one of an inexact event', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('exact'));
+    await world.send(routedPut(world, 'inexact'));
+    await world.run(2 * MINUTE_MS);
+    expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
+    const lagsMs = world.telemetry.told('eventLag').map(([lagMs]) => lagMs);
+    expect(lagsMs).toHaveLength(2);
+    // far from the settle, which takes some 45 s
+    expect(Math.max(...lagsMs)).toBeLessThan(5_000);
+  });
+});
+
+describe('a bucket that is not connected', () => {
+  it('is asked for in the store by its id, counted, and its events deleted', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    const record = nativeRecord('k', { bucket: 'unknown', eventTimeMs: world.clock.nowMs() });
+    await world.send(record, record);
+    await world.run(2_000);
+    expect(world.store.stateReads).toContain('bucket:unknown');
+    expect(await world.unconnected('unknown')).toMatchObject({ count: 2 });
+    expect(world.outcomes()).toEqual(['unconnected', 'unconnected']);
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('is noticed within seconds once it is connected', async () => {
+    const world = await createIngestWorld();
+    await world.send(nativeRecord('before', { bucket: 'new', eventTimeMs: world.clock.nowMs() }));
+    await world.run(500);
+    await world.connectBucket('new');
+    await world.run(5_100);
+    await world.send(world.put('after', { bucket: 'new' }));
+    await world.run(300);
+    expect(await world.document('after', 'new')).toBeDefined();
+    expect(await world.gaps()).toMatchObject([{ bucket: 'new', kind: 'loss' }]);
+  });
+
+  it('is connected at its first event where that is wished, up to the maximum', async () => {
+    const world = await createIngestWorld({ buckets: [], limits: { autoConnectMax: 2 } });
+    for (const bucket of ['one', 'two', 'three']) world.storage.createBucket(bucket);
+    await world.send(...['one', 'two', 'three', 'two', 'one'].map((bucket, index) => world.put(`k-${index}`, { bucket })));
+    await world.run(3_000);
+    expect(await world.document('k-0', 'one')).toBeDefined();
+    expect(await world.document('k-4', 'one')).toBeDefined();
+    expect(await world.document('k-3', 'two')).toBeDefined();
+    expect(await world.bucketRecord('three')).toBeUndefined();
+    expect(await world.unconnected('three')).toMatchObject({ count: 1 });
+    expect(world.telemetry.told('bucketConnected')).toHaveLength(2);
+  });
+
+  it('whose first event meets an S3 that does not answer holds nothing up for ever, though it does not exist', async () => {
+    const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
+    world.storage.failWith(s3Down);
+    await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
+    await world.run(MINUTE_MS);
+    expect(world.gate.isOpen).toBe(false);
+    world.storage.failWith(undefined);
+    await world.run(10_000);
+    expect(world.gate.isOpen).toBe(true);
+    expect(world.outcomes()).toEqual(['unconnected']);
+  });
+
+  it('named by nobody in an ignored event is no bucket at all', async () => {
+    const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
+    await world.send({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} });
+    await world.run(300);
+    expect(world.outcomes()).toEqual(['ignored']);
+    expect(await world.unconnected('')).toBeUndefined();
+  });
+});
+
+describe('an event of no consequence', () => {
+  it('is counted by its name, and acknowledged', async () => {
+    const world = await createIngestWorld();
+    await world.send(nativeRecord('k', { eventName: 'ObjectSung:Aloud' }), nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
+    await world.run(300);
+    expect(world.outcomes()).toEqual(['ignored', 'ignored']);
+    expect(world.telemetry.told('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('a resolve', () => {
+  it('never joins a look that was sent before its message was received', async () => {
+    const world = await createIngestWorld();
+    const answering = Promise.withResolvers<void>();
+    world.storageHooks.afterLook = () => answering.promise;
+    await world.send(world.remove('k'));
+    await world.run(200);
+    expect(world.storage.observed).toHaveLength(1);
+    const back = world.put('k');
+    await world.run(10);
+    await world.send({ ...back, eventName: 'ObjectRestore:Completed' });
+    await world.run(200);
+    expect(world.storage.observed).toHaveLength(2);
+    world.storageHooks.afterLook = undefined;
+    answering.resolve();
+    await world.run(300);
+    expect(await world.document('k')).toMatchObject({ deleted: false, etag: 'etag-2', clock: sequencerClock(back.s3.object.sequencer!) });
+  });
+});
+
+describe('receiving', () => {
+  it('waits while the held set is full', async () => {
+    const world = await createIngestWorld({ limits: { heldMax: 3 } });
+    const answering = Promise.withResolvers<void>();
+    world.storageHooks.afterLook = () => answering.promise;
+    for (let count = 0; count < 3; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(300);
+    expect(world.role.admission.state).toBe('held-full');
+    await world.send(routedPut(world, 'later'));
+    await world.run(2_000);
+    expect(receiveCounts(world)).toEqual([1, 1, 1, 0]);
+    answering.resolve();
+    world.storageHooks.afterLook = undefined;
+    await world.run(1_000);
+    expect(receiveCounts(world)).toEqual([1, 1, 1, 1]);
+  });
+
+  it('goes on while exact events are being written, until so many messages are in hand as may be held', async () => {
+    const world = await createIngestWorld({ limits: { heldMax: 3 } });
+    const answering = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => answering.promise;
+    for (let count = 0; count < 4; count += 1) {
+      await world.send(world.put(`k-${count}`));
+      await world.run(200);
+    }
+    expect(receiveCounts(world)).toEqual([1, 1, 1, 0]);
+    answering.resolve();
+    await world.run(1_000);
+    expect(world.messages()).toEqual([]);
+    expect(world.outcomes()).toEqual(['written', 'written', 'written', 'written']);
+  });
+
+  it('is not held up by slow messages', async () => {
+    const world = await createIngestWorld();
+    world.storageHooks.afterLook = () => new Promise(() => {});
+    await world.send(routedPut(world, 'slow'));
+    await world.run(200);
+    await world.send(world.put('fast'));
+    await world.run(200);
+    expect(await world.document('fast')).toBeDefined();
+  });
+});
+
+describe('a stop', () => {
+  it('receives no more, and ends what runs', async () => {
+    const world = await createIngestWorld();
+    const writing = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => writing.promise;
+    await world.send(world.put('running'));
+    await world.run(200);
+    const stopped = world.stop();
+    await world.send(world.put('late'));
+    await world.run(1_000);
+    writing.resolve();
+    await stopped;
+    expect(await world.document('running')).toBeDefined();
+    expect(world.settlements()).toEqual(['delete']);
+    expect(receiveCounts(world)).toEqual([0]);
+  });
+
+  it('gives back at once what waits for a parked bucket, or for a settle at its last receive', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 1 });
+    world.store.broken.buckets.set('other', 'bucket.index-blocked');
+    await world.connectBucket('other');
+    await world.send(world.put('parked', { bucket: 'other' }));
+    await world.send(routedPut(world, 'provisional'));
+    await world.run(1_000);
+    await world.stop();
+    expect(world.settlements()).toEqual(['give-back', 'give-back']);
+    expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
+  });
+
+  it('gives back with visibility 0 what waits for an outage to end', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.all = unreachable;
+    await world.send(world.put('k'));
+    await world.run(20_000);
+    await world.stop();
+    expect(hiddenS(world)[0]).toBeLessThanOrEqual(0);
+    expect(world.settlements()).toEqual(['give-back']);
+  });
+
+  it('gives back at its deadline what has not ended, and extends nothing after', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.beforeWrite = () => new Promise(() => {});
+    world.storageHooks.afterLook = () => new Promise(() => {});
+    await world.send(world.put('hanging'));
+    await world.send(routedPut(world, 'looking'));
+    await world.run(1_000);
+    const deadline = new AbortController();
+    const stopped = world.stop(deadline.signal);
+    await world.run(1_000);
+    expect(hiddenS(world).every((seconds) => seconds > 0)).toBe(true);
+    deadline.abort();
+    await stopped;
+    expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
+    const requests = world.queues.settlements.length;
+    await world.run(2 * MINUTE_MS);
+    expect(world.queues.settlements).toHaveLength(requests);
+  });
+
+  it('ends in time though SQS does not answer', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.beforeWrite = () => new Promise(() => {});
+    await world.send(world.put('hanging'));
+    await world.run(500);
+    world.queues.broken.beforeSettling = () => new Promise(() => {});
+    const startMs = world.clock.monotonicMs();
+    await world.stop(AbortSignal.abort());
+    expect(world.clock.monotonicMs() - startMs).toBeLessThanOrEqual(1_200);
+  });
+});
+
+describe('time', () => {
+  it('of this machine decides nothing: a clock hours off leads to the same documents', async () => {
+    const documents = [];
+    for (const skewMs of [0, 7_200_000, -7_200_000]) {
+      const world = await createIngestWorld({ skewMs });
+      await world.send(world.put('exact'), routedPut(world, 'inexact'));
+      await world.run(MINUTE_MS);
+      await settled();
+      const { indexed_at: _1, ...exact } = (await world.document('exact'))!;
+      const { indexed_at: _2, ...inexact } = (await world.document('inexact'))!;
+      documents.push({ exact, inexact });
+    }
+    expect(documents[1]).toEqual(documents[0]);
+    expect(documents[2]).toEqual(documents[0]);
+  });
+});

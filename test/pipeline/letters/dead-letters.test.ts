@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
+import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+
+const DLQ = 'http://queues/dead';
+const FIRST = 'http://queues/first';
+const SECOND = 'http://queues/second';
+const fault = { code: 'record.key-missing', reason: 'record 2 names no key' } as const;
+
+function setUp(deadLetterQueueUrl: string | undefined = DLQ) {
+  const clock = createFakeClock();
+  const queues = createFakeQueues(clock);
+  const telemetry = createFakeTelemetry();
+  const { state } = createMemoryStore();
+  const dependencies = { queues, state, telemetry, deadLetterQueueUrl: () => deadLetterQueueUrl, bucketQueueUrls: [FIRST, SECOND] };
+  return { ...dependencies, clock, letters: createDeadLetters(dependencies) };
+}
+
+type World = ReturnType<typeof setUp>;
+
+/** A message as a worker has it in hand. */
+async function received({ queues }: World, body: string, change: Partial<QueueMessage> = {}): Promise<QueueMessage> {
+  const queueUrl = change.queueUrl ?? FIRST;
+  await queues.send(queueUrl, { body, attributes: change.attributes ?? {} });
+  const [message] = await queues.receive(queueUrl, { visibilityS: 60, max: 10 });
+  const { receiptHandle } = message!;
+  await queues.deleteBatch(queueUrl, [receiptHandle]);
+  return { ...message!, ...change };
+}
+
+/** Sends `count` letters and returns their ids. */
+async function dead(world: World, count: number, change: Partial<QueueMessage> = {}): Promise<string[]> {
+  for (let index = 0; index < count; index += 1) await world.letters.send(await received(world, `body-${index}`, change), fault, [index]);
+  return world.queues.messages(DLQ).map(({ messageId }) => messageId);
+}
+
+const visibleBodies = ({ queues, clock }: World, queueUrl: string) =>
+  queues
+    .messages(queueUrl)
+    .filter(({ visibleAtMs }) => visibleAtMs <= clock.nowMs())
+    .map(({ body }) => body);
+
+describe('a dead letter', () => {
+  it('carries the body as it was, and why', async () => {
+    const world = setUp();
+    const message = await received(world, '{"a":1}', { attributes: { trace: { dataType: 'String', stringValue: 't' } } });
+    await world.letters.send(message, fault, [1, 4]);
+    const [letter] = await world.letters.list(100);
+    expect(letter).toEqual({
+      id: world.queues.messages(DLQ)[0]?.messageId,
+      sent_at: new Date(world.clock.nowMs()).toISOString(),
+      fault: fault.code,
+      reason: fault.reason,
+      context: {
+        queue: FIRST,
+        message_id: message.messageId,
+        first_received_at: new Date(message.firstReceivedAtMs).toISOString(),
+        records: [1, 4],
+      },
+      size_bytes: 7,
+    });
+    expect(world.queues.messages(DLQ)[0]).toMatchObject({ body: '{"a":1}', attributes: { trace: { stringValue: 't' } } });
+    expect(world.telemetry.told('deadLettered')).toEqual([[{ code: fault.code, reason: fault.reason, messageId: message.messageId }]]);
+  });
+
+  it('without room for attributes goes alone, and its reason is found all the same', async () => {
+    const world = setUp();
+    const body = 'x'.repeat(1_048_576);
+    await world.letters.send(await received(world, body, { queueUrl: SECOND }), fault, [0]);
+    expect(world.queues.messages(DLQ)[0]).toMatchObject({ body, attributes: {} });
+    const [letter] = await world.letters.list(100);
+    expect(letter).toMatchObject({ fault: fault.code, reason: fault.reason, context: { queue: SECOND, records: [0] } });
+    expect(await world.letters.replay({ all: true })).toBe(1);
+    expect(world.queues.messages(SECOND)).toHaveLength(1);
+    expect(await world.state.count('dead-letter')).toBe(0);
+  });
+
+  it('is not sent twice because its reason could not be kept', async () => {
+    const world = setUp();
+    const put = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
+    const letters = createDeadLetters({ ...world, state: { ...world.state, put } });
+    await letters.send(await received(world, 'x'.repeat(1_048_576)), fault, [0]);
+    expect(world.telemetry.told('requestFailed')).toHaveLength(1);
+    expect(world.queues.messages(DLQ)).toHaveLength(1);
+  });
+
+  it('that cannot be sent is queue.unreachable', async () => {
+    const world = setUp();
+    const message = await received(world, 'a');
+    world.queues.failSends(DLQ);
+    await expect(world.letters.send(message, fault, [])).rejects.toMatchObject({ code: 'queue.unreachable' });
+    expect(world.telemetry.told('deadLettered')).toEqual([]);
+  });
+
+  it('cannot be made of a message without a body: SQS takes none, and the fault says so', async () => {
+    const world = setUp();
+    const message = await received(world, 'a');
+    await expect(world.letters.send({ ...message, body: '' }, fault, [])).rejects.toMatchObject({ code: 'message.empty' });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+  });
+
+  it('without a known queue is queue.no-dead-letter, and all else is refused', async () => {
+    const world = setUp('');
+    const letters = createDeadLetters({ ...world, deadLetterQueueUrl: () => undefined });
+    await expect(letters.send(await received(world, 'a'), fault, [])).rejects.toMatchObject({ code: 'queue.no-dead-letter' });
+    for (const refused of [letters.list(100), letters.show('a'), letters.replay({ all: true }), letters.discard({ ids: ['a'] })]) {
+      await expect(refused).rejects.toMatchObject({ code: 'dead-letter.no-queue' });
+    }
+  });
+});
+
+describe('looking at dead letters', () => {
+  it('shows each once and gives all back at once', async () => {
+    const world = setUp();
+    const ids = await dead(world, 25);
+    expect((await world.letters.list(100)).map(({ id }) => id)).toEqual(ids);
+    expect(visibleBodies(world, DLQ)).toHaveLength(25);
+    expect(await world.letters.list(3)).toHaveLength(3);
+    expect(visibleBodies(world, DLQ)).toHaveLength(25);
+  });
+
+  it('ends at 1,000 letters', async () => {
+    const world = setUp();
+    for (let index = 0; index < 1_010; index += 1) await world.queues.send(DLQ, { body: 'a', attributes: {} });
+    expect(await world.letters.list(1_000)).toHaveLength(1_000);
+    expect(await world.letters.discard({ all: true })).toBe(1_000);
+    expect(await world.letters.discard({ all: true })).toBe(10);
+  });
+
+  it('goes on over an empty answer, which SQS gives now and then', async () => {
+    const world = setUp();
+    await dead(world, 12);
+    let calls = 0;
+    const receive: typeof world.queues.receive = async (...args) => {
+      calls += 1;
+      return calls % 2 === 1 ? [] : world.queues.receive(...args);
+    };
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
+    expect(await letters.list(100)).toHaveLength(12);
+  });
+
+  it('ends although letters come back in the middle of it', async () => {
+    const world = setUp();
+    await dead(world, 15);
+    const receive: typeof world.queues.receive = async (...args) => {
+      await world.clock.advance(31_000);
+      return world.queues.receive(...args);
+    };
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
+    expect(new Set((await letters.list(100)).map(({ id }) => id)).size).toBeGreaterThanOrEqual(10);
+    expect(visibleBodies(world, DLQ)).toHaveLength(15);
+  });
+
+  it('shows letters that SQS itself moved, and those with foreign attributes', async () => {
+    const world = setUp();
+    await world.queues.send(DLQ, { body: 'é', attributes: {} });
+    await world.queues.send(DLQ, { body: 'b', attributes: { 'tally-context': { dataType: 'String', stringValue: '[' } } });
+    const letters = await world.letters.list(100);
+    expect(letters.map((letter) => letter.size_bytes)).toEqual([2, 1]);
+    for (const letter of letters) expect(Object.keys(JSON.parse(JSON.stringify(letter))).sort()).toEqual(['id', 'sent_at', 'size_bytes']);
+  });
+
+  it('shows one with its body', async () => {
+    const world = setUp();
+    const ids = await dead(world, 3);
+    expect(await world.letters.show(ids[1]!)).toMatchObject({ id: ids[1], body: 'body-1', fault: fault.code });
+    await expect(world.letters.show('message-none')).rejects.toMatchObject({ code: 'dead-letter.not-found' });
+    expect(visibleBodies(world, DLQ)).toHaveLength(3);
+  });
+});
+
+describe('replaying dead letters', () => {
+  it('sends the bodies back where they came from, with their own attributes, and removes the letters', async () => {
+    const world = setUp();
+    const attributes = { trace: { dataType: 'String', stringValue: 't' } };
+    await dead(world, 12, { queueUrl: SECOND, attributes });
+    expect(await world.letters.replay({ all: true })).toBe(12);
+    expect(world.queues.messages(DLQ)).toEqual([]);
+    expect(visibleBodies(world, SECOND)).toEqual(Array.from({ length: 12 }, (_, index) => `body-${index}`));
+    expect(world.queues.messages(SECOND)[0]?.attributes).toEqual(attributes);
+  });
+
+  it('sends to the first bucket queue what came from a queue that is not ours', async () => {
+    const world = setUp();
+    await dead(world, 1, { queueUrl: 'http://evil/queue' });
+    await world.queues.send(DLQ, { body: 'moved by SQS', attributes: {} });
+    expect(await world.letters.replay({ all: true })).toBe(2);
+    expect(visibleBodies(world, FIRST)).toEqual(['body-0', 'moved by SQS']);
+    expect(world.queues.messages('http://evil/queue')).toEqual([]);
+  });
+
+  it('takes only those named and gives the others back', async () => {
+    const world = setUp();
+    const ids = await dead(world, 15);
+    expect(await world.letters.replay({ ids: [ids[12]!, ids[3]!, 'message-none'] })).toBe(2);
+    expect(visibleBodies(world, FIRST).toSorted()).toEqual(['body-12', 'body-3']);
+    expect(visibleBodies(world, DLQ)).toHaveLength(13);
+    expect(await world.letters.replay({ ids: [] })).toBe(0);
+    await expect(world.letters.replay({ ids: ['message-none'] })).rejects.toMatchObject({ code: 'dead-letter.not-found' });
+  });
+
+  it('keeps a letter whose body could not be sent', async () => {
+    const world = setUp();
+    await dead(world, 2);
+    await dead(world, 2, { queueUrl: SECOND });
+    world.queues.failSends(FIRST);
+    await expect(world.letters.replay({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
+    expect(visibleBodies(world, SECOND)).toHaveLength(2);
+    expect(visibleBodies(world, DLQ)).toHaveLength(2);
+  });
+});
+
+describe('discarding dead letters', () => {
+  it('removes all or those named', async () => {
+    const world = setUp();
+    const ids = await dead(world, 12);
+    expect(await world.letters.discard({ ids: [ids[0]!, ids[11]!] })).toBe(2);
+    expect(await world.letters.discard({ all: true })).toBe(10);
+    expect(world.queues.messages(DLQ)).toEqual([]);
+    expect(world.queues.messages(FIRST)).toEqual([]);
+  });
+
+  it('does not count what could not be deleted', async () => {
+    const world = setUp();
+    await dead(world, 2);
+    const deleteBatch = async (_: string, handles: readonly string[]) => [
+      { receiptHandle: handles[0]!, code: 'Expired', senderFault: true },
+    ];
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, deleteBatch } });
+    expect(await letters.discard({ all: true })).toBe(1);
+    expect(world.telemetry.told('warn')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,366 @@
+import { setImmediate } from 'node:timers/promises';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { documentOf, type ObjectState } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import type { BulkLimits, WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-request.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
+
+interface WriteChange {
+  readonly bucket?: string;
+  readonly clock?: number;
+  readonly state?: ObjectState;
+  readonly lifeMs?: number;
+}
+
+const LIMITS: BulkLimits = { actionsMax: 10, bytesMax: 100_000, lingerMs: 20, concurrency: 2 };
+const overloaded = new FaultError('index.overloaded', '429');
+
+async function setUp(limits: Partial<BulkLimits> = {}) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const store = createBreakableStore();
+  await store.objects.createBucket('b');
+  const writeDocument = createBulkWriter({ objects: store.objects, clock, telemetry, limits: { ...LIMITS, ...limits } });
+  const answers = new Map<string, WriteAnswer[]>();
+
+  function write(key: string, change: WriteChange = {}) {
+    const facts = {
+      bucket: change.bucket ?? 'b',
+      key,
+      state: change.state ?? ({ present: true, etag: 'e' } as const),
+      clock: change.clock ?? 1_000,
+      settled: true,
+    };
+    const document = documentOf({ ...facts, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
+    const request = { document, equalClock: 'refuse', expiresAtMs: clock.monotonicMs() + (change.lifeMs ?? 30_000) } as const;
+    return writeDocument(request).then((answer) => {
+      answers.set(key, [...(answers.get(key) ?? []), answer]);
+      return answer;
+    });
+  }
+
+  const keysOf = (writes: readonly IndexWrite[]) => writes.map(({ document }) => document.key);
+  return { clock, telemetry, store, write, answers, requests: () => store.requests.map(keysOf) };
+}
+
+type World = Awaited<ReturnType<typeof setUp>>;
+
+async function run({ clock }: World, forMs: number): Promise<void> {
+  await clock.advance(forMs);
+  await settled();
+}
+
+describe('a bulk request', () => {
+  it('waits for more until it has lingered', async () => {
+    const world = await setUp();
+    void world.write('a');
+    await run(world, 10);
+    void world.write('b');
+    expect(world.requests()).toEqual([]);
+    await run(world, 10);
+    expect(world.requests()).toEqual([['a', 'b']]);
+    expect([...world.answers]).toEqual([
+      ['a', [{ kind: 'written' }]],
+      ['b', [{ kind: 'written' }]],
+    ]);
+  });
+
+  it('lingers on while it fills fast, five times at most', async () => {
+    const world = await setUp({ actionsMax: 1_000, bytesMax: 10_000_000 });
+    const MANY = 2 * LIMITS.lingerMs;
+    const writeMany = (from: string): void => {
+      for (let count = 0; count < MANY; count += 1) void world.write(`${from}-${count}`);
+    };
+    writeMany('a');
+    await run(world, 10);
+    writeMany('b');
+    await run(world, 10);
+    expect(world.requests()).toEqual([]);
+    // nothing more comes
+    await run(world, 20);
+    expect(world.requests().map((each) => each.length)).toEqual([2 * MANY]);
+    for (let round = 0; round < 5; round += 1) {
+      writeMany(`c-${round}`);
+      await run(world, 20);
+    }
+    expect(world.requests().map((each) => each.length)).toEqual([2 * MANY, 5 * MANY]);
+  });
+
+  it('is sent at once when it is full of actions', async () => {
+    const world = await setUp({ actionsMax: 2 });
+    for (const key of ['a', 'b', 'c']) void world.write(key);
+    await settled();
+    // a request that ends sends what waits
+    expect(world.requests()).toEqual([['a', 'b'], ['c']]);
+  });
+
+  it('is sent at once when it is full of bytes, and never over them', async () => {
+    const world = await setUp({ bytesMax: 10_000 });
+    const keys = ['a', 'b', 'c'].map((letter) => letter.repeat(1_024));
+    for (const key of keys) void world.write(key);
+    await settled();
+    expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
+  });
+
+  it('counts what enrichment adds to a document', async () => {
+    const world = await setUp({ bytesMax: 10_000 });
+    const tags = { tag: 'v'.repeat(1_024) };
+    for (const key of ['a', 'b', 'c']) void world.write(key, { state: { present: true, etag: 'e', tags } });
+    await settled();
+    expect(world.requests().map((each) => each.length)).toEqual([2, 1]);
+  });
+
+  it('waits while as many are in flight as may be, and takes all that came meanwhile', async () => {
+    const world = await setUp({ concurrency: 1, actionsMax: 100 });
+    const answering = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => answering.promise;
+    void world.write('a');
+    await run(world, 20);
+    for (const key of ['b', 'c', 'd']) void world.write(key);
+    await run(world, 1_000);
+    expect(world.requests()).toEqual([['a']]);
+    answering.resolve();
+    await settled();
+    expect(world.requests()).toEqual([['a'], ['b', 'c', 'd']]);
+    expect(world.telemetry.told('bulkQueue').at(-1)).toEqual([{ actionsQueued: 0, requestsInFlight: 0 }]);
+  });
+});
+
+describe('a write', () => {
+  it('that is refused for a higher clock is stale', async () => {
+    const world = await setUp();
+    void world.write('a', { clock: 2 });
+    await run(world, 20);
+    void world.write('a', { clock: 1 });
+    await run(world, 20);
+    expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'superseded' }]);
+  });
+
+  it.each<[string, ObjectState, WriteAnswer['kind']]>([
+    ['the same content is stale', { present: true, etag: 'e' }, 'superseded'],
+    ['other content is a tie', { present: true, etag: 'f' }, 'tie'],
+    ['an absence where there is an object is a tie', { present: false }, 'tie'],
+  ])('that meets its very clock with %s', async (_what, state, kind) => {
+    const world = await setUp();
+    void world.write('a');
+    await run(world, 20);
+    void world.write('a', { state });
+    await run(world, 20);
+    expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind }]);
+  });
+
+  it('that meets its very clock on a provisional document is a tie, the same content or not', async () => {
+    const world = await setUp();
+    const facts = { bucket: 'b', key: 'a', state: { present: true, etag: 'e' }, clock: 1_000, settled: false } as const;
+    const document = documentOf({ ...facts, source: 'routed', cause: {}, stateAtMs: 0, nowMs: 0 });
+    await world.store.plainObjects.write([{ document, equalClock: 'accept' }]);
+    void world.write('a');
+    await run(world, 20);
+    expect(world.answers.get('a')).toEqual([{ kind: 'tie' }]);
+  });
+
+  it('that is rejected, or whose bucket is out of order, tells its fault; its neighbours in the request are untouched', async () => {
+    const world = await setUp();
+    await world.store.objects.createBucket('other');
+    world.store.broken.buckets.set('b', 'bucket.index-blocked');
+    void world.write('a');
+    void world.write('x', { bucket: 'other' });
+    await run(world, 20);
+    expect(world.requests()).toEqual([['a', 'x']]);
+    expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'broken by the test' } }]);
+    expect(world.answers.get('x')).toEqual([{ kind: 'written' }]);
+  });
+
+  it('whose request fails tells that request’s fault, once, and is not sent again', async () => {
+    const world = await setUp();
+    world.store.broken.writes = new FaultError('index.unreachable', 'gone');
+    void world.write('a');
+    await run(world, 60_000);
+    expect(world.requests()).toEqual([['a']]);
+    expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
+    expect(world.telemetry.told('bulkSent').map(([fact]) => fact.result)).toEqual(['index.unreachable']);
+  });
+
+  it('that the store leaves without an answer is a fault, not a silence', async () => {
+    const world = await setUp();
+    const writeDocument = createBulkWriter({
+      clock: world.clock,
+      telemetry: world.telemetry,
+      limits: LIMITS,
+      objects: {
+        ...world.store.objects,
+        write: async () => [],
+      },
+    });
+    const document = tombstone('k');
+    const answered = writeDocument({ document, equalClock: 'accept', expiresAtMs: 99_000 });
+    await run(world, 20);
+    expect(await answered).toMatchObject({ kind: 'fault', fault: { code: 'internal.unexpected' } });
+  });
+});
+
+function tombstone(key: string): IndexWrite['document'] {
+  const facts = { bucket: 'b', key, state: { present: false }, clock: 1, settled: true, source: 'native', cause: {} } as const;
+  return documentOf({ ...facts, stateAtMs: 0, nowMs: 0 });
+}
+
+describe('a push-back', () => {
+  it('of some items has only those sent again, and others answered at once', async () => {
+    const world = await setUp();
+    let attempts = 0;
+    const objects = {
+      ...world.store.objects,
+      write: async (writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> => {
+        attempts += 1;
+        const answers = await world.store.objects.write(writes);
+        const pushesBack = (key: string): boolean => attempts === 1 && key.startsWith('busy');
+        return answers.map((answer, index) =>
+          pushesBack(writes[index]!.document.key) ? { kind: 'fault', code: 'index.overloaded', reason: '429' } : answer,
+        );
+      },
+    };
+    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, limits: LIMITS });
+    const done: string[] = [];
+    for (const key of ['a', 'busy-1', 'b', 'busy-2']) {
+      void writeDocument({ document: tombstone(key), equalClock: 'accept', expiresAtMs: 30_000 }).then(({ kind }) =>
+        done.push(`${key} ${kind}`),
+      );
+    }
+    await run(world, 20);
+    expect(done).toEqual(['a written', 'b written']);
+    await run(world, 1_000);
+    expect(done).toEqual(['a written', 'b written', 'busy-1 written', 'busy-2 written']);
+    expect(world.requests().slice(1)).toEqual([['busy-1'], ['busy-2']]);
+  });
+
+  it('of a whole request has it sent again in halves, later and later', async () => {
+    const world = await setUp({ concurrency: 1 });
+    world.store.broken.beforeWrite = async () => {
+      if (world.requests().length <= 2) throw overloaded;
+    };
+    for (const key of ['a', 'b', 'c', 'd']) void world.write(key);
+    await run(world, 1_000);
+    expect(world.requests().map((each) => each.length)).toEqual([4, 2, 1, 1, 2]);
+    expect([...world.answers.values()].flat()).toEqual(Array.from({ length: 4 }, () => ({ kind: 'written' })));
+  });
+
+  it('is never answered by a request after the write has expired; then it is a fault of the store', async () => {
+    const world = await setUp();
+    const sentAtMs: number[] = [];
+    world.store.broken.beforeWrite = async () => void sentAtMs.push(world.clock.monotonicMs());
+    world.store.broken.writes = overloaded;
+    void world.write('a', { lifeMs: 30_000 });
+    await run(world, 120_000);
+    expect(Math.max(...sentAtMs)).toBeLessThan(30_000);
+    expect(sentAtMs.length).toBeLessThan(20);
+    expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.overloaded', reason: '429' } }]);
+  });
+
+  it('keeps the place of its request, so that no more are in flight meanwhile', async () => {
+    const world = await setUp({ concurrency: 1 });
+    world.store.broken.writes = overloaded;
+    void world.write('a');
+    await run(world, 20);
+    void world.write('b');
+    await run(world, 30);
+    expect(world.requests()).toEqual([['a']]);
+  });
+});
+
+describe('a write that waited too long for a request', () => {
+  it('is not sent but answered as expired', async () => {
+    const world = await setUp({ concurrency: 1 });
+    const answering = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => answering.promise;
+    void world.write('a');
+    await run(world, 20);
+    void world.write('b', { lifeMs: 1_000 });
+    void world.write('c', { lifeMs: 1_001 });
+    await run(world, 1_000);
+    answering.resolve();
+    await settled();
+    expect(world.requests()).toEqual([['a'], ['c']]);
+    expect(world.answers.get('b')).toEqual([{ kind: 'expired' }]);
+  });
+});
+
+describe('whatever arrives, whenever the store answers whatever', () => {
+  const arrival = fc.record({
+    afterMs: fc.constantFrom(0, 0, 0, 1, 5, 30, 400),
+    keyLength: fc.constantFrom(1, 10, 1_024),
+    lifeMs: fc.constantFrom(50, 2_000, 30_000),
+  });
+  const answer = fc.record({
+    tookMs: fc.constantFrom(0, 1, 50, 3_000),
+    result: fc.constantFrom('ok', 'ok', 'ok', 'some-busy', 'busy', 'gone'),
+  });
+  const limits = fc.record({
+    actionsMax: fc.integer({ min: 1, max: 6 }),
+    bytesMax: fc.constantFrom(5_000, 10_000, 20_000),
+    lingerMs: fc.constantFrom(0, 20),
+    concurrency: fc.integer({ min: 1, max: 3 }),
+  });
+
+  it('every write is answered exactly once, and no request is over its limits, too many or too late', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        limits,
+        fc.array(arrival, { minLength: 1, maxLength: 40 }),
+        fc.array(answer, { minLength: 1 }),
+        async (bounds, arrivals, script) => {
+          const clock = createFakeClock();
+          let inFlight = 0;
+          let asked = 0;
+          const write = async (writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> => {
+            const { tookMs, result } = script[asked % script.length]!;
+            asked += 1;
+            inFlight += 1;
+            expect(inFlight).toBeLessThanOrEqual(bounds.concurrency);
+            expect(writes.length).toBeLessThanOrEqual(bounds.actionsMax);
+            const sizeBytes = writes.reduce((sum, each) => sum + 700 + 4 * each.document.key.length, 0);
+            expect(sizeBytes).toBeLessThanOrEqual(bounds.bytesMax);
+            for (const each of writes) expect(clock.monotonicMs()).toBeLessThan((each as WriteRequest).expiresAtMs);
+            await clock.sleep(tookMs);
+            inFlight -= 1;
+            if (result === 'gone') throw new FaultError('index.unreachable', 'gone');
+            // a store that only ever pushes back ends by expiry
+            if (result === 'busy') throw overloaded;
+            return writes.map((_, index) =>
+              result === 'some-busy' && index % 2 === 0 ? { kind: 'fault', code: 'index.overloaded', reason: '429' } : { kind: 'written' },
+            );
+          };
+          const { objects } = createBreakableStore();
+          const writeDocument = createBulkWriter({
+            objects: { ...objects, write },
+            clock,
+            telemetry: createFakeTelemetry(),
+            limits: bounds,
+          });
+          const failures: unknown[] = [];
+          const answers: WriteAnswer[] = [];
+          for (const { afterMs, keyLength, lifeMs } of arrivals) {
+            if (afterMs > 0) await clock.advance(afterMs);
+            const document = tombstone('k'.repeat(keyLength));
+            void writeDocument({ document, equalClock: 'accept', expiresAtMs: clock.monotonicMs() + lifeMs }).then(
+              (each) => answers.push(each),
+              (error: unknown) => failures.push(error),
+            );
+          }
+          for (let turns = 0; answers.length + failures.length < arrivals.length && turns < 200; turns += 1) {
+            await clock.advance(1_000);
+            await setImmediate();
+          }
+          expect(failures).toEqual([]);
+          expect(answers).toHaveLength(arrivals.length);
+          // a breach of a limit would have been answered as a fault of its own
+          expect(answers.filter((each) => each.kind === 'fault' && each.fault.code === 'internal.unexpected')).toEqual([]);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});

@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
+import { createEnrichBreaker } from '../../../src/pipeline/looks/enrich-breaker.ts';
+import { createEnricher } from '../../../src/pipeline/looks/enricher.ts';
+import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createObserver, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
+
+async function setUp(concurrency = 4) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const store = createBreakableStore();
+  await store.objects.createBucket('b');
+  const storage = createFakeStorage(clock);
+  storage.createBucket('b');
+  const stopping = new AbortController();
+  let answering: Promise<void> = Promise.resolve();
+  const slowStorage: ObjectStorage = {
+    ...storage,
+    observe: async (...args) => {
+      const observation = await storage.observe(...args);
+      await Promise.race([answering, new Promise((_, reject) => args[2]?.addEventListener('abort', () => reject(new Error('aborted'))))]);
+      return observation;
+    },
+  };
+  const write = createBulkWriter({
+    objects: store.objects,
+    clock,
+    telemetry,
+    limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
+  });
+  const heads = createHeadQueue({ concurrency, telemetry });
+  const shared = { storage: slowStorage, heads, clock, telemetry, stopped: stopping.signal };
+  const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
+  const look = createObserver({ ...shared, write, enricher });
+  const bucket: BucketRecord = {
+    bucket: 'b',
+    region: 'us-east-1',
+    source: 'routed',
+    enrich: 'none',
+    floor: 0,
+    createdAtMs: 0,
+    createdBy: 'test',
+    checkedAtMs: 0,
+    versioning: {
+      status: 'unknown',
+      observedAtMs: 0,
+    },
+  };
+  const answers: LookAnswer[] = [];
+  return {
+    clock,
+    telemetry,
+    store,
+    storage,
+    stopping,
+    answers,
+    holdAnswers: () => {
+      const held = Promise.withResolvers<void>();
+      answering = held.promise;
+      return () => held.resolve();
+    },
+    look: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject') =>
+      look({
+        bucket,
+        key,
+        hint,
+        cause: { eventName },
+        source: 'routed',
+        traces: [],
+      }).then((answer) => {
+        answers.push(answer);
+        return answer;
+      }),
+    document: async (key: string) => (await store.plainObjects.getMany('b', [key]))[0],
+    run: async (forMs = 0) => {
+      await clock.advance(forMs);
+      await settled();
+      await clock.advance(0);
+      await settled();
+    },
+  };
+}
+
+type World = Awaited<ReturnType<typeof setUp>>;
+const observe = ({ clock }: World, offMs = 0): ObserveHint => ({
+  kind: 'observe',
+  clock: clockOfMs(clock.nowMs() + offMs),
+  settleFromMs: clock.nowMs() + offMs,
+});
+const resolve = ({ clock }: World, offMs = 0): ResolveHint => ({ kind: 'resolve', clock: clockOfMs(clock.nowMs() + offMs) });
+
+describe('hints of a key that are in hand together', () => {
+  it('take one look and one write, at the highest clock and in the name of its event; each has its own verdict', async () => {
+    const world = await setUp();
+    world.storage.put('b', 'k');
+    void world.look('k', observe(world, -90_000), 'Old');
+    void world.look('k', observe(world), 'New');
+    void world.look('k', resolve(world, -1_000), 'Middle');
+    await world.run();
+    expect(world.storage.observed).toEqual(['b/k']);
+    expect(world.store.requests).toHaveLength(1);
+    expect(await world.document('k')).toMatchObject({ clock: observe(world).clock, settled: false, event_name: 'New', etag: 'etag-1' });
+    expect(world.answers.map((answer) => ('verdict' in answer ? answer.verdict : answer))).toEqual([
+      { final: true },
+      { final: false, dueInS: 43 },
+      { final: true },
+    ]);
+  });
+
+  it('but not those that come while the look is out: their own is sent after them', async () => {
+    const world = await setUp();
+    const release = world.holdAnswers();
+    void world.look('k', observe(world));
+    await world.run();
+    void world.look('k', resolve(world, 1));
+    void world.look('k', observe(world, 2));
+    await world.run();
+    expect(world.storage.observed).toEqual(['b/k', 'b/k']);
+    release();
+    await world.run();
+    expect(world.answers).toHaveLength(3);
+  });
+
+  it('of different keys, or of one key in two buckets, are looked at apart', async () => {
+    const world = await setUp();
+    void world.look('k', observe(world));
+    void world.look('l', observe(world));
+    await world.run();
+    expect(world.storage.observed).toEqual(['b/k', 'b/l']);
+  });
+
+  it('that wait for a place are joined until their look is sent', async () => {
+    const world = await setUp(1);
+    const release = world.holdAnswers();
+    void world.look('first', observe(world));
+    await world.run();
+    void world.look('k', observe(world));
+    await world.run(1_000);
+    void world.look('k', observe(world));
+    release();
+    await world.run();
+    expect(world.storage.observed).toEqual(['b/first', 'b/k']);
+    expect(world.answers).toHaveLength(3);
+  });
+});
+
+describe('looks', () => {
+  it('are never more at once than may be, and the gauge goes back to zero', async () => {
+    const world = await setUp(2);
+    const release = world.holdAnswers();
+    for (const key of ['a', 'b', 'c', 'd', 'e']) void world.look(key, observe(world));
+    await world.run();
+    expect(world.storage.observed).toHaveLength(2);
+    release();
+    await world.run();
+    expect(world.storage.observed).toHaveLength(5);
+    expect(world.telemetry.told('heads').at(-1)).toEqual([{ queued: 0, inFlight: 0 }]);
+    expect(Math.max(...world.telemetry.told('heads').map(([fact]) => fact.inFlight))).toBe(2);
+  });
+
+  it('that fail tell their fault to all who wait for them', async () => {
+    const world = await setUp();
+    world.storage.failWith(new FaultError('s3.throttled', 'SlowDown'));
+    void world.look('k', observe(world));
+    void world.look('k', observe(world));
+    await world.run();
+    const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
+    expect(world.answers).toEqual([fault, fault]);
+    expect(world.telemetry.told('headSent').map(([fact]) => fact.result)).toEqual(['s3.throttled']);
+  });
+
+  it('end when the stop’s deadline passes', async () => {
+    const world = await setUp();
+    world.holdAnswers();
+    void world.look('k', observe(world));
+    await world.run();
+    world.stopping.abort();
+    await world.run();
+    expect(world.answers).toMatchObject([{ kind: 'fault' }]);
+  });
+});
+
+describe('what was seen', () => {
+  it('of nothing is a tombstone', async () => {
+    const world = await setUp();
+    void world.look('k', resolve(world));
+    await world.run();
+    expect(await world.document('k')).toMatchObject({ deleted: true, settled: true });
+    expect(world.answers).toEqual([{ kind: 'written', verdict: { final: true }, objectExpires: false }]);
+  });
+
+  it('lay unread for so long that it is not sent any more, as in a process that was stopped', async () => {
+    const world = await setUp();
+    world.storage.put('b', 'k');
+    const release = world.holdAnswers();
+    void world.look('k', observe(world, -90_000));
+    await world.run(30_000);
+    release();
+    await world.run();
+    expect(world.answers).toEqual([{ kind: 'expired' }]);
+    expect(world.store.requests).toEqual([]);
+  });
+
+  it('that the store refuses is stale, with the same verdict', async () => {
+    const world = await setUp();
+    void world.look('k', resolve(world, 5_000));
+    await world.run();
+    void world.look('k', observe(world));
+    await world.run();
+    expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 }, objectExpires: false });
+  });
+
+  it('that meets its very clock with other content is a tie for a resolve', async () => {
+    const world = await setUp();
+    void world.look('k', resolve(world));
+    await world.run();
+    world.storage.put('b', 'k');
+    const hint = resolve(world);
+    void world.look('k', hint);
+    await world.run();
+    expect(world.answers[1]).toEqual({ kind: 'tie', clock: hint.clock });
+  });
+
+  it('is accepted at an equal clock from an observe', async () => {
+    const world = await setUp();
+    void world.look('k', resolve(world));
+    await world.run();
+    world.storage.put('b', 'k');
+    void world.look('k', observe(world));
+    await world.run();
+    expect(world.answers[1]).toMatchObject({ kind: 'written' });
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
+  });
+
+  it('is told where the store fails, and nobody waits for ever though it cannot be written down', async () => {
+    const world = await setUp();
+    world.store.broken.writes = new FaultError('index.denied', '403');
+    void world.look('k', observe(world));
+    await world.run();
+    expect(world.answers).toEqual([{ kind: 'fault', fault: { code: 'index.denied', reason: '403' } }]);
+    world.storage.put('b', 'odd', { lastModifiedMs: Number.NaN });
+    void world.look('odd', observe(world));
+    await world.run();
+    expect(world.answers[1]).toMatchObject({ kind: 'fault', fault: { code: 'internal.unexpected' } });
+  });
+});

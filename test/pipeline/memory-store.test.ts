@@ -1,5 +1,0 @@
-import { scanContract } from '../contracts/scan-contract.ts';
-import { createMemoryStore } from '../support/memory-store.ts';
-
-// what the pipeline's tests stand on
-scanContract('the memory store', async () => ({ store: createMemoryStore(), dispose: async () => {} }));

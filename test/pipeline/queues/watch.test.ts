@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { QueueAttributes, QueueClient } from '../../../src/pipeline/ports/queues.ts';
+import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { settled } from '../../support/worlds/ingest.ts';
+
+const ONE = 'http://q/one';
+const TWO = 'http://q/two';
+const WORK = 'http://q/work';
+const DEAD = 'http://q/dead';
+const depth = (visible: number, inFlight: number, more: Partial<QueueAttributes> = {}): QueueAttributes => ({
+  visible,
+  inFlight,
+  delayed: 0,
+  visibilityTimeoutS: 30,
+  ...more,
+});
+
+function setUp(options: { readonly workQueueUrl?: string; readonly deadLetterQueueUrl?: string } = {}) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const stopping = new AbortController();
+  const answers = new Map<string, QueueAttributes | FaultError>();
+  const asked: string[] = [];
+  const queues: QueueClient = {
+    ...createFakeQueues(clock),
+    attributes: async (queueUrl) => {
+      asked.push(queueUrl);
+      await settled();
+      const answer = answers.get(queueUrl) ?? depth(0, 0);
+      if (answer instanceof FaultError) throw answer;
+      return answer;
+    },
+  };
+  const urls = { workQueueUrl: options.workQueueUrl, deadLetterQueueUrl: options.deadLetterQueueUrl };
+  const watch = createQueueWatch({ queues, clock, telemetry, bucketQueueUrls: [ONE, TWO], ...urls });
+  return {
+    clock,
+    telemetry,
+    stopping,
+    answers,
+    asked,
+    watch,
+    run: async (forMs: number) => {
+      await clock.advance(forMs);
+      for (let turn = 0; turn < 10; turn += 1) await settled();
+    },
+  };
+}
+
+const gone = new FaultError('queue.unreachable', 'gone');
+
+describe('the watch', () => {
+  it('reads every queue at the start and every 15 s, until it is stopped', async () => {
+    const world = setUp({ workQueueUrl: WORK });
+    await world.watch.start(world.stopping.signal);
+    expect(world.asked).toEqual([ONE, TWO, WORK]);
+    await world.run(14_999);
+    expect(world.asked).toHaveLength(3);
+    await world.run(1);
+    expect(world.asked).toHaveLength(6);
+    world.stopping.abort();
+    await world.run(60_000);
+    expect(world.asked).toHaveLength(6);
+  });
+
+  it('sums up the bucket queues', async () => {
+    const world = setUp();
+    world.answers.set(ONE, depth(5, 70));
+    world.answers.set(TWO, depth(6, 80));
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.inFlight).toBe(150);
+    expect(world.telemetry.told('queueDepth')).toEqual([['bucket', { visible: 11, inFlight: 150, delayed: 0 }]]);
+  });
+
+  it('knows each queue’s maxReceiveCount, and 20 where there is no redrive policy', async () => {
+    const world = setUp();
+    world.answers.set(ONE, depth(0, 0, { maxReceiveCount: 7 }));
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.maxReceiveCount(ONE)).toBe(7);
+    expect(world.watch.maxReceiveCount(TWO)).toBe(20);
+  });
+
+  it('takes the redrive target for the dead-letter queue, unless one is set', async () => {
+    const world = setUp();
+    expect(world.watch.deadLetterQueueUrl).toBeUndefined();
+    world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
+    world.answers.set(DEAD, depth(3, 0));
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.deadLetterQueueUrl).toBe(DEAD);
+    expect(world.telemetry.told('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 3, inFlight: 0, delayed: 0 }]);
+    const set = setUp({ deadLetterQueueUrl: 'http://q/mine' });
+    set.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
+    await set.watch.start(set.stopping.signal);
+    expect(set.watch.deadLetterQueueUrl).toBe('http://q/mine');
+  });
+
+  it('tells a failure, keeps what it knew, and goes on', async () => {
+    const world = setUp();
+    world.answers.set(ONE, depth(1, 9, { maxReceiveCount: 7 }));
+    await world.watch.start(world.stopping.signal);
+    world.answers.set(ONE, gone);
+    await world.run(15_000);
+    expect(world.watch.fault()).toEqual({ code: 'queue.unreachable', reason: 'gone' });
+    expect(world.watch.inFlight).toBe(9);
+    expect(world.watch.maxReceiveCount(ONE)).toBe(7);
+    world.answers.set(ONE, depth(0, 2));
+    await world.run(15_000);
+    expect(world.watch.fault()).toBeUndefined();
+    expect(world.watch.inFlight).toBe(2);
+  });
+
+  it('shows a lasting fault all the time, also while it is reading', async () => {
+    const world = setUp();
+    world.answers.set(ONE, gone);
+    await world.watch.start(world.stopping.signal);
+    await world.clock.advance(15_000);
+    // the reads have begun and are not answered yet
+    expect(world.watch.fault()).toBeDefined();
+  });
+
+  it('shows that the dead-letter queue cannot be read, until it can', async () => {
+    const world = setUp({ deadLetterQueueUrl: DEAD });
+    world.answers.set(DEAD, gone);
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.deadLetterFault()).toEqual({ code: 'queue.unreachable', reason: 'gone' });
+    expect(world.watch.fault()).toBeUndefined();
+    world.answers.delete(DEAD);
+    await world.run(15_000);
+    expect(world.watch.deadLetterFault()).toBeUndefined();
+  });
+
+  it('does not call the bucket queues unreadable when another queue is', async () => {
+    const world = setUp({ workQueueUrl: WORK });
+    world.answers.set(WORK, gone);
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.fault()).toBeUndefined();
+    expect(world.telemetry.told('requestFailed')).toEqual([['read queue attributes', 'queue.unreachable', 'gone']]);
+  });
+});

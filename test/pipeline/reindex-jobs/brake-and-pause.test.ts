@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
+import { createJobsWorld } from '../../support/worlds/jobs.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+
+describe('the brake', () => {
+  it('pauses the job, says how many deletes wait, and lets so many through as it is told to', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 1_205 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    const held = await world.ended(id);
+    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000 } });
+    expect(held.brake?.waiting).toBeGreaterThan(0);
+    expect(await world.found()).toHaveLength(210);
+    await expect(world.jobs.resume(id, {})).rejects.toMatchObject({ code: 'job.not-resumable', extra: { waiting: held.brake?.waiting } });
+    await world.jobs.resume(id, { allow_deletes: 100 });
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { reserved: 1_100 } });
+    expect(await world.found()).toHaveLength(110);
+    await world.jobs.resume(id, { allow_deletes: 105 });
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { tombstones: 1_205, phantom: 1_205 } });
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('holds every delete of a bucket that is empty, however few there are', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { index: 3 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 3 } });
+    expect(await world.found()).toHaveLength(3);
+    const allowed = await world.request({ now: true, allow_deletes: 3 });
+    expect(await world.ended(allowed.id)).toMatchObject({ state: 'done' });
+    expect(await world.found()).toEqual([]);
+  });
+
+  it('knows no limit for a job that closes a gap of deletes, but for an empty bucket', async () => {
+    for (const [left, state] of [
+      [1, 'done'],
+      [0, 'paused'],
+    ] as const) {
+      const world = await createJobsWorld();
+      await fill(world, { both: left, index: 1_100 });
+      const gap = { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', count: 1, state: 'open' } as const;
+      await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0 }));
+      world.startWorker();
+      const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
+      expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });
+      expect(await world.found()).toHaveLength(left === 1 ? 1 : 1_100);
+    }
+  });
+});
+
+describe('pausing and resuming', () => {
+  it('ends the turns at their next page, keeps what was done, and goes on from there', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 400 });
+    slowPages(world);
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(8_000);
+    expect(await world.jobs.pause(id)).toMatchObject({ state: 'paused', pausedBecause: 'requested' });
+    await world.run(5_000);
+    const [range] = await world.ranges();
+    expect(range?.lease).toBeUndefined();
+    expect(range?.counts.listed).toBeGreaterThan(0);
+    const pages = world.s3.pages.length;
+    await world.run(300_000);
+    expect(world.s3.pages).toHaveLength(pages);
+    expect(await world.jobs.get(id)).toMatchObject({ counts: { listed: range?.counts.listed } });
+    await world.jobs.resume(id, {});
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 400, equal: 400 } });
+  });
+
+  it('frees the bucket while it lasts: the paused job waits for the other one then', async () => {
+    const world = await createJobsWorld();
+    const first = await world.request();
+    await world.jobs.pause(first.id);
+    const second = await world.request();
+    await expect(world.jobs.resume(first.id, {})).rejects.toMatchObject({ code: 'job.conflict', extra: { job_id: second.id } });
+    expect(await world.jobs.get(first.id)).toMatchObject({ state: 'paused', pausedBecause: 'requested' });
+    await world.jobs.cancel(second.id);
+    expect(await world.jobs.resume(first.id, {})).toMatchObject({ state: 'queued' });
+    world.startWorker();
+    expect(await world.ended(first.id)).toMatchObject({ state: 'done' });
+  });
+
+  it('of two that are resumed in one moment lets one run', async () => {
+    const world = await createJobsWorld();
+    const paused: string[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const { id } = await world.request();
+      await world.jobs.pause(id);
+      paused.push(id);
+    }
+    const answers = await Promise.allSettled(paused.map((id) => world.jobs.resume(id, {})));
+    const states = (await world.allJobs()).map(({ state }) => state).sort();
+    // each may have found another one there, but never two
+    expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
+    expect(states.filter((state) => state !== 'paused').length).toBeLessThanOrEqual(1);
+  });
+
+  it('leaves a job whose bucket another one has taken alone until that has ended', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 100 });
+    slowPages(world);
+    const worker = world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(3_000);
+    await worker.stop();
+    // as whoever resumed it would leave it, and died before the slot was asked for
+    await world.jobs.pause(id);
+    const other = await world.request();
+    await updateRecord(world.state, refs.job(id), (job) => job && { ...job, state: 'running' as const });
+    const pages = world.s3.pages.length;
+    world.startWorker();
+    await world.run(30_000);
+    // one look at what the other begins with
+    expect(world.s3.pages.length - pages).toBeLessThanOrEqual(1);
+    await world.run(200_000);
+    const ended = await world.ended(other.id);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
+    expect((await world.job(id))?.finishedAtMs).toBeGreaterThan(ended.finishedAtMs ?? Infinity);
+  });
+
+  it('is refused where there is nothing to pause or to resume', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    await expect(world.jobs.resume(id, {})).rejects.toMatchObject({ code: 'job.not-resumable' });
+    await world.jobs.cancel(id);
+    await expect(world.jobs.pause(id)).rejects.toMatchObject({ code: 'job.not-pausable' });
+    await expect(world.jobs.pause('job-nowhere')).rejects.toMatchObject({ code: 'job.not-found' });
+  });
+
+  it('and cancelling ends a job with what it has counted, and clears its ranges away', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 400 });
+    slowPages(world, 4_000);
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(60_000);
+    const cancelled = await world.jobs.cancel(id);
+    expect(cancelled).toMatchObject({ state: 'cancelled' });
+    expect(cancelled.counts?.listed).toBeGreaterThan(0);
+    const before = await world.jobs.get(id);
+    await world.run(180_000);
+    expect(await world.ranges()).toEqual([]);
+    expect(await world.jobs.get(id)).toEqual(before);
+    expect(world.messages()).toEqual([]);
+  });
+});

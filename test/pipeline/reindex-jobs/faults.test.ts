@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { fill } from '../../support/worlds/jobs-fill.ts';
+import { createJobsWorld, WORK_QUEUE } from '../../support/worlds/jobs.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+
+describe('what goes wrong', () => {
+  it.each(['bucket.missing', 'object.denied'] as const)('%s fails the job at once, and deletes nothing', async (code) => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 60, index: 60 });
+    world.s3.pageSize = 20;
+    world.s3.onPage = (_page, { after }) => {
+      if (after !== '') throw new FaultError(code, 'said S3');
+    };
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({
+      state: 'failed',
+      error: { code, reason: 'said S3', range: expect.stringContaining('0 (from the beginning') },
+    });
+    expect(await world.ranges()).toEqual([]);
+    const lost = (await world.found()).filter((key) => key.startsWith('index')).length;
+    expect(lost).toBe(60);
+  });
+
+  it.each(['bucket.missing', 'object.denied'] as const)('%s fails it before it begins, too', async (code) => {
+    const world = await createJobsWorld();
+    world.s3.onPage = () => {
+      throw new FaultError(code, 'said S3');
+    };
+    world.startWorker();
+    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code } });
+  });
+
+  it.each(['s3.unavailable', 's3.throttled'] as const)('%s is waited out, however long it lasts', async (code) => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 60 });
+    world.s3.pageSize = 20;
+    let isBroken = true;
+    world.s3.onPage = (_page, { after }) => {
+      if (isBroken && after !== '') throw new FaultError(code, 'said S3');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(1_800_000);
+    const view = await world.jobs.get(id);
+    expect(view).toMatchObject({ state: 'running', lastFault: { code } });
+    // once in fifteen seconds, not in a loop
+    expect(world.s3.pages.length).toBeLessThan(300);
+    isBroken = false;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60 } });
+  });
+
+  it('a listing that is out of order fails the job after three tries, naming the range, and deletes nothing', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { index: 60, both: 60 });
+    world.s3.pageSize = 20;
+    world.s3.onPage = (_page, { after }) => {
+      if (after > 'both-00030') throw new FaultError('listing.disorder', 'b before a');
+    };
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', range: expect.any(String) } });
+    expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
+    expect(world.telemetry.told('jobEnded')).toHaveLength(1);
+  });
+
+  it('a range at which worker after worker dies fails its job after three of them', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    const { id } = await world.request({ now: true });
+    let deaths = 0;
+    for (let count = 0; count < 5; count += 1) {
+      const doomed = world.startWorker({
+        name: `doomed-${count}`,
+        turn: () => {
+          deaths += 1;
+          doomed.kill();
+          return new Promise(() => {});
+        },
+      });
+    }
+    const failed = await world.ended(id);
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'internal.unexpected', range: expect.stringContaining('0 (from') } });
+    expect(deaths).toBe(3);
+  });
+
+  it('a turn that never ends is ended, and fails its job after three', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    world.startWorker({
+      turn: (_request, _controls, signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
+    });
+    expect(await world.ended((await world.request({ now: true })).id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'internal.unexpected' },
+    });
+  });
+
+  it('what is no task is counted and deleted', async () => {
+    const world = await createJobsWorld();
+    for (const body of ['', '{', '[]', '{"job":"photos"}', '{"job":"job-0mjwaid1k-5f3c4c82425c","range":-1}', '{"Records":[]}']) {
+      await world.queues.send(WORK_QUEUE, { body, attributes: {} });
+    }
+    await world.queues.send(WORK_QUEUE, { body: '{"job":"job-0mjwaid1k-5f3c4c82425c","range":1}', attributes: {} });
+    world.startWorker();
+    await world.run(5_000);
+    expect(world.messages()).toEqual([]);
+    expect(world.telemetry.told('reindexTask').filter(([result]) => result === 'invalid')).toHaveLength(6);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { createTakeRange } from '../../../src/pipeline/reindex-jobs/held-range.ts';
+import { ensureRange, freshRange } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { afterTurn } from '../../../src/domain/reindex/range-transitions.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { racingState } from '../../support/fakes/racing-state.ts';
+
+const job: JobRecord = {
+  id: 'job-000000000-000000000000',
+  bucket: 'photos',
+  prefix: '',
+  mode: 'apply',
+  requestedBy: 'http',
+  state: 'running',
+  createdAtMs: 0,
+};
+const { id } = refs.range(job.id, 0);
+const turnEnd = { cursor: 'm', done: false, counts: noCounts, examples: {} };
+
+async function rangeIn(state: StateStore) {
+  await ensureRange(state, freshRange(job.id, 0, { from: '', nowMs: 0 }));
+  return state;
+}
+
+/** Writes the record as it is: its version changes, and nobody has taken it. */
+async function touch(state: StateStore): Promise<void> {
+  const entry = await state.get(id);
+  if (entry !== undefined) await state.put(entry, entry.version);
+}
+
+describe('a range', () => {
+  it('Fix: is taken although its record was written meanwhile by somebody who does not take it', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const racing = racingState(state, { times: 2, matches: (each) => each === id, interfere: touch });
+    const take = createTakeRange({ state: racing, clock: createFakeClock(), worker: 'a' });
+    expect(await take(job, 0, 0)).toMatchObject({ kind: 'taken' });
+  });
+
+  it('is left to whoever was faster, until their lease is over', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const clock = createFakeClock();
+    const other = createTakeRange({ state, clock, worker: 'b' });
+    const interfere = async (): Promise<void> => void (await other(job, 0, 0));
+    const take = createTakeRange({
+      state: racingState(state, { times: 1, matches: (each) => each === id, interfere }),
+      clock,
+      worker: 'a',
+    });
+    expect(await take(job, 0, 0)).toEqual({ kind: 'leased', leftMs: 60_000 });
+  });
+
+  it('that others write at every look is looked at again soon', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const racing = racingState(state, { times: Infinity, matches: (each) => each === id, interfere: touch });
+    const take = createTakeRange({ state: racing, clock: createFakeClock(), worker: 'a' });
+    expect(await take(job, 0, 0)).toEqual({ kind: 'leased', leftMs: 5_000 });
+  });
+
+  it('Fix: that was given back is not written again by a renewal', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const clock = createFakeClock();
+    const taken = await createTakeRange({ state, clock, worker: 'a' })(job, 0, 0);
+    if (taken.kind !== 'taken') throw new Error(taken.kind);
+    await taken.range.change((range) => afterTurn(range, turnEnd, 0));
+    const stored = await state.get(id);
+    await clock.advance(60_000);
+    expect(await state.get(id)).toEqual(stored);
+    taken.range.release();
+  });
+
+  it('is still held when a write of its own was stored and its answer lost', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const clock = createFakeClock();
+    let isLosing = false;
+    const losing: StateStore = {
+      ...state,
+      put: async (entry, expected) => {
+        const stored = await state.put(entry, expected);
+        if (isLosing) throw new FaultError('index.unreachable', 'no answer');
+        return stored;
+      },
+    };
+    const taken = await createTakeRange({ state: losing, clock, worker: 'a' })(job, 0, 0);
+    if (taken.kind !== 'taken') throw new Error(taken.kind);
+    isLosing = true;
+    await clock.advance(15_000);
+    isLosing = false;
+    expect(await taken.range.change((range) => afterTurn(range, turnEnd, 0))).toBe(true);
+    expect(taken.range.lost.aborted).toBe(false);
+    taken.range.release();
+    expect(await readRecord(state, refs.range(job.id, 0))).toMatchObject({ cursor: 'm', turn: 1 });
+  });
+
+  it('keeps what a newer version of Tally stored in it, through every swap', async () => {
+    const { state } = createMemoryStore();
+    await state.put({ id, kind: 'range', record: { ...freshRange(job.id, 0, { from: '', nowMs: 0 }), hue: 'new' } }, null);
+    const taken = await createTakeRange({ state, clock: createFakeClock(), worker: 'a' })(job, 0, 0);
+    expect((await state.get(id))?.record).toMatchObject({ hue: 'new', lease: {} });
+    if (taken.kind !== 'taken') throw new Error(taken.kind);
+    await taken.range.change((range) => afterTurn(range, turnEnd, 0));
+    taken.range.release();
+    expect((await state.get(id))?.record).toMatchObject({ hue: 'new', cursor: 'm' });
+    expect(await readRecord(state, refs.range(job.id, 0))).not.toHaveProperty('hue');
+  });
+});

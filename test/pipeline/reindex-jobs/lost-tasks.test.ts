@@ -1,0 +1,65 @@
+/** What must not stand still until the look for overdue tasks, which comes after two minutes. */
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
+import { createJobsWorld, type JobsWorld, type Tap } from '../../support/worlds/jobs.ts';
+
+const lostAnswer = new FaultError('index.unreachable', 'no answer within 30000 ms');
+
+/** How long a job of some five turns takes, in the world's own time. */
+async function jobTook(tapOf: (world: JobsWorld) => Tap): Promise<number> {
+  const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100_000, splitKeysMin: 1_000 } });
+  await fill(world, { both: 3_000 });
+  // 150 pages of a second: 30 s a turn
+  slowPages(world, 1_000, 20);
+  world.startWorker({ listings: 1, tap: tapOf(world) });
+  const { id } = await world.request({ now: true, mode: 'report' });
+  const startedMs = world.clock.nowMs();
+  expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 3_000, equal: 3_000 } });
+  return world.clock.nowMs() - startedMs;
+}
+
+/** Fails the `nth` call of those that match, before or after it was carried out. */
+function failing(nth: number, at: 'before' | 'after', matches: (call: string) => boolean, error: FaultError): Tap {
+  let left = nth;
+  return (call, moment) => {
+    if (moment !== at || !matches(call)) return;
+    left -= 1;
+    if (left === 0) throw error;
+  };
+}
+
+const isSend = (call: string): boolean => call.startsWith('send ') && call.includes('"range"');
+const isRangePut = (call: string): boolean => call.startsWith('put range:');
+
+describe('a job goes on within a minute', () => {
+  const undisturbed = jobTook(() => () => undefined);
+
+  it.each([1, 2, 3])('Fix: when task %d of its ranges cannot be sent', async (nth) => {
+    const error = new FaultError('queue.unreachable', 'said SQS');
+    expect(await jobTook(() => failing(nth, 'before', isSend, error))).toBeLessThan((await undisturbed) + 60_000);
+  });
+
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])('Fix: when the answer to write %d of its ranges is lost', async (nth) => {
+    // a lease that nobody knows he has is waited for
+    const leaseMs = 60_000;
+    expect(await jobTook(() => failing(nth, 'after', isRangePut, lostAnswer))).toBeLessThan((await undisturbed) + leaseMs + 15_000);
+  });
+
+  it('Fix: when a lease could not be renewed and nobody else took the range', async () => {
+    const outageMs = 62_000;
+    let sinceMs = Infinity;
+    const tookMs = await jobTook((world) => {
+      const isOut = (): boolean => world.clock.nowMs() >= sinceMs && world.clock.nowMs() < sinceMs + outageMs;
+      world.s3.onPage = async (_page, { after }) => {
+        const hangs = after !== '' && sinceMs === Infinity;
+        if (hangs) sinceMs = world.clock.nowMs();
+        await world.clock.sleep(hangs ? outageMs : 1_000);
+      };
+      return (call, moment) => {
+        if (moment === 'before' && call.startsWith('put ') && isOut()) throw lostAnswer;
+      };
+    });
+    expect(tookMs).toBeLessThan((await undisturbed) + outageMs + 60_000);
+  });
+});

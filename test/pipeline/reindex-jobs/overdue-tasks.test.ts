@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { ensureRange, freshRange } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
+
+const DAY_MS = 86_400_000;
+
+function look(world: JobsWorld): Promise<void> {
+  return world.lookForOverdue(new AbortController().signal);
+}
+
+async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
+  const id = `job-000000000-${String(number).padStart(12, '0')}`;
+  const job: JobRecord = {
+    id,
+    bucket: 'photos',
+    prefix: '',
+    mode: 'report',
+    requestedBy: 'test',
+    state: 'done',
+    createdAtMs: 0,
+    finishedAtMs,
+  };
+  await updateRecord(world.state, refs.job(id), () => job);
+  return id;
+}
+
+describe('the look for what is overdue', () => {
+  it('sends the task of a job that nobody has begun, and again ever more seldom', async () => {
+    const world = await createJobsWorld();
+    await world.request();
+    const sent = (): number => world.messages().length;
+    expect(sent()).toBe(1);
+    await world.run(115_000);
+    expect(sent()).toBe(1);
+    await world.run(3_600_000);
+    expect(sent()).toBeGreaterThan(3);
+    expect(sent()).toBeLessThan(8);
+  });
+
+  it('leaves paused jobs and their ranges alone', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    await world.jobs.pause(id);
+    await world.run(600_000);
+    expect(world.messages()).toHaveLength(1);
+  });
+
+  it('removes jobs that ended a month ago, and all but the last thousand', async () => {
+    const world = await createJobsWorld();
+    const nowMs = world.clock.nowMs();
+    const old = await endedJob(world, 0, nowMs - 31 * DAY_MS);
+    await updateRecord(world.state, refs.jobExamples(old), () => ({ jobId: old, examples: { stale: [{ key: 'k' }] } }));
+    const young = await endedJob(world, 1, nowMs - 29 * DAY_MS);
+    await look(world);
+    expect((await world.allJobs()).map(({ id }) => id)).toEqual([young]);
+    expect(await readRecord(world.state, refs.jobExamples(old))).toBeUndefined();
+    for (let number = 2; number < 1_005; number += 1) await endedJob(world, number, nowMs - number);
+    const { id } = await world.request({ mode: 'report' });
+    await look(world);
+    const left = (await world.allJobs()).map((job) => job.id);
+    expect(left).toHaveLength(1_001);
+    expect(left).toContain(id);
+    expect(left).not.toContain(young);
+  });
+
+  it('removes ranges whose job is gone or over', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    await world.jobs.cancel(id);
+    const lost = 'job-000000000-000000000000';
+    for (const jobId of [id, lost]) {
+      for (const number of [0, 1]) await ensureRange(world.state, freshRange(jobId, number, { from: '', nowMs: 0 }));
+    }
+    await look(world);
+    expect(await world.ranges()).toEqual([]);
+  });
+
+  it('has a job whose requester died before it took the bucket take it, and sets it aside where another has it', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    await removeRecord(world.state, refs.jobSlot('photos').id);
+    const job = await world.job(id);
+    world.startWorker();
+    await world.run(1_000);
+    expect(await readRecord(world.state, refs.jobSlot('photos'))).toEqual({ bucket: 'photos', jobId: id });
+    const second: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000000', state: 'queued' };
+    await updateRecord(world.state, refs.job(second.id), () => second);
+    await world.run(300_000);
+    expect(await world.job(second.id)).toMatchObject({ state: 'done' });
+    const third: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000001', state: 'queued' };
+    const fourth = await world.request({ now: true });
+    await world.jobs.get(fourth.id);
+    await updateRecord(world.state, refs.job(third.id), () => third);
+    await world.run(300_000);
+    expect((await world.job(third.id))?.state).toMatch(/paused|done/);
+  });
+});

@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { ensureRange, freshRange, RANGES_MAX } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createJobsWorld, WORK_QUEUE, type JobsWorld } from '../../support/worlds/jobs.ts';
+import { createRandom } from '../../support/random/seeded.ts';
+
+const OBJECTS = 600;
+
+async function filledWorld(limits: { rangeDocumentsMin: number; splitKeysMin: number }): Promise<JobsWorld> {
+  const world = await createJobsWorld({ limits });
+  for (let number = 0; number < OBJECTS; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');
+  world.s3.pageSize = 10;
+  world.s3.onPage = ({ objects }) => world.clock.sleep(objects.length > 1 ? 500 : 20);
+  return world;
+}
+
+const UNCUT = { rangeDocumentsMin: OBJECTS * 2, splitKeysMin: 25 };
+const ALL = { listed: OBJECTS, equal: OBJECTS, scanned: OBJECTS };
+
+describe('the ranges of a job', () => {
+  it('are cut in advance by what the index knows, and lose no key and double none', async () => {
+    const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 1_000 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(1_000);
+    const ranges = await world.ranges();
+    expect(ranges.length).toBeGreaterThan(4);
+    expect(ranges.map(({ from }) => from)).toEqual(['', ...ranges.slice(0, -1).map(({ to }) => to)]);
+    expect(ranges.at(-1)?.to).toBeUndefined();
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('are split while any worker has a free place', async () => {
+    const world = await filledWorld(UNCUT);
+    for (const name of ['a', 'b', 'c', 'd']) world.startWorker({ name, listings: 1 });
+    const { id } = await world.request({ now: true });
+    const workers = new Set<string>();
+    for (let second = 0; second < 25; second += 1) {
+      await world.run(1_000);
+      for (const { lease } of await world.ranges()) if (lease !== undefined) workers.add(lease.worker.split('/')[0] ?? '');
+    }
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: ALL });
+    expect(done.rangesCut).toBeGreaterThan(3);
+    expect(workers.size).toBeGreaterThan(1);
+    // thirty seconds of listing by one alone
+    expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(25_000);
+  });
+
+  it.each([20_000, 1_000, 100])('are split by a worker alone that has free places, however long it polls (%i ms)', async (pollMs) => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker({ pollMs });
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: ALL });
+    expect(done.rangesCut).toBeGreaterThan(3);
+  });
+
+  it('are as many as there are places once the first has turned for a while', async () => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker({ listings: 5 });
+    const { id } = await world.request({ now: true });
+    let ranges = await world.ranges();
+    for (let step = 0; step < 100 && ranges.length < 2; step += 1) {
+      await world.run(100);
+      ranges = await world.ranges();
+    }
+    await world.run(100);
+    // all at once: not two first, and four after that
+    expect((await world.ranges()).length).toBe(5);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('are never more than a job may have', async () => {
+    const world = await filledWorld(UNCUT);
+    const { id } = await world.request({ now: true });
+    const numbers: number[] = [];
+    world.startWorker({
+      listings: 5,
+      tap: async (call, moment) => {
+        if (moment === 'before' && call.startsWith('put range:')) {
+          numbers.push(Number(call.split(':').at(-1)));
+          await updateRecord(world.state, refs.job(id), (job) =>
+            job?.rangesCut === 1 ? { ...job, rangesCut: RANGES_MAX - 2 } : undefined,
+          );
+        }
+      },
+    });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL, rangesCut: 3, rangesDone: 3 });
+    expect(Math.max(...numbers)).toBe(RANGES_MAX - 1);
+  });
+
+  it('are compared once though every task comes twice, late and in any order', async () => {
+    const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 25 });
+    const random = createRandom(7);
+    const twice: typeof world.queues.send = async (url, message, signal) => {
+      await world.queues.send(url, { ...message, delayS: random.integer(0, 40) }, signal);
+      return world.queues.send(url, message, signal);
+    };
+    for (const name of ['a', 'b']) world.startWorker({ name, listings: 3, queues: { ...world.queues, send: twice } });
+    const { id } = await world.request({ now: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+    await world.run(300_000);
+    expect(world.messages()).toEqual([]);
+    expect(world.telemetry.told('reindexTask').some(([result]) => result === 'late' || result === 'leased')).toBe(true);
+  });
+
+  it('survive a work queue that takes nothing for minutes', async () => {
+    const world = await filledWorld(UNCUT);
+    world.startWorker();
+    world.queues.failSends(WORK_QUEUE);
+    const { id } = await world.request({ now: true });
+    await world.run(300_000);
+    expect(await world.job(id)).toMatchObject({ state: 'queued' });
+    world.queues.failSends(undefined);
+    await world.run(200_000);
+    world.queues.failSends(WORK_QUEUE);
+    await world.run(200_000);
+    world.queues.failSends(undefined);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('go on after an index that could not be reached, each from where it was', async () => {
+    const world = await filledWorld(UNCUT);
+    let isDown = false;
+    const down = async (): Promise<void> => {
+      if (isDown) throw new FaultError('index.unreachable', 'no answer');
+    };
+    world.startWorker({ listings: 2, tap: (_call, moment) => (moment === 'before' ? down() : undefined) });
+    const { id } = await world.request({ now: true });
+    for (let outage = 0; outage < 3; outage += 1) {
+      await world.run(9_000);
+      isDown = true;
+      await world.run(100_000);
+      isDown = false;
+    }
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+});
+
+describe('the end of a job', () => {
+  it('does not come before a range that was cut and never made', async () => {
+    const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 1_000 });
+    let isLost = false;
+    const send: typeof world.queues.send = async (url, message, signal) => {
+      if (isLost || !message.body.includes('"range":1,')) return world.queues.send(url, message, signal);
+      isLost = true;
+      const { job } = JSON.parse(message.body) as { job: string };
+      await removeRecord(world.state, refs.range(job, 1).id);
+      return 'lost';
+    };
+    world.startWorker({ queues: { ...world.queues, send } });
+    const { id } = await world.request({ now: true });
+    const { rangesCut, ...done } = await world.ended(id);
+    expect(isLost).toBe(true);
+    expect(done).toMatchObject({ state: 'done', counts: ALL, rangesDone: rangesCut });
+  });
+
+  it('does not come before a range that was split off in the very moment', async () => {
+    const world = await filledWorld(UNCUT);
+    const { id } = await world.request({ now: true });
+    let isSplit = false;
+    world.startWorker({
+      tap: async (call, moment) => {
+        if (isSplit || moment !== 'before' || !call.startsWith('put job:') || !(await world.ranges()).every(({ done }) => done)) return;
+        if ((await world.ranges()).length === 0) return;
+        isSplit = true;
+        const number = (await world.job(id))?.rangesCut ?? 0;
+        await updateRecord(world.state, refs.job(id), (job) => job && { ...job, rangesCut: number + 1 });
+        await ensureRange(world.state, freshRange(id, number, { from: 'zzz', nowMs: world.clock.nowMs() }));
+      },
+    });
+    const { rangesCut, rangesDone } = await world.ended(id);
+    expect(isSplit).toBe(true);
+    expect(rangesDone).toBe(rangesCut);
+  });
+});
+
+describe('a stop', () => {
+  it('ends the turns at their next page and gives the ranges back, so that the next worker goes on at once', async () => {
+    const world = await filledWorld({ rangeDocumentsMin: 200, splitKeysMin: 1_000 });
+    const first = world.startWorker({ name: 'first' });
+    const { id } = await world.request({ now: true });
+    await world.run(5_000);
+    const listed = async (): Promise<number> => (await world.jobs.get(id)).counts?.listed ?? 0;
+    const stoppingAtMs = world.clock.nowMs();
+    await first.stop();
+    expect(world.clock.nowMs() - stoppingAtMs).toBeLessThan(3_000);
+    expect((await world.ranges()).every(({ lease, fruitless }) => lease === undefined && fruitless === 0)).toBe(true);
+    expect(await listed()).toBeGreaterThan(0);
+    world.startWorker({ name: 'second' });
+    await world.run(1_000);
+    expect((await world.ranges()).filter(({ lease }) => lease !== undefined).length).toBeGreaterThan(1);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('breaks off at its deadline what does not end, and gives its range back all the same', async () => {
+    const world = await filledWorld(UNCUT);
+    const first = world.startWorker({
+      name: 'first',
+      turn: (_request, _controls, signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })),
+    });
+    const { id } = await world.request({ now: true });
+    await world.run(2_000);
+    expect((await world.ranges())[0]?.lease?.worker).toMatch(/^first\//);
+    await first.stop(AbortSignal.abort());
+    expect((await world.ranges())[0]).toMatchObject({ fruitless: 0 });
+    expect((await world.ranges())[0]?.lease).toBeUndefined();
+    expect(world.messages().some(({ visibleAtMs }) => visibleAtMs <= world.clock.nowMs())).toBe(true);
+    world.startWorker({ name: 'second' });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+});
+
+describe('many small jobs and a huge one', () => {
+  it('share: none of the small ones waits for the huge one', async () => {
+    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100, splitKeysMin: 25 } });
+    for (let number = 0; number < 800; number += 1) await world.has(`huge/${String(number).padStart(5, '0')}`, 'both');
+    for (let small = 0; small < 6; small += 1) for (const key of ['x', 'y', 'z']) await world.has(`small-${small}/${key}`, 'both');
+    world.s3.pageSize = 5;
+    world.s3.onPage = () => world.clock.sleep(2_000);
+    world.startWorker({ listings: 2 });
+    const huge = await world.request({ mode: 'report', prefix: 'huge/' });
+    await world.run(10_000);
+    const small = await Promise.all([0, 1, 2, 3, 4, 5].map((number) => world.request({ mode: 'report', prefix: `small-${number}/` })));
+    for (const { id } of small) expect(await world.ended(id)).toMatchObject({ state: 'done' });
+    expect(await world.job(huge.id)).toMatchObject({ state: 'running' });
+    expect(await world.ended(huge.id)).toMatchObject({ state: 'done', counts: { listed: 800 } });
+    const endedAtMs = async (id: string): Promise<number> => (await world.job(id))?.finishedAtMs ?? 0;
+    const last = Math.max(...(await Promise.all(small.map(({ id }) => endedAtMs(id)))));
+    expect(last).toBeLessThan(await endedAtMs(huge.id));
+  });
+});

@@ -1,0 +1,181 @@
+/** A control plane that notes down what it is asked and answers with fixed answers of the contract. */
+import type { Bucket } from '../../../src/api/buckets.ts';
+import {
+  checkingRequests,
+  type AnyOperation,
+  type Context,
+  type Operations,
+  type VerbName,
+  type Verbs,
+} from '../../../src/api/contract.ts';
+import type { DeadLetter } from '../../../src/api/dead-letters.ts';
+import type { Gap } from '../../../src/api/gaps.ts';
+import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
+import type { Explanation, StoredObject } from '../../../src/api/objects.ts';
+import type { AnyRequest } from '../../../src/api/row.ts';
+
+const AT = '2026-01-02T03:04:05.000Z';
+
+export const bucketAnswer: Bucket = {
+  bucket: 'photos',
+  region: 'eu-west-1',
+  source: 'notification',
+  versioning: { status: 'enabled', observed_at: AT },
+  enrich: 'none',
+  floor: 0,
+  created_at: AT,
+  created_by: 'test',
+  checked_at: AT,
+};
+
+/** A key that would blank a terminal, turn the reading direction and break a line. */
+export const nastyKey = 'a b/ü\u001b[2J\u202e\n"\\.jpg';
+
+export const objectDocument: StoredObject = {
+  bucket: 'photos',
+  key: nastyKey,
+  size: 12,
+  etag: 'e1',
+  last_modified: AT,
+  deleted: false,
+  clock: 1_767_323_045_000_000,
+  settled: true,
+  source: 'native',
+  indexed_at: '2026-01-02T03:04:06.000Z',
+};
+
+export const explanation: Explanation = {
+  bucket: 'photos',
+  key: 'cat.jpg',
+  index: { ...objectDocument, key: 'cat.jpg' },
+  storage: { state: { present: false }, observed_at: AT },
+  clocks: { document: 1_767_323_045_000_000, floor: 0 },
+  agrees: false,
+  sentence: 'The index holds it although S3 does not: its event may be late.',
+};
+
+export const gap: Gap = {
+  id: 'gap:photos:loss',
+  bucket: 'photos',
+  kind: 'loss',
+  reason: 'dead letter: record.key-missing',
+  first_seen_at: AT,
+  last_seen_at: AT,
+  count: 2,
+  state: 'open',
+};
+
+export const job: Job = {
+  id: 'job-1',
+  bucket: 'photos',
+  prefix: '',
+  mode: 'apply',
+  requested_by: 'test',
+  state: 'queued',
+  created_at: AT,
+  ranges: { cut: 0, done: 0, leased: 0 },
+};
+
+/** The same an hour later. */
+export const runningJob: Job = {
+  ...job,
+  state: 'running',
+  phase: 'comparing',
+  started_at: AT,
+  covers_before: AT,
+  documents_at_start: 4_000,
+  counts: {
+    ...zeroCounts,
+    listed: 1_000,
+    equal: 990,
+    missing: 6,
+    stale: 4,
+    phantom: 2,
+    written: 10,
+    tombstones: 2,
+    list_requests: 5,
+  },
+  examples: { missing: [{ key: nastyKey }], stale: [{ key: 'b', fields: ['etag', 'size'] }] },
+  progress: 0.25,
+  objects_per_s: 25_000,
+  ranges: { cut: 8, done: 2, leased: 3 },
+  cost_usd: 0.000_025,
+};
+
+export const deadLetter: DeadLetter = {
+  id: 'letter-1',
+  sent_at: AT,
+  fault: 'message.not-json',
+  reason: 'Unexpected token',
+  size_bytes: 3,
+};
+
+export interface FakeControl {
+  /** For a listener, which checks requests itself. */
+  readonly verbs: Verbs;
+  /** For callers. */
+  readonly operations: Operations;
+  /** What was asked, in order: the operation, and the parts of the request that say something. */
+  readonly asked: readonly (readonly [operation: VerbName, request: AnyRequest])[];
+  /** Who asked, and with which signals. */
+  readonly contexts: readonly Context[];
+  /** The next operation of which this was not said yet does this instead. */
+  nextDoes(action: (signal: AbortSignal) => Promise<unknown>): void;
+}
+
+/** Creates one. Searches have a second page. */
+export function createFakeControl(): FakeControl {
+  const asked: [VerbName, AnyRequest][] = [];
+  const contexts: Context[] = [];
+  const nexts: ((signal: AbortSignal) => Promise<unknown>)[] = [];
+  const answers: { readonly [Name in VerbName]: (request: AnyRequest) => Awaited<ReturnType<Verbs[Name]>> } = {
+    searchObjects: ({ query }) => ({
+      items: [objectDocument],
+      ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
+    }),
+    explainObject: () => explanation,
+    listBuckets: () => ({
+      items: [bucketAnswer],
+      unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
+    }),
+    getBucket: () => bucketAnswer,
+    addBucket: () => bucketAnswer,
+    removeBucket: () => undefined,
+    listGaps: () => ({ items: [gap] }),
+    startReindex: () => job,
+    getJob: () => job,
+    listJobs: () => ({ items: [job], next: 'page-2' }),
+    cancelJob: () => ({ ...job, state: 'cancelled' }),
+    pauseJob: () => ({ ...job, state: 'paused', paused_because: 'requested' }),
+    resumeJob: () => job,
+    listDeadLetters: () => ({ items: [deadLetter] }),
+    getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
+    replayDeadLetters: () => ({ replayed: 2 }),
+    discardDeadLetters: () => ({ discarded: 1 }),
+  };
+
+  const verbs = Object.fromEntries(
+    Object.entries(answers).map(([name, answer]) => {
+      const verb: AnyOperation = async (request, context) => {
+        asked.push([name as VerbName, saying(request)]);
+        contexts.push(context);
+        const action = nexts.shift();
+        return action === undefined ? answer(request) : await action(context.signal);
+      };
+      return [name, verb];
+    }),
+  ) as unknown as Verbs;
+  return {
+    verbs,
+    operations: checkingRequests(verbs),
+    asked,
+    contexts,
+    nextDoes: (action) => {
+      nexts.push(action);
+    },
+  };
+}
+
+function saying(request: AnyRequest): AnyRequest {
+  return Object.fromEntries(Object.entries(request).filter(([, part]) => part !== undefined && Object.keys(part as object).length > 0));
+}

@@ -1,0 +1,62 @@
+/** The part of the in-memory store that looks after the index when nobody asks. */
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import type { ObjectMaintenance } from '../../../src/pipeline/ports/object-index.ts';
+
+/** Creates it over the documents of each bucket, by key. */
+export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string, ObjectDocument>>): ObjectMaintenance {
+  function page(
+    bucket: string,
+    { after, limit }: { readonly after: string; readonly limit: number },
+    matches: (document: ObjectDocument) => boolean,
+  ): readonly ObjectDocument[] {
+    return [...(buckets.get(bucket)?.values() ?? [])]
+      .filter((document) => matches(document) && compareUtf8(document.key, after) > 0)
+      .sort((a, b) => compareUtf8(a.key, b.key))
+      .slice(0, limit)
+      .map((document) => structuredClone(document));
+  }
+
+  return {
+    unsettled: async (bucket, { clockBelow, ...range }, signal) => {
+      signal?.throwIfAborted();
+      return page(bucket, range, ({ settled, clock }) => !settled && clock < clockBelow);
+    },
+    expiring: async (bucket, { beforeMs, ...range }, signal) => {
+      signal?.throwIfAborted();
+      return page(bucket, range, ({ deleted, expires_at }) => !deleted && expires_at !== undefined && Date.parse(expires_at) < beforeMs);
+    },
+    aged: async (bucket, { prefix, modifiedUntilMs, sizeAbove = -1, sizeBelow = Infinity, after, limit }, signal) => {
+      signal?.throwIfAborted();
+      const documents = page(
+        bucket,
+        { after, limit },
+        ({ deleted, key, last_modified, size }) =>
+          !deleted &&
+          key.startsWith(prefix) &&
+          (last_modified === undefined || Date.parse(last_modified) <= modifiedUntilMs) &&
+          (size === undefined || (size > sizeAbove && size < sizeBelow)),
+      );
+      const last = documents.length < limit ? undefined : documents.at(-1)?.key;
+      return { documents, ...(last !== undefined && { next: last }) };
+    },
+    tombstones: async (bucket, { deletedBeforeMs, ...range }, signal) => {
+      signal?.throwIfAborted();
+      return page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs).map(
+        ({ key, clock }) => ({ key, clock }),
+      );
+    },
+    purge: async (bucket, tombstones, signal) => {
+      signal?.throwIfAborted();
+      const documents = buckets.get(bucket);
+      const gone = tombstones.filter(({ key, clock }) => {
+        const document = documents?.get(key);
+        return document?.deleted === true && document.clock === clock && documents?.delete(key) === true;
+      });
+      return gone.length;
+    },
+  };
+}
+
+function compareUtf8(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

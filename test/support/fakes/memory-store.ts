@@ -1,0 +1,168 @@
+/** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
+import { documentWords, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import type { QueryWords } from '../../../src/domain/documents/words.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
+import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createMemoryMaintenance } from './memory-maintenance.ts';
+
+/** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
+export function compareUtf8(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+export function createMemoryStore(): Store {
+  const buckets: Buckets = new Map();
+  return {
+    objects: createMemoryObjects(buckets),
+    scan: createMemoryScan(buckets),
+    maintenance: createMemoryMaintenance(buckets),
+    state: createMemoryState(),
+    setup: { prepare: async () => {} },
+    product: 'sqlite',
+    close: async () => {},
+  };
+}
+
+/** Documents by key, of each bucket. */
+type Buckets = Map<string, Map<string, ObjectDocument>>;
+
+function createMemoryObjects(buckets: Buckets): ObjectIndex {
+  function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
+    const documents = buckets.get(document.bucket);
+    if (documents === undefined) return { kind: 'fault', code: 'bucket.index-missing', reason: `no index of ${document.bucket}` };
+    const stored = documents.get(document.key);
+    if (stored !== undefined && stored.clock > document.clock) return { kind: 'superseded' };
+    if (stored !== undefined && stored.clock === document.clock && equalClock === 'refuse') return { kind: 'equal' };
+    documents.set(document.key, copyOf(document));
+    return { kind: 'written' };
+  }
+
+  return {
+    write: async (writes, signal) => {
+      signal?.throwIfAborted();
+      return writes.map(writeOne);
+    },
+    getMany: async (bucket, keys, signal) => {
+      signal?.throwIfAborted();
+      const documents = buckets.get(bucket);
+      if (documents === undefined) throw new FaultError('bucket.index-missing', `no index of ${bucket}`);
+      return keys.map((key) => documents.get(key)).map((document) => (document === undefined ? undefined : copyOf(document)));
+    },
+    search: async (query, signal) => {
+      signal?.throwIfAborted();
+      return [...buckets.values()]
+        .flatMap((documents) => [...documents.values()])
+        .filter((document) => matches(document, query))
+        .sort(comparePositions)
+        .slice(0, query.limit)
+        .map(copyOf);
+    },
+    createBucket: async (bucket) => {
+      if (!buckets.has(bucket)) buckets.set(bucket, new Map());
+    },
+    removeBucket: async (bucket) => {
+      buckets.delete(bucket);
+    },
+    probe: async () => {},
+  };
+}
+
+/** Sees every write at once. */
+function createMemoryScan(buckets: Buckets): ObjectScan {
+  const live = (bucket: string, prefix: string): readonly ObjectDocument[] =>
+    [...(buckets.get(bucket)?.values() ?? [])].filter(({ deleted, key }) => !deleted && key.startsWith(prefix));
+
+  return {
+    scan: async (bucket, { prefix, after, upTo, limit }, signal) => {
+      signal?.throwIfAborted();
+      return live(bucket, prefix)
+        .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
+        .sort(comparePositions)
+        .slice(0, limit)
+        .map(({ key, size, etag, last_modified, last_modified_exact, storage_class, clock, settled }) =>
+          copyOf<ScannedDocument>({
+            key,
+            size,
+            etag,
+            last_modified,
+            last_modified_exact,
+            storage_class,
+            clock,
+            settled,
+          } as ScannedDocument),
+        );
+    },
+    refresh: async (_bucket, signal) => signal?.throwIfAborted(),
+    countLive: async (bucket, prefix, signal) => {
+      signal?.throwIfAborted();
+      return live(bucket, prefix).length;
+    },
+  };
+}
+
+function matches(document: ObjectDocument, query: ObjectQuery): boolean {
+  return (
+    !document.deleted &&
+    (query.bucket === undefined || document.bucket === query.bucket) &&
+    (query.key === undefined || document.key === query.key) &&
+    (query.prefix === undefined || document.key.startsWith(query.prefix)) &&
+    (query.extension === undefined || document.extension === query.extension) &&
+    (query.words === undefined || matchesWords(documentWords(document), query.words)) &&
+    (query.after === undefined || comparePositions(document, query.after) > 0)
+  );
+}
+
+function matchesWords(words: readonly string[], query: QueryWords): boolean {
+  return query.whole.every((word) => words.includes(word)) && words.some((word) => word.startsWith(query.prefix));
+}
+
+type Position = Pick<ObjectDocument, 'bucket' | 'key'>;
+
+function comparePositions(a: Position, b: Position): number {
+  return compareUtf8(a.bucket, b.bucket) || compareUtf8(a.key, b.key);
+}
+
+function createMemoryState(): StateStore {
+  const entries = new Map<string, StateEntry>();
+  let versions = 0;
+
+  return {
+    get: async (id, signal) => {
+      signal?.throwIfAborted();
+      const entry = entries.get(id);
+      return entry === undefined ? undefined : copyOf(entry);
+    },
+    put: async (entry, expected, signal) => {
+      signal?.throwIfAborted();
+      if ((entries.get(entry.id)?.version ?? null) !== expected) return 'conflict';
+      versions += 1;
+      const stored = copyOf({ ...entry, version: String(versions) });
+      entries.set(entry.id, stored);
+      return copyOf(stored);
+    },
+    remove: async (id, expected, signal) => {
+      signal?.throwIfAborted();
+      const entry = entries.get(id);
+      if (entry !== undefined && entry.version !== expected) return 'conflict';
+      entries.delete(id);
+      return 'removed';
+    },
+    list: async (kind, { after, limit }, signal) => {
+      signal?.throwIfAborted();
+      return [...entries.values()]
+        .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
+        .sort((a, b) => compareUtf8(a.id, b.id))
+        .slice(0, limit)
+        .map(copyOf);
+    },
+    count: async (kind) => [...entries.values()].filter((entry) => entry.kind === kind).length,
+  };
+}
+
+/** As JSON would bring it back: what is undefined is gone, and nothing is shared. */
+function copyOf<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
+}

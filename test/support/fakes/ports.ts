@@ -1,0 +1,303 @@
+/** Fakes of our own ports: manual time, an S3 and queues in memory, telemetry that is only noted down. */
+import { setImmediate } from 'node:timers/promises';
+import type { Versioning } from '../../../src/domain/bucket.ts';
+import type { ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createFakeDetails, headOf, type FakeDetails } from './details.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
+
+/** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
+const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+export interface FakeClock extends Clock {
+  /** Moves time on, waking each sleeper at its own moment and letting what it woke run. */
+  advance(byMs: number): Promise<void>;
+  /** How many sleep now. */
+  sleepers(): number;
+}
+
+/** Time that moves only by `advance`; with `autoAdvance` a sleep moves it at once and never waits. */
+export function createFakeClock(options: { readonly startMs?: number; readonly autoAdvance?: boolean } = {}): FakeClock {
+  const startMs = options.startMs ?? START_MS;
+  let elapsedMs = 0;
+  const sleeping = new Set<{ readonly dueMs: number; readonly wake: () => void }>();
+
+  async function advance(byMs: number): Promise<void> {
+    const untilMs = elapsedMs + byMs;
+    for (;;) {
+      await setImmediate();
+      const next = [...sleeping].sort((a, b) => a.dueMs - b.dueMs)[0];
+      if (next === undefined || next.dueMs > untilMs) break;
+      elapsedMs = Math.max(elapsedMs, next.dueMs);
+      next.wake();
+    }
+    elapsedMs = untilMs;
+    await setImmediate();
+  }
+
+  function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    if (options.autoAdvance === true) {
+      elapsedMs += delayMs;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        sleeping.delete(sleeper);
+        reject(signal?.reason as Error);
+      };
+      const wake = () => {
+        sleeping.delete(sleeper);
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      };
+      const sleeper = { dueMs: elapsedMs + delayMs, wake };
+      sleeping.add(sleeper);
+      signal?.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  return { nowMs: () => startMs + elapsedMs, monotonicMs: () => elapsedMs, sleep, advance, sleepers: () => sleeping.size };
+}
+
+// ── S3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface Version {
+  readonly versionId?: string;
+  readonly state: ObjectState;
+}
+
+interface FakeBucket {
+  readonly region: string;
+  versioning: Versioning['status'];
+  /** Versions of each key, the current one last; markers are absent states. */
+  readonly keys: Map<string, Version[]>;
+}
+
+export interface FakeStorage extends ObjectStorage, FakeDetails {
+  createBucket(bucket: string, options?: { readonly region?: string; readonly versioning?: Versioning['status'] }): void;
+  deleteBucket(bucket: string): void;
+  setVersioning(bucket: string, versioning: Versioning['status']): void;
+  /** Puts an object at the clock's time and returns its state. */
+  put(bucket: string, key: string, state?: Partial<Omit<PresentState, 'present'>>): PresentState;
+  /** Deletes as S3 does: the object, or by a marker where versioning is enabled. */
+  delete(bucket: string, key: string): void;
+  /** Removes one version or marker; what was below it is current again. */
+  deleteVersion(bucket: string, key: string, versionId: string): void;
+  /** Every request that matches throws this until it is cleared with undefined. */
+  failWith(fault: FaultError | undefined, matches?: { readonly bucket?: string; readonly key?: string }): void;
+  /** What was observed so far, as `bucket/key`. */
+  readonly observed: string[];
+}
+
+/** An S3 in memory. Its Date header has whole seconds, as the real one's. */
+export function createFakeStorage(clock: Clock): FakeStorage {
+  const buckets = new Map<string, FakeBucket>();
+  const observed: string[] = [];
+  let failure: { readonly fault: FaultError; readonly bucket?: string; readonly key?: string } | undefined;
+  let count = 0;
+
+  const dateMs = (): number => Math.floor(clock.nowMs() / 1_000) * 1_000;
+
+  function bucketOf(name: string, key?: string): FakeBucket {
+    if (failure !== undefined && (failure.bucket ?? name) === name && (failure.key ?? key) === key) throw failure.fault;
+    return existing(name);
+  }
+
+  function existing(name: string): FakeBucket {
+    const bucket = buckets.get(name);
+    if (bucket === undefined) throw new FaultError('bucket.missing', `no bucket ${name}`);
+    return bucket;
+  }
+
+  function push(name: string, key: string, state: ObjectState): void {
+    const bucket = existing(name);
+    const versions = bucket.keys.get(key) ?? [];
+    if (bucket.versioning === 'enabled') bucket.keys.set(key, [...versions, { versionId: `v${count}`, state }]);
+    else bucket.keys.set(key, state.present ? [{ state }] : []);
+  }
+
+  return {
+    ...createFakeDetails((name, key) => bucketOf(name, key).keys.get(key) ?? []),
+    observed,
+    createBucket: (bucket, options = {}) => {
+      buckets.set(bucket, { region: options.region ?? 'us-east-1', versioning: options.versioning ?? 'never', keys: new Map() });
+    },
+    deleteBucket: (bucket) => void buckets.delete(bucket),
+    setVersioning: (bucket, versioning) => {
+      existing(bucket).versioning = versioning;
+    },
+    put: (bucket, key, state = {}) => {
+      count += 1;
+      const present: PresentState = {
+        present: true,
+        etag: `etag-${count}`,
+        sizeBytes: count,
+        lastModifiedMs: dateMs(),
+        userMetadata: {},
+        ...(existing(bucket).versioning === 'enabled' && { versionId: `v${count}` }),
+        ...state,
+      };
+      push(bucket, key, present);
+      return present;
+    },
+    delete: (bucket, key) => {
+      count += 1;
+      push(bucket, key, { present: false });
+    },
+    deleteVersion: (bucket, key, versionId) => {
+      const { keys } = existing(bucket);
+      keys.set(
+        key,
+        (keys.get(key) ?? []).filter((version) => version.versionId !== versionId),
+      );
+    },
+    failWith: (fault, matches = {}) => {
+      failure = fault === undefined ? undefined : { fault, ...matches };
+    },
+    observe: async ({ bucket }, key, signal) => {
+      signal?.throwIfAborted();
+      observed.push(`${bucket}/${key}`);
+      const state = bucketOf(bucket, key).keys.get(key)?.at(-1)?.state ?? { present: false };
+      return { state: headOf(state), observedAtMs: dateMs() };
+    },
+    regionOf: async (bucket) => bucketOf(bucket).region,
+    versioningOf: async ({ bucket }) => {
+      const status = bucketOf(bucket).versioning;
+      return { status, observedAtMs: status === 'unknown' ? 0 : dateMs() };
+    },
+    probe: async ({ bucket }) => void bucketOf(bucket),
+  };
+}
+
+// ── queues ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface FakeMessage {
+  readonly messageId: string;
+  readonly body: string;
+  readonly attributes: Readonly<Record<string, MessageAttribute>>;
+  readonly sentAtMs: number;
+  firstReceivedAtMs: number | undefined;
+  receiveCount: number;
+  receiptHandle: string | undefined;
+  visibleAtMs: number;
+}
+
+export interface FakeQueues extends QueueClient {
+  /** The messages of a queue, hidden ones included, oldest first. */
+  messages(queueUrl: string): readonly Pick<FakeMessage, 'messageId' | 'body' | 'attributes' | 'receiveCount' | 'visibleAtMs'>[];
+  /** Sends to this queue (or to all, with '*') fail until it is allowed again. */
+  failSends(queueUrl: string | undefined): void;
+}
+
+/** SQS in memory: queues exist by being named; visibility runs on the clock's wall time; an old receipt handle is refused. */
+export function createFakeQueues(
+  clock: Clock,
+  settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string } = {},
+): FakeQueues {
+  const queues = new Map<string, FakeMessage[]>();
+  let failingUrl: string | undefined;
+  let count = 0;
+
+  const queueOf = (queueUrl: string): FakeMessage[] => {
+    const queue = queues.get(queueUrl) ?? [];
+    queues.set(queueUrl, queue);
+    return queue;
+  };
+  const findByHandle = (queueUrl: string, receiptHandle: string) =>
+    queueOf(queueUrl).find((message) => message.receiptHandle === receiptHandle);
+  const unknownHandle = (receiptHandle: string) => ({ receiptHandle, code: 'ReceiptHandleIsInvalid', senderFault: true });
+
+  function take(queueUrl: string, message: FakeMessage, visibilityS: number): QueueMessage {
+    count += 1;
+    message.receiptHandle = `handle-${count}`;
+    message.receiveCount += 1;
+    message.firstReceivedAtMs ??= clock.nowMs();
+    message.visibleAtMs = clock.nowMs() + visibilityS * 1_000;
+    return {
+      queueUrl,
+      messageId: message.messageId,
+      receiptHandle: message.receiptHandle,
+      body: message.body,
+      attributes: message.attributes,
+      sentAtMs: message.sentAtMs,
+      firstReceivedAtMs: message.firstReceivedAtMs,
+      receiveCount: message.receiveCount,
+      receivedAtMonotonicMs: clock.monotonicMs(),
+    };
+  }
+
+  return {
+    messages: queueOf,
+    failSends: (queueUrl) => {
+      failingUrl = queueUrl;
+    },
+    send: async (queueUrl, message) => {
+      if (failingUrl === '*' || failingUrl === queueUrl) throw new FaultError('queue.unreachable', `no answer from ${queueUrl}`);
+      count += 1;
+      const messageId = `message-${count}`;
+      const sentAtMs = clock.nowMs();
+      queueOf(queueUrl).push({
+        ...message,
+        messageId,
+        sentAtMs,
+        visibleAtMs: sentAtMs + (message.delayS ?? 0) * 1_000,
+        firstReceivedAtMs: undefined,
+        receiveCount: 0,
+        receiptHandle: undefined,
+      });
+      return messageId;
+    },
+    receive: async (queueUrl, { visibilityS, max }, signal) => {
+      signal?.throwIfAborted();
+      return queueOf(queueUrl)
+        .filter((message) => message.visibleAtMs <= clock.nowMs())
+        .slice(0, max)
+        .map((message) => take(queueUrl, message, visibilityS));
+    },
+    deleteBatch: async (queueUrl, receiptHandles) =>
+      receiptHandles.flatMap((receiptHandle) => {
+        const message = findByHandle(queueUrl, receiptHandle);
+        if (message === undefined) return [unknownHandle(receiptHandle)];
+        queueOf(queueUrl).splice(queueOf(queueUrl).indexOf(message), 1);
+        return [];
+      }),
+    changeVisibilityBatch: async (queueUrl, entries) =>
+      entries.flatMap(({ receiptHandle, timeoutS }) => {
+        const message = findByHandle(queueUrl, receiptHandle);
+        if (message === undefined) return [unknownHandle(receiptHandle)];
+        message.visibleAtMs = clock.nowMs() + timeoutS * 1_000;
+        return [];
+      }),
+    attributes: async (queueUrl) => {
+      const hidden = queueOf(queueUrl).filter((message) => message.visibleAtMs > clock.nowMs()).length;
+      return { visible: queueOf(queueUrl).length - hidden, inFlight: hidden, delayed: 0, visibilityTimeoutS: 30, ...settings };
+    },
+  };
+}
+
+// ── telemetry ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface FakeTelemetry extends Telemetry {
+  /** Every fact told so far, in order. */
+  readonly facts: readonly { readonly name: keyof Telemetry; readonly args: readonly unknown[] }[];
+  /** The arguments of every call of one method. */
+  told<Name extends keyof Telemetry>(name: Name): readonly Parameters<Telemetry[Name]>[];
+}
+
+/** Notes down each fact and does nothing else. */
+export function createFakeTelemetry(): FakeTelemetry {
+  const facts: { name: keyof Telemetry; args: readonly unknown[] }[] = [];
+  const told = (name: keyof Telemetry) => facts.filter((fact) => fact.name === name).map((fact) => fact.args);
+  const notes = {
+    get: (_target: object, name: string) => {
+      if (name === 'facts') return facts;
+      if (name === 'told') return told;
+      return (...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args });
+    },
+  };
+  return new Proxy({}, notes) as FakeTelemetry;
+}

@@ -1,0 +1,223 @@
+/** Queues, topics, buckets and rules for tests, with fresh names, on an emulator of AWS. `dispose` removes them. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { EventBridgeClient, PutEventsCommand, PutRuleCommand, PutTargetsCommand } from '@aws-sdk/client-eventbridge';
+import { DeleteRuleCommand, RemoveTargetsCommand } from '@aws-sdk/client-eventbridge';
+import type { Event } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  DeleteBucketCommand,
+  DeleteObjectCommand,
+  ListObjectVersionsCommand,
+  PutBucketNotificationConfigurationCommand,
+  PutBucketVersioningCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
+import {
+  CreateQueueCommand,
+  DeleteMessageCommand,
+  DeleteQueueCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SendMessageBatchCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
+import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
+
+interface TestQueue {
+  readonly url: string;
+  readonly arn: string;
+}
+
+export interface TestAws {
+  readonly endpoint: string;
+  readonly region: string;
+  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly s3: S3Client;
+  readonly sqs: SQSClient;
+  readonly sns: SNSClient;
+  /** The product's clients for this endpoint. */
+  clients(options?: { readonly waitS?: number; readonly s3TimeoutMs?: number }): AwsClients;
+  /** With `deadLetters`, a queue that moves messages there after so many receives. */
+  createQueue(options?: {
+    readonly attributes?: Readonly<Record<string, string>>;
+    readonly deadLetters?: { readonly queue: TestQueue; readonly maxReceiveCount: number };
+  }): Promise<TestQueue>;
+  /** Sends bodies, ten a request. */
+  sendBodies(queueUrl: string, bodies: readonly string[]): Promise<void>;
+  /** Receives and deletes until `count` messages have come, and returns their bodies. Fails when they do not come. */
+  takeBodies(queueUrl: string, count: number): Promise<string[]>;
+  createTopic(): Promise<string>;
+  subscribe(topicArn: string, queue: TestQueue, options?: { readonly raw?: boolean }): Promise<void>;
+  createBucket(options?: { readonly versioned?: boolean }): Promise<string>;
+  setVersioning(bucket: string, status: 'Enabled' | 'Suspended'): Promise<void>;
+  put(bucket: string, key: string, body?: string): Promise<void>;
+  remove(bucket: string, key: string, versionId?: string): Promise<void>;
+  /** Native notifications of everything that concerns an index. S3 sends a test event for each call. */
+  notify(bucket: string, destination: { readonly topicArn: string } | { readonly queue: TestQueue } | 'eventbridge'): Promise<void>;
+  /** An EventBridge rule of the default bus with one target. */
+  createRule(rule: {
+    readonly pattern: object;
+    readonly targetArn: string;
+    readonly transformer?: { readonly paths: Record<string, string>; readonly template: string };
+  }): Promise<void>;
+  /** Puts events on the default bus: an emulator takes them from `aws.s3`, AWS itself would not. */
+  putEvents(events: readonly { readonly source: string; readonly detailType: string; readonly detail: object }[]): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+const REGION = 'us-east-1';
+const EVENTS: Event[] = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
+
+/** A place on the emulator at `endpoint` (LocalStack, or fauxqs for what it knows). */
+export function createTestAws(endpoint: string): TestAws {
+  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+  const common = { endpoint, region: REGION, credentials };
+  const s3 = new S3Client({ ...common, forcePathStyle: true });
+  const sqs = new SQSClient({ ...common, useQueueUrlAsEndpoint: false });
+  const sns = new SNSClient(common);
+  const events = new EventBridgeClient(common);
+  const disposals: (() => Promise<unknown>)[] = [];
+  const freshName = (): string => `tally-test-${randomBytes(6).toString('hex')}`;
+
+  async function emptyBucket(bucket: string): Promise<void> {
+    const { Versions = [], DeleteMarkers = [] } = await s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
+    for (const { Key, VersionId } of [...Versions, ...DeleteMarkers])
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key, VersionId }));
+  }
+
+  async function setVersioning(bucket: string, Status: 'Enabled' | 'Suspended'): Promise<void> {
+    await s3.send(new PutBucketVersioningCommand({ Bucket: bucket, VersioningConfiguration: { Status } }));
+  }
+
+  return {
+    endpoint,
+    region: REGION,
+    credentials,
+    s3,
+    sqs,
+    sns,
+    clients({ waitS = 1, s3TimeoutMs = 60_000 } = {}) {
+      const clients = createAwsClients({
+        region: REGION,
+        endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint },
+        credentials,
+        s3: { forcePathStyle: true, timeoutMs: s3TimeoutMs, connectionsMax: 50 },
+        sqs: { receivesMax: 50, waitS },
+      });
+      disposals.push(async () => clients.close());
+      return clients;
+    },
+    async createQueue({ attributes = {}, deadLetters } = {}) {
+      const redrive = deadLetters && {
+        RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetters.queue.arn, maxReceiveCount: deadLetters.maxReceiveCount }),
+      };
+      const { QueueUrl } = await sqs.send(new CreateQueueCommand({ QueueName: freshName(), Attributes: { ...attributes, ...redrive } }));
+      disposals.push(() => sqs.send(new DeleteQueueCommand({ QueueUrl })));
+      const { Attributes } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }));
+      return { url: QueueUrl!, arn: Attributes!['QueueArn']! };
+    },
+    async sendBodies(queueUrl, bodies) {
+      for (let start = 0; start < bodies.length; start += 10) {
+        const Entries = bodies.slice(start, start + 10).map((MessageBody, index) => ({ Id: String(index), MessageBody }));
+        await sqs.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries }));
+      }
+    },
+    async takeBodies(queueUrl, count) {
+      const bodies: string[] = [];
+      const isEnough = async (): Promise<boolean> => {
+        const { Messages = [] } = await sqs.send(
+          new ReceiveMessageCommand({ QueueUrl: queueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 1 }),
+        );
+        for (const { Body, ReceiptHandle } of Messages) {
+          bodies.push(Body!);
+          await sqs.send(new DeleteMessageCommand({ QueueUrl: queueUrl, ReceiptHandle }));
+        }
+        return bodies.length >= count;
+      };
+      await until(`${count} messages have come`, isEnough);
+      return bodies;
+    },
+    async createTopic() {
+      const { TopicArn } = await sns.send(new CreateTopicCommand({ Name: freshName() }));
+      disposals.push(() => sns.send(new DeleteTopicCommand({ TopicArn })));
+      return TopicArn!;
+    },
+    async subscribe(topicArn, queue, { raw = false } = {}) {
+      const Attributes = { RawMessageDelivery: String(raw) };
+      await sns.send(new SubscribeCommand({ TopicArn: topicArn, Protocol: 'sqs', Endpoint: queue.arn, Attributes }));
+    },
+    async createBucket({ versioned = false } = {}) {
+      const bucket = freshName();
+      await s3.send(new CreateBucketCommand({ Bucket: bucket }));
+      disposals.push(async () => {
+        await emptyBucket(bucket);
+        await s3.send(new DeleteBucketCommand({ Bucket: bucket }));
+      });
+      if (versioned) await setVersioning(bucket, 'Enabled');
+      return bucket;
+    },
+    setVersioning,
+    async put(bucket, key, body = '') {
+      await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
+    },
+    async remove(bucket, key, VersionId) {
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key, VersionId }));
+    },
+    async notify(bucket, destination) {
+      const NotificationConfiguration =
+        destination === 'eventbridge'
+          ? { EventBridgeConfiguration: {} }
+          : 'topicArn' in destination
+            ? { TopicConfigurations: [{ TopicArn: destination.topicArn, Events: EVENTS }] }
+            : { QueueConfigurations: [{ QueueArn: destination.queue.arn, Events: EVENTS }] };
+      await s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
+    },
+    async createRule({ pattern, targetArn, transformer }) {
+      const Rule = freshName();
+      await events.send(new PutRuleCommand({ Name: Rule, EventPattern: JSON.stringify(pattern) }));
+      disposals.push(async () => {
+        await events.send(new RemoveTargetsCommand({ Rule, Ids: ['target'] }));
+        await events.send(new DeleteRuleCommand({ Name: Rule }));
+      });
+      const InputTransformer = transformer && { InputPathsMap: transformer.paths, InputTemplate: transformer.template };
+      await events.send(
+        new PutTargetsCommand({ Rule, Targets: [{ Id: 'target', Arn: targetArn, ...(InputTransformer && { InputTransformer }) }] }),
+      );
+    },
+    async putEvents(list) {
+      const Entries = list.map(({ source, detailType, detail }) => ({
+        Source: source,
+        DetailType: detailType,
+        Detail: JSON.stringify(detail),
+      }));
+      const { FailedEntryCount } = await events.send(new PutEventsCommand({ Entries }));
+      if (FailedEntryCount !== 0) throw new Error(`${String(FailedEntryCount)} events were refused`);
+    },
+    async dispose() {
+      for (const dispose of disposals.splice(0).toReversed()) await dispose().catch(() => undefined);
+      for (const client of [s3, sqs, sns, events]) client.destroy();
+    },
+  };
+}
+
+/** Nothing waits so long where it works, not even on two cores that have much other work. */
+const PATIENCE_MS = 180_000;
+
+/**
+ * Waits until the condition holds, asking every 50 ms, or as seldom as asking takes a fifth of the time: what is waited
+ * for needs the same cores. Fails after `timeoutMs` with what was waited for.
+ */
+export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = PATIENCE_MS): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const askedMs = performance.now();
+    if (await condition()) return;
+    const nowMs = performance.now();
+    if (nowMs > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await delay(Math.min(1_000, Math.max(50, 4 * (nowMs - askedMs))));
+  }
+}

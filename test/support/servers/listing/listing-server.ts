@@ -1,0 +1,315 @@
+/**
+ * A small S3 of the tests' own: computed buckets (see key-space.ts) that can be changed while they are listed, S3's
+ * latency, and its faults on command. It listens on loopback, by path-style addresses, and checks no signature.
+ */
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { createRandom } from '../../random/seeded.ts';
+import { createContents } from './contents.ts';
+import type { Contents } from './contents.ts';
+import { applyDrift } from './drift.ts';
+import { createKeySpace, keyShapes } from './key-space.ts';
+import type { KeyShape, ListedState } from './key-space.ts';
+import { createFaults, faultSchema } from './listing-faults.ts';
+import type { ActiveFault, Fault, ListingRequest, Operation } from './listing-faults.ts';
+import { keyOfToken, renderPage } from './listing-page.ts';
+
+/** Each answer comes after a time between mean − jitter and mean + jitter. */
+const latencySchema = z.object({ meanMs: z.number(), jitterMs: z.number() });
+export type Latency = z.infer<typeof latencySchema>;
+
+const bucketSchema = z.object({
+  name: z.string(),
+  shape: z.enum(keyShapes).default('flat'),
+  count: z.number().int().default(0),
+  /** Every n-th object differs from the computed one: see drift.ts. */
+  driftEvery: z.number().int().positive().exactOptional(),
+});
+
+/** Requests answered since the server began or `resetCounts`, by kind; those that met a fault are among them. */
+export type RequestCounts = Readonly<Record<Operation | 'refused' | 'keysListed', number>>;
+
+export interface ListingServer {
+  /** What AWS_ENDPOINT_URL_S3 is set to. */
+  readonly url: string;
+  /** Makes a bucket, with the first `count` keys of a shape, and gives its contents, which may be changed at any time. */
+  createBucket(name: string, shape?: KeyShape, count?: number): Contents;
+  /** The contents of a bucket. Throws when there is no such bucket. */
+  contents(name: string): Contents;
+  /** From now on there is no such bucket. */
+  removeBucket(name: string): void;
+  /** Replaces all faults; of several that match the first counts. */
+  setFaults(...faults: readonly Fault[]): void;
+  /** One fault more, after the others; what is returned removes it. */
+  addFault(fault: Fault): () => void;
+  /** The most keys of a page, whatever is asked for, as S3 may. Default: S3's limit of 1,000. */
+  setPageMax(keys: number): void;
+  /** Default: answers at once. */
+  setLatency(latency: Latency | undefined): void;
+  /** Awaited before each request is answered from the contents: the moment to change them. */
+  beforeAnswer(handler: ((request: ListingRequest) => void | Promise<void>) | undefined): void;
+  counts(): RequestCounts;
+  resetCounts(): void;
+  close(): Promise<void>;
+}
+
+/** What another process may tell the server: `POST /-/control`. */
+const controlSchema = z.object({
+  buckets: z.array(bucketSchema).default([]),
+  faults: z.array(faultSchema).exactOptional(),
+  latency: latencySchema.nullable().exactOptional(),
+  resetCounts: z.boolean().default(false),
+});
+export type Control = z.input<typeof controlSchema>;
+
+/** No bucket has such a name. */
+const CONTROL_PATH = '/-/control';
+/** S3's own limit of a page. */
+const PAGE_MAX = 1_000;
+const REGION = 'us-east-1';
+
+/** Starts the server; port 0 is a free one. */
+export async function startListingServer({ port = 0 }: { readonly port?: number } = {}): Promise<ListingServer> {
+  const buckets = new Map<string, Contents>();
+  const faults = createFaults();
+  const random = createRandom(80);
+  let latency: Latency | undefined;
+  let pageMax = PAGE_MAX;
+  let hook: ((request: ListingRequest) => void | Promise<void>) | undefined;
+  let counts = noRequests();
+
+  function createBucket(name: string, shape: KeyShape = 'flat', count = 0): Contents {
+    const contents = createContents(createKeySpace(shape, count));
+    buckets.set(name, contents);
+    return contents;
+  }
+
+  async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const question = questionOf(incoming, pageMax);
+    if (question === undefined) return refuse(outgoing, { status: 501, code: 'NotImplemented' });
+    counts[question.operation] += 1;
+    const fault = faults.meet(question);
+    if (latency !== undefined) await delay(latency.meanMs + latency.jitterMs * (random.integer(0, 2_000) / 1_000 - 1));
+    await hook?.(question);
+    if (fault !== undefined) counts.refused += 1;
+    if (fault !== undefined && (await interfere(fault, outgoing))) return;
+    const contents = buckets.get(question.bucket);
+    if (contents === undefined) return refuse(outgoing, { status: 404, code: 'NoSuchBucket' });
+    if (question.operation === 'list') counts.keysListed += answerList(outgoing, { contents, question, fault });
+    else answer(outgoing, { question, state: contents.get(question.key) });
+  }
+
+  async function control(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const told = controlSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}'));
+    for (const { name, shape, count, driftEvery } of told.buckets) {
+      const contents = createBucket(name, shape, count);
+      if (driftEvery !== undefined) applyDrift(contents, createKeySpace(shape, count), driftEvery);
+    }
+    if (told.faults !== undefined) faults.set(told.faults);
+    if (told.latency !== undefined) latency = told.latency ?? undefined;
+    const answered = { ...counts };
+    if (told.resetCounts) counts = noRequests();
+    outgoing.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answered));
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    const answering = incoming.url === CONTROL_PATH ? control(incoming, outgoing) : serve(incoming, outgoing);
+    answering.catch((error: unknown) => {
+      refuse(outgoing, { status: 400, code: 'InvalidRequest', message: String(error) });
+    });
+  });
+  // a client's idle connection is not closed under its next request
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve) => {
+    server.listen(port, '127.0.0.1', resolve);
+  });
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    createBucket,
+    contents(name) {
+      const contents = buckets.get(name);
+      if (contents === undefined) throw new Error(`no bucket ${name}`);
+      return contents;
+    },
+    removeBucket: (name) => void buckets.delete(name),
+    setFaults: (...wanted) => faults.set(wanted),
+    addFault: (fault) => faults.add(fault),
+    setPageMax(keys) {
+      pageMax = keys;
+    },
+    setLatency(wanted) {
+      latency = wanted;
+    },
+    beforeAnswer(handler) {
+      hook = handler;
+    },
+    counts: () => ({ ...counts }),
+    resetCounts() {
+      counts = noRequests();
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+    },
+  };
+}
+
+/** Tells a server in another process what to do from now on; answers its counts of before. */
+export async function controlListingServer(url: string, told: Control): Promise<RequestCounts> {
+  const answered = await fetch(`${url}${CONTROL_PATH}`, { method: 'POST', body: JSON.stringify(told) });
+  if (answered.status !== 200) throw new Error(`the listing server answered ${answered.status}: ${await answered.text()}`);
+  return (await answered.json()) as RequestCounts;
+}
+
+function noRequests(): Record<keyof RequestCounts, number> {
+  return { list: 0, head: 0, 'head-bucket': 0, versioning: 0, location: 0, lifecycle: 0, refused: 0, keysListed: 0 };
+}
+
+interface Question extends ListingRequest {
+  readonly limit: number;
+  readonly isEncoded: boolean;
+}
+
+/** What is asked, or undefined where this server has no answer. */
+function questionOf({ method, url = '/' }: IncomingMessage, pageMax: number): Question | undefined {
+  const [path = '', search = ''] = split(url, '?');
+  const [bucket = '', rawKey = ''] = split(path.slice(1), '/');
+  const query = new URLSearchParams(search);
+  const operation = operationOf(method, rawKey, query);
+  if (operation === undefined || query.has('delimiter')) return undefined;
+  const token = query.get('continuation-token');
+  const after = token === null ? (query.get('start-after') ?? '') : keyOfToken(token);
+  return {
+    operation,
+    bucket,
+    key: operation === 'list' ? after : decodeURIComponent(rawKey),
+    prefix: query.get('prefix') ?? '',
+    limit: Math.min(pageMax, Number(query.get('max-keys') ?? PAGE_MAX)),
+    isEncoded: query.get('encoding-type') === 'url',
+  };
+}
+
+function operationOf(method: string | undefined, key: string, query: URLSearchParams): Operation | undefined {
+  if (method === 'HEAD') return key === '' ? 'head-bucket' : 'head';
+  if (method !== 'GET' || key !== '') return undefined;
+  if (query.get('list-type') === '2') return 'list';
+  return (['versioning', 'location', 'lifecycle'] as const).find((name) => query.has(name));
+}
+
+function split(text: string, sign: string): readonly string[] {
+  const at = text.indexOf(sign);
+  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** Whether the fault was the whole answer. */
+async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<boolean> {
+  switch (fault.kind) {
+    case 'slow-down':
+      refuse(outgoing, { status: 503, code: 'SlowDown', message: 'Please reduce your request rate.' });
+      return true;
+    case 'error':
+      refuse(outgoing, fault);
+      return true;
+    case 'reset':
+      outgoing.socket?.resetAndDestroy();
+      return true;
+    case 'slow':
+      await delay(fault.delayMs);
+      return false;
+    case 'held':
+      await fault.removed;
+      return false;
+    case 'cut-xml':
+    case 'cut-body':
+    case 'no-end':
+    case 'early-end':
+    case 'empty':
+    case 'swapped':
+    case 'utf16-order':
+    case 'repeated':
+    case 'restarted':
+    case 'foreign':
+      return false;
+  }
+}
+
+interface ListAnswer {
+  readonly contents: Contents;
+  readonly question: Question;
+  readonly fault: ActiveFault | undefined;
+}
+
+/** Answers a page, and returns how many keys were in it. */
+function answerList(outgoing: ServerResponse, { contents, question, fault }: ListAnswer): number {
+  const page = renderPage(contents, { ...question, after: question.key }, fault?.kind);
+  // not the string's length, which counts other units
+  const body = Buffer.from(page.body);
+  outgoing.writeHead(200, { 'content-type': 'application/xml', 'content-length': body.byteLength, 'x-amz-bucket-region': REGION });
+  if (fault?.kind === 'cut-body') outgoing.write(body.subarray(0, body.byteLength / 2), () => outgoing.destroy());
+  else outgoing.end(body);
+  return page.keys;
+}
+
+function answer(
+  outgoing: ServerResponse,
+  { question, state }: { readonly question: Question; readonly state: ListedState | undefined },
+): void {
+  switch (question.operation) {
+    case 'head':
+      if (state === undefined) outgoing.writeHead(404, 'Not Found').end();
+      else outgoing.writeHead(200, headersOf(state)).end();
+      return;
+    case 'head-bucket':
+      outgoing.writeHead(200, { 'x-amz-bucket-region': REGION }).end();
+      return;
+    case 'versioning':
+      answerXml(outgoing, '<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>');
+      return;
+    case 'location':
+      answerXml(outgoing, '<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>');
+      return;
+    case 'lifecycle':
+      refuse(outgoing, { status: 404, code: 'NoSuchLifecycleConfiguration' });
+      return;
+    case 'list':
+      throw new Error('listings are answered by answerList');
+  }
+}
+
+function headersOf(state: ListedState): Record<string, string | number> {
+  return {
+    etag: `"${state.etag}"`,
+    'content-length': state.sizeBytes,
+    'last-modified': new Date(state.lastModifiedMs).toUTCString(),
+    // S3 says nothing of the class that is the usual one
+    ...(state.storageClass !== 'STANDARD' && { 'x-amz-storage-class': state.storageClass }),
+  };
+}
+
+function answerXml(outgoing: ServerResponse, body: string): void {
+  outgoing.writeHead(200, { 'content-type': 'application/xml' }).end(`<?xml version="1.0" encoding="UTF-8"?>\n${body}`);
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message?: string;
+}
+
+function refuse(outgoing: ServerResponse, { status, code, message = code }: Refusal): void {
+  if (outgoing.headersSent) {
+    outgoing.destroy();
+    return;
+  }
+  const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message><RequestId>test</RequestId></Error>`;
+  // the words of the status line: all that a HEAD has to say which error it is
+  outgoing.writeHead(status, code, { 'content-type': 'application/xml' }).end(body);
+}

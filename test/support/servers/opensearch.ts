@@ -1,0 +1,157 @@
+/** What the tests of the OpenSearch adapter share: a store on a prefix of its own, raw requests, and a proxy that interferes. */
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
+import type { OpenSearchOptions } from '../../../src/adapters/opensearch/store.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { opensearchUrl } from './found.ts';
+
+const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep: async (delayMs, signal) => {
+    await delay(delayMs, undefined, { ...(signal !== undefined && { signal }) }).catch(() => signal?.throwIfAborted());
+  },
+};
+
+export interface TestStore {
+  readonly store: Store;
+  readonly prefix: string;
+  /** The same installation (prefix) as another process sees it. */
+  another(options?: Partial<OpenSearchOptions>): Store;
+  refresh(): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** Asks the server itself, with every right. */
+export type Ask = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: Readonly<Record<string, unknown>>) => Promise<RawAnswer>;
+
+/** A store on a fresh prefix; nothing is prepared yet. `dispose` removes all of the prefix, through `ask`. */
+export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: Ask): TestStore {
+  const prefix = `test${randomBytes(6).toString('hex')}`;
+  const url = options.urls?.[0] ?? serverUrl();
+  const admin: Ask = ask ?? ((method, path, body) => raw(method, path, body, url));
+  const opened: Store[] = [];
+  const another = (more: Partial<OpenSearchOptions> = {}): Store => {
+    const store = createOpenSearchStore({
+      urls: [url],
+      prefix,
+      shards: 1,
+      replicas: 0,
+      clock: systemClock,
+      ...options,
+      ...more,
+    });
+    opened.push(store);
+    return store;
+  };
+  return {
+    prefix,
+    store: another(),
+    another,
+    refresh: async () => {
+      await admin('POST', `/${prefix}-*/_refresh`);
+    },
+    dispose: async () => {
+      await Promise.all(opened.map((store) => store.close()));
+      // a read-only index cannot be deleted
+      await admin('PUT', `/${prefix}-*/_settings?expand_wildcards=all`, { 'index.blocks.read_only': null });
+      await admin('DELETE', `/${prefix}-*?expand_wildcards=all`);
+      await admin('DELETE', `/_index_template/${prefix}-*`);
+    },
+  };
+}
+
+export function serverUrl(): string {
+  const url = opensearchUrl();
+  if (url === undefined) throw new Error('this run has no OpenSearch');
+  return url;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** A request to the server itself, past the adapter. */
+export async function raw(method: string, path: string, body?: unknown, url = serverUrl()): Promise<RawAnswer> {
+  const answer = await fetch(`${url}${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+export interface ProxiedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+export interface ProxyAnswer {
+  readonly status: number;
+  readonly body?: string;
+  readonly contentType?: string;
+}
+
+/** Decides what to answer; `forward` asks the real server. `hang` never answers. */
+export type Interference = (
+  request: ProxiedRequest,
+  forward: () => Promise<ProxyAnswer>,
+) => Promise<ProxyAnswer | 'hang'> | ProxyAnswer | 'hang';
+
+export interface Proxy {
+  readonly url: string;
+  /** What came through, oldest first. */
+  readonly requests: readonly ProxiedRequest[];
+  close(): Promise<void>;
+}
+
+/** A real HTTP server before the real OpenSearch, for answers that a shared server cannot be made to give. */
+export async function startProxy(interfere: Interference): Promise<Proxy> {
+  const requests: ProxiedRequest[] = [];
+  // a client's idle connection is not closed under its next request
+  const server = createServer({ keepAliveTimeout: 3_600_000 }, (incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const { method = 'GET', url: path = '/', headers } = incoming;
+      const request = { method, path, headers, body: Buffer.concat(chunks).toString('utf8') };
+      requests.push(request);
+      void Promise.resolve(interfere(request, () => forward(request))).then((answer) => {
+        if (answer === 'hang') return;
+        outgoing.writeHead(answer.status, { 'content-type': answer.contentType ?? 'application/json; charset=UTF-8' });
+        outgoing.end(answer.body ?? '');
+      });
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+    },
+  };
+}
+
+async function forward({ method, path, headers, body }: ProxiedRequest): Promise<ProxyAnswer> {
+  const answer = await fetch(`${serverUrl()}${path}`, {
+    method,
+    headers: { 'content-type': String(headers['content-type'] ?? 'application/json') },
+    ...(body !== '' && { body }),
+  });
+  return { status: answer.status, body: await answer.text() };
+}

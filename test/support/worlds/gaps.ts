@@ -1,0 +1,84 @@
+/** A state store, gaps, jobs and the round that closes them, in manual time. */
+import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
+import { gapId, type GapSighting } from '../../../src/domain/gaps/gap.ts';
+import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
+import { createCloseGaps, type StartJob } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+
+const never = new AbortController().signal;
+
+export interface GapWorldOptions {
+  readonly requestsPerDay?: number;
+  /** Live documents under a prefix. */
+  readonly live?: Readonly<Record<string, number>>;
+  readonly wrap?: (state: StateStore) => StateStore;
+}
+
+/** Creates the world with one connected bucket, `photos`. */
+export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap = (state) => state }: GapWorldOptions = {}) {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const reports = createGapReports({ state, clock, telemetry });
+  const wrapped = wrap(state);
+  const jobs = createReindexJobs({ state: wrapped, clock, telemetry });
+  let refusal: Error | undefined;
+  const startJob: StartJob = (request, signal) => (refusal === undefined ? jobs.start(request, signal) : Promise.reject(refusal));
+  const scan = { countLive: async (_: string, prefix: string) => (live[prefix] ?? 0) * 1_000 };
+  const round = createCloseGaps({ state: wrapped, scan, startJob, clock, telemetry, requestsPerDay });
+  const world = {
+    state,
+    clock,
+    telemetry,
+    jobs,
+    async connect(bucket: string, source: BucketSource = 'routed') {
+      const versioning = { status: 'never', observedAtMs: 0 };
+      const fields = {
+        bucket,
+        region: 'r',
+        source,
+        versioning,
+        enrich: 'none',
+        floor: 0,
+        createdAtMs: 0,
+        createdBy: 'test',
+        checkedAtMs: 0,
+      };
+      await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse(fields));
+    },
+    /** Tells of a gap now. */
+    async tell(more: Partial<GapSighting> = {}) {
+      const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: clock.nowMs(), ...more } as const;
+      const told = reports.report(sighting);
+      await clock.advance(1_000);
+      await told;
+    },
+    round: () => round(never),
+    async after(waitMs: number) {
+      await clock.advance(waitMs);
+      await round(never);
+    },
+    gap: async (of: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'> = { bucket: 'photos', kind: 'bulk-delete' }) =>
+      readRecord(state, refs.gap(gapId(of))),
+    lastJob: async () => (await listAllRecords(state, 'job', jobSchema)).at(-1),
+    allJobs: () => listAllRecords(state, 'job', jobSchema),
+    async setJob(job: JobRecord | undefined, more: Partial<JobRecord>) {
+      if (job === undefined) throw new Error('there is no such job');
+      await updateRecord(state, refs.job(job.id), (current) => current && { ...current, ...more });
+    },
+    refuse: (error: Error | undefined) => {
+      refusal = error;
+    },
+    /** The floor of the job is stored now, and it is done at once. */
+    async finish(job: JobRecord | undefined, more: Partial<JobRecord> = {}) {
+      await this.setJob(job, { state: 'done', coversBeforeMs: clock.nowMs(), finishedAtMs: clock.nowMs(), ...more });
+    },
+  };
+  await world.connect('photos');
+  return world;
+}

@@ -1,0 +1,466 @@
+/** The ingest role over fakes of our ports: what S3 holds, what was sent, what the index says; time moves only by `run`. */
+import { setImmediate } from 'node:timers/promises';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
+import type { FaultError } from '../../../src/domain/fault.ts';
+import { type FaultCode } from '../../../src/domain/fault.ts';
+import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
+import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
+import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+
+export const QUEUE = 'http://queues/bucket';
+export const DEAD_LETTERS = 'http://queues/dead';
+export const BUCKET = 'photos';
+
+/** How often an idle poller of the scripted receiver looks; also the step in which time moves at first. */
+const STEP_MS = 50;
+/** After so long a run whatever was just sent is on its way, and larger steps do. */
+const SMALL_STEPS_MS = 2_000;
+const LARGE_STEP_MS = 500;
+
+interface WorldOptions {
+  readonly limits?: Partial<IngestLimits>;
+  readonly maxReceiveCount?: number;
+  /** How far this worker's wall clock is ahead of AWS's. */
+  readonly skewMs?: number;
+  readonly pollers?: number;
+  /** False: no dead-letter queue is known. */
+  readonly deadLetters?: boolean;
+  /** Buckets that exist and are connected at the start. */
+  readonly buckets?: readonly string[];
+  readonly bucket?: Partial<BucketRecord>;
+  readonly tracing?: Tracing;
+}
+
+const LIMITS: IngestLimits = {
+  bulk: { actionsMax: 1_000, bytesMax: 5_000_000, lingerMs: 20, concurrency: 4 },
+  headConcurrency: 32,
+  heldMax: 100,
+  holdMaxMs: 600_000,
+  inFlightMax: 1_000,
+  visibilityS: 60,
+  autoConnectMax: 0,
+};
+
+export type IngestWorld = Awaited<ReturnType<typeof createIngestWorld>>;
+
+/** Lets everything run that can run without time moving on. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+}
+
+/** Joins the parts and starts them. */
+export async function createIngestWorld(options: WorldOptions = {}) {
+  const clock = createFakeClock();
+  const workerClock: Clock = { ...clock, nowMs: () => clock.nowMs() + (options.skewMs ?? 0) };
+  const store = createBreakableStore();
+  const storage = createFakeStorage(clock);
+  const seenStorage = createHookedStorage(storage);
+  const redrive = {
+    maxReceiveCount: options.maxReceiveCount ?? 20,
+    ...(options.deadLetters !== false && { deadLetterQueueUrl: DEAD_LETTERS }),
+  };
+  const queues = createNotedQueues(createFakeQueues(clock, redrive));
+  const telemetry = createFakeTelemetry();
+  const confirmed: string[] = [];
+  let refusal: FaultError | undefined;
+  const stopping = new AbortController();
+  const state = store.state;
+  const common = { state, clock: workerClock, telemetry };
+  const gaps = createGapReports(common);
+  const connect = createConnectBucket({ ...common, objects: store.objects, storage: seenStorage, gaps });
+  for (const bucket of options.buckets ?? [BUCKET]) await connectBucket(bucket, options.bucket);
+  const queueWatch = createQueueWatch({
+    queues,
+    clock: workerClock,
+    telemetry,
+    bucketQueueUrls: [QUEUE],
+    workQueueUrl: undefined,
+    deadLetterQueueUrl: undefined,
+  });
+  const deadLetters = createDeadLetters({
+    queues,
+    state,
+    telemetry,
+    bucketQueueUrls: [QUEUE],
+    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
+  });
+  const gate = createFaultGate({ clock: workerClock, telemetry, stopped: stopping.signal });
+  const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
+  const role = createIngestRole(
+    {
+      store,
+      storage: seenStorage,
+      queues,
+      receiver,
+      gate,
+      queueWatch,
+      connect,
+      gaps,
+      clock: workerClock,
+      telemetry,
+      tracing: options.tracing ?? noTracing,
+      topics: {
+        isMissing: async () => false,
+        confirm: async (topicArn) => {
+          if (refusal !== undefined) throw refusal;
+          confirmed.push(topicArn);
+        },
+      },
+      probeIndex: (signal) => store.objects.probe(signal),
+      sendDeadLetter: deadLetters.send,
+      limits: {
+        ...LIMITS,
+        ...options.limits,
+      },
+    },
+    stopping,
+  );
+  await queueWatch.start(stopping.signal);
+  role.start();
+
+  async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
+    storage.createBucket(bucket, { versioning: change.versioning?.status ?? 'never' });
+    await connect.connect({ bucket }, 'test');
+    await changeBucket(bucket, change);
+  }
+
+  async function changeBucket(bucket: string, change: Partial<BucketRecord>): Promise<void> {
+    const { id, kind } = refs.bucket(bucket);
+    const entry = await state.get(id);
+    await state.put({ id, kind, record: { ...(entry!.record as BucketRecord), ...change } }, entry!.version);
+  }
+
+  async function send(...records: readonly unknown[]): Promise<void> {
+    await sendBody(JSON.stringify({ Records: records }));
+  }
+
+  async function sendBody(body: string): Promise<void> {
+    await queues.send(QUEUE, { body, attributes: {} });
+  }
+
+  /** Moves time on in small steps, letting everything run in between. */
+  async function run(forMs: number): Promise<void> {
+    let doneMs = 0;
+    while (doneMs < forMs) {
+      const stepMs = Math.min(doneMs < SMALL_STEPS_MS ? STEP_MS : LARGE_STEP_MS, forMs - doneMs);
+      await clock.advance(stepMs);
+      await settled();
+      doneMs += stepMs;
+    }
+  }
+
+  async function document(key: string, bucket = BUCKET): Promise<ObjectDocument | undefined> {
+    return (await store.plainObjects.getMany(bucket, [key]))[0];
+  }
+
+  return {
+    clock,
+    store,
+    storage,
+    storageHooks: seenStorage.hooks,
+    queues,
+    telemetry,
+    gate,
+    role,
+    receiver,
+    confirmed,
+    stopping,
+    run,
+    send,
+    sendBody,
+    document,
+    changeBucket,
+    connectBucket,
+    refuseConfirmations: (fault: FaultError | undefined) => {
+      refusal = fault;
+    },
+    messages: () => queues.messages(QUEUE),
+    letters: () => queues.messages(DEAD_LETTERS),
+    gaps: (): Promise<readonly GapRecord[]> => listAllRecords(store.plainState, 'gap', gapSchema),
+    bucketRecord: (bucket = BUCKET) => readRecord(store.plainState, refs.bucket(bucket)),
+    unconnected: (bucket: string) => readRecord(store.plainState, refs.unconnected(bucket)),
+    /** How records ended so far, in order. */
+    outcomes: () => telemetry.told('recordEnded').map(([fact]) => fact.outcome),
+    settlements: () => telemetry.told('messageSettled').map(([kind]) => kind),
+    /** An object that appears in S3 now, and the notification that tells it. */
+    put(key: string, change: NativeChange = {}): NativeRecord {
+      const bucket = change.bucket ?? BUCKET;
+      const object = storage.put(bucket, key);
+      return nativeRecord(key, {
+        eventTimeMs: clock.nowMs(),
+        bucket,
+        object,
+        ...change,
+      });
+    },
+    /** An object that goes from S3 now, and the notification that tells it. */
+    remove(key: string, change: NativeChange = {}): NativeRecord {
+      storage.delete(BUCKET, key);
+      return nativeRecord(key, {
+        eventTimeMs: clock.nowMs(),
+        eventName: 'ObjectRemoved:Delete',
+        ...change,
+      });
+    },
+    async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
+      const stopped = role.stop(deadline);
+      for (let isOver = false; !isOver; await run(STEP_MS)) isOver = await Promise.race([stopped.then(() => true), setImmediate(false)]);
+    },
+  };
+}
+
+// ── what is sent ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface NativeChange {
+  readonly bucket?: string;
+  readonly eventName?: string;
+  readonly eventTimeMs?: number;
+  /** Absent: the event's time; null: none. */
+  readonly sequencer?: string | null;
+  readonly object?: Partial<PresentState>;
+}
+
+export type NativeRecord = ReturnType<typeof nativeRecord>;
+
+/** A record of S3's own notification. */
+export function nativeRecord(key: string, change: NativeChange = {}) {
+  const { object = {}, eventTimeMs = 0 } = change;
+  const sequencer = change.sequencer === undefined ? sequencerAt(eventTimeMs) : change.sequencer;
+  return {
+    eventVersion: '2.1',
+    eventSource: 'aws:s3',
+    awsRegion: 'us-east-1',
+    eventTime: new Date(eventTimeMs).toISOString(),
+    eventName: change.eventName ?? 'ObjectCreated:Put',
+    s3: {
+      bucket: { name: change.bucket ?? BUCKET },
+      object: {
+        key: encodeURIComponent(key),
+        ...(object.sizeBytes !== undefined && { size: object.sizeBytes }),
+        ...(object.etag !== undefined && { eTag: object.etag }),
+        ...(object.versionId !== undefined && { versionId: object.versionId }),
+        ...(sequencer !== null && { sequencer }),
+      },
+    },
+  };
+}
+
+/** A record of the routing rule. */
+export function syntheticRecord(
+  key: string,
+  change: { readonly bucket?: string; readonly eventName?: string; readonly eventTimeMs: number },
+) {
+  return {
+    awsRegion: 'us-east-1',
+    eventName: change.eventName ?? 'PutObject',
+    eventTime: new Date(Math.floor(change.eventTimeMs / 1_000) * 1_000).toISOString(),
+    s3: { bucket: { name: change.bucket ?? BUCKET }, object: { key, eTag: '', versionId: '', isDeleteMarker: '' } },
+  };
+}
+
+/** The sequencer of a moment, in its real form. */
+export function sequencerAt(ms: number): string {
+  const fraction = Math.round(((ms % 1_000) / 1_000) * 2 ** 32);
+  return `00${hex8(Math.floor(ms / 1_000))}${hex8(fraction)}`;
+}
+
+function hex8(value: number): string {
+  return value.toString(16).toUpperCase().padStart(8, '0');
+}
+
+// ── what can break ────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface StoreBreakage {
+  /** Every request to the store fails so. */
+  all?: FaultError | undefined;
+  /** Requests that write documents fail so, while the probe may answer. */
+  writes?: FaultError | undefined;
+  /** Writes of these buckets are answered so. */
+  readonly buckets: Map<string, FaultCode>;
+  /** Awaited before each write request is carried out. */
+  beforeWrite?: ((writes: readonly IndexWrite[]) => Promise<void>) | undefined;
+  /** Awaited after each write request was carried out, before it is answered. */
+  afterWrite?: (() => Promise<void>) | undefined;
+}
+
+export interface BreakableStore extends Store {
+  readonly broken: StoreBreakage;
+  /** The documents of each request. */
+  readonly requests: readonly (readonly IndexWrite[])[];
+  /** Ids of the state records that were read. */
+  readonly stateReads: readonly string[];
+  /** What is behind it, whatever is broken. */
+  readonly plainObjects: Store['objects'];
+  readonly plainState: Store['state'];
+}
+
+/** A memory store that can be broken. */
+export function createBreakableStore(): BreakableStore {
+  const plain = createMemoryStore();
+  const broken: StoreBreakage = { buckets: new Map() };
+  const requests: (readonly IndexWrite[])[] = [];
+  const stateReads: string[] = [];
+
+  const check = (): void => {
+    if (broken.all !== undefined) throw broken.all;
+  };
+
+  async function write(writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> {
+    requests.push(writes);
+    await broken.beforeWrite?.(writes);
+    check();
+    if (broken.writes !== undefined) throw broken.writes;
+    const answers: IndexWriteAnswer[] = [];
+    for (const each of writes) {
+      const code = broken.buckets.get(each.document.bucket);
+      if (code === undefined) answers.push(...(await plain.objects.write([each])));
+      else answers.push({ kind: 'fault', code, reason: 'broken by the test' });
+    }
+    await broken.afterWrite?.();
+    return answers;
+  }
+
+  return {
+    ...plain,
+    broken,
+    requests,
+    stateReads,
+    plainObjects: plain.objects,
+    plainState: plain.state,
+    objects: {
+      ...plain.objects,
+      write,
+      getMany: async (...args) => {
+        check();
+        return plain.objects.getMany(...args);
+      },
+      probe: async () => check(),
+    },
+    state: {
+      get: async (id, signal) => {
+        stateReads.push(id);
+        check();
+        return plain.state.get(id, signal);
+      },
+      put: async (...args) => {
+        check();
+        return plain.state.put(...args);
+      },
+      remove: async (...args) => {
+        check();
+        return plain.state.remove(...args);
+      },
+      list: async (...args) => {
+        check();
+        return plain.state.list(...args);
+      },
+      count: async (...args) => {
+        check();
+        return plain.state.count(...args);
+      },
+    },
+  };
+}
+
+interface StorageHooks {
+  /** Told of each look. */
+  beforeLook?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
+  /** Awaited after a key was looked at, before that is answered. */
+  afterLook?: ((key: string) => Promise<void>) | undefined;
+}
+
+function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly hooks: StorageHooks } {
+  const hooks: StorageHooks = {};
+  return {
+    ...storage,
+    hooks,
+    observe: async (bucket, key, signal) => {
+      hooks.beforeLook?.(bucket);
+      const observation = await storage.observe(bucket, key, signal);
+      await hooks.afterLook?.(key);
+      signal?.throwIfAborted();
+      return observation;
+    },
+  };
+}
+
+export interface NotedQueues extends FakeQueues {
+  /** The entries of each visibility request and delete request, in order. */
+  readonly settlements: readonly { readonly kind: 'delete' | number; readonly receiptHandle: string }[];
+  /** Awaited before each delete or visibility request; it may throw. */
+  broken: { beforeSettling?: ((kind: 'delete' | 'visibility') => Promise<void>) | undefined };
+}
+
+function createNotedQueues(queues: FakeQueues): NotedQueues {
+  const settlements: { kind: 'delete' | number; receiptHandle: string }[] = [];
+  const broken: NotedQueues['broken'] = {};
+  const noted: Pick<QueueClient, 'deleteBatch' | 'changeVisibilityBatch'> = {
+    deleteBatch: async (queueUrl, receiptHandles, signal) => {
+      await broken.beforeSettling?.('delete');
+      settlements.push(...receiptHandles.map((receiptHandle) => ({ kind: 'delete' as const, receiptHandle })));
+      return queues.deleteBatch(queueUrl, receiptHandles, signal);
+    },
+    changeVisibilityBatch: async (queueUrl, entries, signal) => {
+      await broken.beforeSettling?.('visibility');
+      settlements.push(...entries.map(({ receiptHandle, timeoutS }) => ({ kind: timeoutS, receiptHandle })));
+      return queues.changeVisibilityBatch(queueUrl, entries, signal);
+    },
+  };
+  return { ...queues, ...noted, settlements, broken };
+}
+
+// ── receiving ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface ScriptedReceiver extends QueueReceiver {
+  /** How many receives there were. */
+  readonly receives: number;
+}
+
+interface ReceiverDependencies {
+  readonly queues: QueueClient;
+  readonly clock: Clock;
+  readonly pollers: number;
+}
+
+/** Pollers on the fake clock: admit, receive up to ten, hand over, again; an empty receive waits a step. */
+function createScriptedReceiver({ queues, clock, pollers }: ReceiverDependencies): ScriptedReceiver {
+  const stopping = new AbortController();
+  let receives = 0;
+
+  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
+    for (;;) {
+      await handlers.admit(stopping.signal);
+      receives += 1;
+      const messages = await queues.receive(QUEUE, { visibilityS: 60, max: 10 });
+      handlers.polled?.();
+      if (messages.length > 0) await handlers.handle(messages);
+      else await clock.sleep(STEP_MS, stopping.signal);
+    }
+  }
+
+  return {
+    start(handlers) {
+      for (let poller = 0; poller < pollers; poller += 1) void poll(handlers).catch(() => undefined);
+    },
+    async stop() {
+      stopping.abort(new Error('receiving was stopped'));
+    },
+    get receives() {
+      return receives;
+    },
+  };
+}

@@ -1,0 +1,165 @@
+/**
+ * A small AWS in this process (fauxqs): one bucket, its queue and dead-letter queue, each behind a proxy that can fail.
+ * Changes of the bucket are made here and told by native notifications in SNS envelopes, in any order and as often as
+ * the test likes.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import type { Environment } from '../servers/daemon.ts';
+import { startFaultProxy } from '../servers/fault-proxy.ts';
+import type { FaultProxy } from '../servers/fault-proxy.ts';
+
+const REGION = 'us-east-1';
+const ACCOUNT = '000000000000';
+
+/** A message as the queue holds it. */
+export interface StoredMessage {
+  readonly messageId: string;
+  readonly body: string;
+  readonly approximateReceiveCount: number;
+  readonly messageAttributes: Readonly<Record<string, { readonly DataType: string; readonly StringValue?: string | undefined }>>;
+}
+
+export interface StoredMessages {
+  /** To be received now, delayed ones included. */
+  readonly visible: readonly StoredMessage[];
+  /** Received and not yet deleted or visible again. */
+  readonly inFlight: readonly StoredMessage[];
+}
+
+export interface QueueWorld {
+  readonly bucket: string;
+  readonly queueUrl: string;
+  readonly deadLetterQueueUrl: string;
+  readonly sqs: FaultProxy;
+  readonly s3: FaultProxy;
+  /** The settings of a daemon for this world, through the proxies. The index is not among them. */
+  readonly env: Environment;
+  /** Puts an object, and returns the notification of it. */
+  put(key: string, eventName?: 'ObjectCreated:Put' | 'ObjectCreated:CompleteMultipartUpload'): string;
+  /** Deletes an object, and returns the notification of it. */
+  remove(key: string): string;
+  /** Sends bodies to the bucket queue. */
+  send(...bodies: readonly string[]): void;
+  /** Moves a body to the dead-letter queue, as SQS itself does: without a reason. */
+  bury(body: string): void;
+  messages(): StoredMessages;
+  deadLetters(): readonly StoredMessage[];
+  /** Etags by key. */
+  objects(): ReadonlyMap<string, string>;
+  close(): Promise<void>;
+}
+
+export interface WorldOptions {
+  readonly maxReceiveCount?: number;
+}
+
+/** Starts the world, with an empty bucket and empty queues. */
+export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {}): Promise<QueueWorld> {
+  const fauxqs = await createFauxqs(REGION);
+  const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
+  const createQueue = (queueName: string, attributes?: Record<string, string>) =>
+    fauxqs.sqs.createQueue(queueName, `${endpoint}/${ACCOUNT}/${queueName}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${queueName}`, attributes);
+  // names that no other world has: what still polls a port of one that was closed finds no queue here
+  const name = randomBytes(4).toString('hex');
+  const letters = createQueue(`dead-letters-${name}`);
+  const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount });
+  const queue = createQueue(`bucket-events-${name}`, { RedrivePolicy });
+  const topic = fauxqs.sns.createTopic('bucket-events', undefined, undefined, REGION);
+  const bucket = `flow-${name}`;
+  fauxqs.s3.createBucket(bucket);
+  const [sqs, s3] = await Promise.all([startFaultProxy(endpoint), startFaultProxy(endpoint)]);
+  let lastMoment = 0;
+  let versions = 0;
+
+  function notification(key: string, eventName: string, object: Readonly<Record<string, unknown>>): string {
+    lastMoment = Math.max(lastMoment + 1, Date.now() * 1_000);
+    const record = {
+      eventVersion: '2.1',
+      eventSource: 'aws:s3',
+      awsRegion: REGION,
+      eventTime: new Date(Math.floor(lastMoment / 1_000)).toISOString(),
+      eventName,
+      s3: {
+        bucket: { name: bucket, arn: `arn:aws:s3:::${bucket}` },
+        object: { key: encodeURIComponent(key).replaceAll('%20', '+'), ...object, sequencer: sequencerOf(lastMoment) },
+      },
+    };
+    return JSON.stringify({
+      Type: 'Notification',
+      MessageId: randomBytes(16).toString('hex'),
+      TopicArn: topic.arn,
+      Subject: 'Amazon S3 Notification',
+      Message: JSON.stringify({ Records: [record] }),
+      Timestamp: new Date().toISOString(),
+    });
+  }
+
+  return {
+    bucket,
+    queueUrl: queue.url,
+    deadLetterQueueUrl: letters.url,
+    sqs,
+    s3,
+    env: {
+      AWS_ENDPOINT_URL_SQS: sqs.url,
+      AWS_ENDPOINT_URL_SNS: endpoint,
+      AWS_ENDPOINT_URL_S3: s3.url,
+      TALLY_QUEUE_URL: queue.url,
+      // short polls: what a killed process was waiting for may swallow a message
+      TALLY_INGEST_WAIT_S: '1',
+      TALLY_INGEST_POLLERS: '4',
+      TALLY_INGEST_VISIBILITY_S: '10',
+      // the S3 of this process is slow, not gone, when several tests and their daemons share two cores
+      TALLY_S3_TIMEOUT_MS: '60000',
+      TALLY_AUTO_CONNECT: 'true',
+    },
+    put(key, eventName = 'ObjectCreated:Put') {
+      versions += 1;
+      const object = fauxqs.s3.putObject(bucket, key, Buffer.from(`version ${versions}`));
+      return notification(key, eventName, { size: object.contentLength, eTag: object.etag.replaceAll('"', '') });
+    },
+    remove(key) {
+      fauxqs.s3.deleteObject(bucket, key);
+      return notification(key, 'ObjectRemoved:Delete', {});
+    },
+    send(...bodies) {
+      for (const body of bodies) queue.enqueue(newMessage(body));
+    },
+    bury: (body) => letters.enqueue(newMessage(body)),
+    messages() {
+      const { ready, delayed, inflight } = queue.inspectMessages();
+      return { visible: copies([...ready, ...delayed]), inFlight: copies(inflight.map(({ message }) => message)) };
+    },
+    deadLetters() {
+      const { ready, delayed, inflight } = letters.inspectMessages();
+      return copies([...ready, ...delayed, ...inflight.map(({ message }) => message)]);
+    },
+    objects() {
+      const { objects } = fauxqs.s3.listObjects(bucket, { maxKeys: Number.POSITIVE_INFINITY });
+      return new Map(objects.map(({ key, etag }) => [key, etag.replaceAll('"', '')]));
+    },
+    async close() {
+      await Promise.all([sqs.close(), s3.close()]);
+      await fauxqs.app.close();
+    },
+  };
+}
+
+function newMessage(body: string) {
+  return {
+    messageId: randomUUID(),
+    body,
+    md5OfBody: createHash('md5').update(body).digest('hex'),
+    messageAttributes: {},
+    md5OfMessageAttributes: '',
+    sentTimestamp: Date.now(),
+    approximateReceiveCount: 0,
+  };
+}
+
+/** As they are now: the queue goes on counting receives in its own objects. */
+function copies(messages: readonly StoredMessage[]): readonly StoredMessage[] {
+  return messages.map((message) => ({ ...message }));
+}

@@ -1,0 +1,196 @@
+/** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import type { ObjectDocument, ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
+import type { BucketListing, ListingPage } from '../../../src/pipeline/ports/storage.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { IndexWrite, ObjectIndex } from '../../../src/pipeline/ports/object-index.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
+import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+
+export const BUCKET = 'b';
+
+export interface FakeBucketS3 extends ObjectStorage, BucketListing {
+  readonly objects: Map<string, PresentState>;
+  /** Called with each page before it is answered: the moment to change things, or to throw. */
+  onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
+  /** Called before each HEAD is answered. */
+  onHead: (key: string) => void | Promise<void>;
+  /** Objects a page. */
+  pageSize: number;
+  readonly pages: { readonly after: string; readonly limit: number }[];
+  readonly heads: string[];
+}
+
+/** An S3 in memory with one bucket that is listed in UTF-8 byte order; D is the clock's whole second. */
+export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
+  const observedAtMs = (): number => Math.floor(clock.nowMs() / 1_000) * 1_000;
+  const s3: FakeBucketS3 = {
+    ...createFakeStorage(clock),
+    objects: new Map(),
+    onPage: () => {},
+    onHead: () => {},
+    pageSize: 1_000,
+    pages: [],
+    heads: [],
+    async page(_place, { prefix, after, limit }, signal) {
+      signal?.throwIfAborted();
+      s3.pages.push({ after, limit });
+      const all = [...s3.objects]
+        .filter(([key]) => key.startsWith(prefix) && compareKeys(key, after) > 0)
+        .sort(([a], [b]) => compareKeys(a, b));
+      const objects = all.slice(0, Math.min(limit, s3.pageSize)).map(([key, state]) => ({ key, state }));
+      const page = { objects, observedAtMs: observedAtMs(), isTruncated: all.length > objects.length };
+      await s3.onPage(page, { after });
+      signal?.throwIfAborted();
+      return page;
+    },
+    async observe(_bucket, key, signal) {
+      signal?.throwIfAborted();
+      s3.heads.push(key);
+      await s3.onHead(key);
+      return { state: s3.objects.get(key) ?? { present: false }, observedAtMs: observedAtMs() };
+    },
+  };
+  return s3;
+}
+
+/** A listing that answers what S3 says about a bucket that is gone. */
+export function missingBucket(): never {
+  throw new FaultError('bucket.missing', 'no such bucket');
+}
+
+export const bucketRecord: BucketRecord = {
+  bucket: BUCKET,
+  region: 'us-east-1',
+  source: 'notification',
+  versioning: { status: 'unknown', observedAtMs: 0 },
+  enrich: 'none',
+  floor: 0,
+  createdAtMs: 0,
+  createdBy: 'test',
+  checkedAtMs: 0,
+};
+
+interface Hooks {
+  /** Called before each second look. */
+  beforeLook: (keys: readonly string[]) => void | Promise<void>;
+  /** Called before the turn's writes reach the store: the moment to write something newer, or to throw. */
+  beforeWrite: (writes: readonly IndexWrite[]) => void | Promise<void>;
+  /** What the turn is told instead of what was scanned. */
+  scanned: (documents: readonly ScannedDocument[]) => readonly ScannedDocument[];
+}
+
+export type ReindexWorld = Awaited<ReturnType<typeof createReindexWorld>>;
+
+/** The world; `store` is a memory store unless one is given whose bucket {@link BUCKET} is fresh. */
+export async function createReindexWorld({ store = createMemoryStore(), bucket = BUCKET }: { store?: Store; bucket?: string } = {}) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const s3 = createFakeBucketS3(clock);
+  await store.objects.createBucket(bucket);
+  const hooks: Hooks = { beforeLook: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
+  const objects: ObjectIndex = {
+    ...store.objects,
+    getMany: async (...asked) => {
+      await hooks.beforeLook(asked[1]);
+      return store.objects.getMany(...asked);
+    },
+    write: async (writes, signal) => {
+      await hooks.beforeWrite(writes);
+      return store.objects.write(writes, signal);
+    },
+  };
+  const scan: ObjectScan = { ...store.scan, scan: async (...asked) => hooks.scanned(await store.scan.scan(...asked)) };
+  const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
+  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry });
+  const reserved: number[] = [];
+  const controls: TurnControls = {
+    reserve: async (count) => {
+      reserved.push(count);
+      return count;
+    },
+    shouldEnd: () => false,
+    upTo: () => undefined,
+    pagesMax: 100,
+    durationMaxMs: 30_000,
+  };
+
+  /** One turn over the whole bucket unless the request says otherwise. */
+  function run(
+    request: Partial<TurnRequest> = {},
+    more: Partial<TurnControls> = {},
+    signal = new AbortController().signal,
+  ): Promise<TurnResult> {
+    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false } as const;
+    return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
+  }
+
+  /** An object of S3. Without times: written an hour ago. */
+  function put(key: string, state: Partial<PresentState> = {}): PresentState {
+    const present: PresentState = {
+      present: true,
+      etag: `etag-${s3.objects.size}`,
+      sizeBytes: key.length,
+      lastModifiedMs: Math.floor(clock.nowMs() / 1_000) * 1_000 - 3_600_000,
+      storageClass: 'STANDARD',
+      ...state,
+    };
+    s3.objects.set(key, present);
+    return present;
+  }
+
+  /** A document, an hour old unless `ageMs` says otherwise. */
+  function documentFor(
+    key: string,
+    state: ObjectState,
+    { ageMs = 3_600_000, ...more }: Partial<ObjectDocument> & { readonly ageMs?: number } = {},
+  ): ObjectDocument {
+    const atMs = clock.nowMs() - ageMs;
+    const facts = {
+      bucket,
+      key,
+      state,
+      clock: clockOfMs(atMs),
+      settled: true,
+      source: 'native',
+      cause: {},
+      stateAtMs: atMs,
+      nowMs: atMs,
+    } as const;
+    return { ...documentOf(facts), ...more };
+  }
+
+  /** Writes such a document into the index. */
+  async function index(...facts: Parameters<typeof documentFor>): Promise<ObjectDocument> {
+    const document = documentFor(...facts);
+    await store.objects.write([{ document, equalClock: 'accept' }]);
+    return document;
+  }
+
+  async function stored(key: string): Promise<ObjectDocument | undefined> {
+    return (await store.objects.getMany(bucket, [key]))[0];
+  }
+
+  /** What searches find, as `key etag`. */
+  async function found(): Promise<readonly string[]> {
+    const documents = await store.scan.scan(bucket, { prefix: '', after: '', limit: 10_000 });
+    return documents.map(({ key, etag }) => `${key} ${etag}`);
+  }
+
+  /** What the bucket holds, as `key etag`. */
+  function bucketHolds(): readonly string[] {
+    return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
+  }
+
+  return { clock, telemetry, store, s3, hooks, writeAll, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
+}

@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { nodeOptions } from '../support/servers/program.ts';
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+it('is given the same options however it is started', () => {
+  const started = ['node', ...nodeOptions()].join(' ');
+  const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
+  expect(scripts['start']).toBe(`${started} src/tally.js serve --embedded`);
+  expect(scripts['tally']).toBe(`${started} src/tally.js`);
+  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/src/tally.js serve\n`);
+});
