@@ -164,7 +164,7 @@ function createTurn(
     const after = progress.cursor;
     const pages = { pagesMax: pagesLeft, isRangeEnd };
     const onRequest = progress.listRequested;
-    const nextPage = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });

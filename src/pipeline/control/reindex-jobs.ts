@@ -119,8 +119,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   /** Throws `job.not-found`, and the refusal. */
-  async function step(id: string, toStep: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
-    const job = await transitionJob(state, id, toStep);
+  async function transition(id: string, change: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, change);
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
@@ -167,14 +167,14 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
-      const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       telemetry.jobEnded(job);
       return shownWhole(job);
     },
     async pause(id, signal) {
       await find(id, signal);
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
-      return shown(await step(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
+      return shown(await transition(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
     },
     async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
@@ -182,7 +182,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
-      const job = await step(id, resume, notPaused);
+      const job = await transition(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       await sendTaskOf(id);
       return shown(job);
