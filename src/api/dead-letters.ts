@@ -22,7 +22,7 @@ export const deadLetter = z
           .describe('The positions, from 0, of the records that failed; empty: the message as a whole.'),
       })
       .optional()
-      .describe('What Tally knew of the message when it gave it up.'),
+      .describe('What Tally knew about the message when it dead-lettered it.'),
     size_bytes: count.describe('The size of the body.'),
   })
   .meta({ id: 'DeadLetter', description: 'A message that could not be handled.' });
@@ -41,7 +41,7 @@ const choice = z
     ],
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
-  .describe('Which letters: those named, or all.');
+  .describe('Which letters: the named ones, or all.');
 export type LetterChoice = z.output<typeof choice>;
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';

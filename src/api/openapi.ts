@@ -15,7 +15,7 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): string {
     info: {
       title: 'Tally',
       version,
-      description: `Times are ISO 8601 in UTC. Errors are ${PROBLEM_MEDIA} (RFC 9457) with a code. x-tally-scope says who may call an operation.`,
+      description: `Times are ISO 8601 in UTC. Errors are ${PROBLEM_MEDIA} (RFC 9457) with a code. x-tally-scope names who may call an operation.`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,

@@ -7,7 +7,7 @@ export const PROBLEM_MEDIA = 'application/problem+json';
 
 export const problemSchema = z
   .looseObject({
-    type: z.string().describe('Always `about:blank`: the code says what it is.'),
+    type: z.string().describe('Always `about:blank`: the code identifies the error.'),
     title: z.string().describe('The name of the status.'),
     status: z.int().min(400).max(599),
     detail: z.string().describe('What happened, to which thing.'),

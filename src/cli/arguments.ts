@@ -25,7 +25,7 @@ export function cursorOption(): Option {
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
-  return new Option('--registry <url>', 'ask a running registry, for example http://127.0.0.1:8080');
+  return new Option('--registry <url>', 'send requests to a running registry, for example http://127.0.0.1:8080');
 }
 
 /** The URL that the option gives. Throws {@link CommandError}. Commander's argParser will not do: its error would repeat a password. */
@@ -59,7 +59,7 @@ function programOf(command: Command): string {
 
 /** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
-  return withExamples(command.option('--json', 'print JSON as the HTTP API answers it'), ...examples);
+  return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
 }
 
 /** The remark below a page that is not the last. */

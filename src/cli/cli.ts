@@ -149,7 +149,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     async requireYes({ yes }, consequence) {
       if (yes === true) return;
       if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);
-      if (!(await confirm(`${consequence}. Go on?`))) throw new CommandError('declined', 'nothing was changed');
+      if (!(await confirm(`${consequence}. Continue?`))) throw new CommandError('declined', 'nothing was changed');
     },
     get exitCode() {
       return exitCode;

@@ -73,7 +73,10 @@ export const faults = {
     advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
   },
   /** 503 SlowDown or 429. */
-  's3.throttled': { scope: 'shared', advice: 'Wait: S3 asks for fewer requests. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.' },
+  's3.throttled': {
+    scope: 'shared',
+    advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
+  },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': { scope: 'shared', advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.' },
   /** The bucket does not exist, or lives in another region than its record says. */
@@ -90,7 +93,10 @@ export const faults = {
   /** The answer carried no Date header, so it proves nothing about time. */
   'object.undated': { scope: 'own', advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.' },
   /** Any other refusal of one object. */
-  'object.failed': { scope: 'own', advice: 'See the reason. The message is tried again, and dead-lettered if that fails too.' },
+  'object.failed': {
+    scope: 'own',
+    advice: 'Read the reason, which names the request. Tally tries a message again until its last permitted receive, then dead-letters it.',
+  },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
   'lifecycle.denied': {
@@ -109,7 +115,8 @@ export const faults = {
   /** A page that could not be read whole. */
   'listing.incomplete': {
     scope: 'own',
-    advice: 'The listing ended early or could not be read. Nothing was deleted, and the range is tried again.',
+    advice:
+      'The listing ended early or could not be read. Nothing was deleted, and the range is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
   },
 
   // ── queues ──
@@ -121,7 +128,8 @@ export const faults = {
   /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     scope: 'own',
-    advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
+    advice:
+      'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 20, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
   // ── the registry, as the command line's --registry reaches it ──
@@ -139,7 +147,7 @@ export const faults = {
   // ── messages and records ──
   'message.not-json': {
     scope: 'never',
-    advice: 'The message is no bucket event. Find out what sends it to the bucket queue, then discard it.',
+    advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
   /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
   'message.empty': {
@@ -170,10 +178,13 @@ export const faults = {
   },
   'record.invalid': {
     scope: 'never',
-    advice: 'See the reason: a field is missing or of the wrong type. Find out what sends such records.',
+    advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
   },
   'record.bucket-invalid': { scope: 'never', advice: 'The record names no valid bucket. Find out what sends such records.' },
-  'record.key-missing': { scope: 'never', advice: 'The record names no key. The bucket has a loss gap until it is re-indexed.' },
+  'record.key-missing': {
+    scope: 'never',
+    advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
+  },
   'record.key-invalid': {
     scope: 'never',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',

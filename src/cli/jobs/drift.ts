@@ -68,13 +68,13 @@ function countsText(counts: JobCounts): string {
   const table = tableText(
     ['KIND', 'KEYS', 'MEANING'],
     [
-      ['equal', countText(counts.equal), 'the index says what the bucket says'],
+      ['equal', countText(counts.equal), 'the index agrees with the bucket'],
       ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
     ],
   );
   const lacking = counts.lacking_optional_fields;
   if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is no drift. A re-index with --fill adds it.`;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`;
 }
 
 /** For keys that are not drift a few examples are enough. */

@@ -8,10 +8,10 @@ import { stageOf } from '../progress.ts';
 /** The name and the meaning of each kind. */
 export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string; readonly meaning: string }>> = {
   missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
-  stale: { name: 'stale', meaning: 'in both, but the index says something else' },
+  stale: { name: 'stale', meaning: 'in both, but the index differs' },
   phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
-  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: no drift' },
-  in_flight: { name: 'in flight', meaning: 'changed while they were compared: no drift' },
+  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: not drift' },
+  in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
 };
 
 /** One job with everything that is known about it. */
@@ -43,7 +43,7 @@ function courseOf(job: Job): Fields {
     finished: job.finished_at,
     progress: percentText(job.progress),
     rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
-    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} at work`,
+    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} in progress`,
     cursor: job.cursor,
     'covers changes before': job.covers_before,
   };

@@ -27,7 +27,7 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     name: 'pause',
     summary: 'pause a job',
     description:
-      'Pauses a job that is queued or running. It stops after the page that it compares, and goes on from there when it is resumed.',
+      'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
     verb: (control, request, context) => control.pauseJob(request, context),
   });
   const resume = addVerb(jobs, cli, {

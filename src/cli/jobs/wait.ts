@@ -55,7 +55,7 @@ async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSi
         trouble = undefined;
         break;
       case 'trouble':
-        progress.say(printable(`${messageOf(news.error)}; still trying`));
+        progress.say(printable(`${messageOf(news.error)}; the command keeps trying`));
         trouble = { error: news.error, sinceMs: trouble?.sinceMs ?? clock.monotonicMs() };
         break;
       case 'silence':
@@ -92,7 +92,7 @@ const WORKERS = 'Workers are `tally serve` processes with the role reindex and T
 
 function stallText(job: Job, seconds: number): string {
   if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
-  return `The job has not moved for ${seconds} s (${stageOf(job)}).`;
+  return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 
 function isHeldByBrake({ state, paused_because: reason }: Job): boolean {
@@ -117,7 +117,7 @@ export function exitCodeOf(job: Job): number {
 
 /** What to do about a job that the command stopped waiting for. */
 export function leftText(cli: Cli, { id }: Job): string {
-  return `The job goes on. To see how it goes: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
+  return `The job continues. To see its progress: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
 }
 
 /** What to do about a job that its brake holds; undefined for all others. */

@@ -29,7 +29,7 @@ export function createRegistryOperations(url: string): Operations {
     const [issue] = parsed.error.issues;
     throw new FaultError(
       'registry.unknown-answer',
-      `${what} answered ${response.status}, ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+      `${what} answered ${response.status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
     );
   });
 }
@@ -76,8 +76,8 @@ async function send(
     return { ok: response.ok, status: response.status, ...jsonOf(await response.text()) };
   } catch (error) {
     signal.throwIfAborted();
-    const reason = late.aborted ? `no answer in ${ANSWER_TIMEOUT_MS / 1_000} s` : reasonOf(error);
-    throw new FaultError('registry.unreachable', `no registry at ${address.origin}: ${reason}`, { cause: error });
+    const reason = late.aborted ? `it did not answer within ${ANSWER_TIMEOUT_MS / 1_000} s` : reasonOf(error);
+    throw new FaultError('registry.unreachable', `the registry at ${address.origin} cannot be reached: ${reason}`, { cause: error });
   }
 }
 

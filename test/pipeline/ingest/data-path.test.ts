@@ -274,7 +274,7 @@ describe('an inexact event', () => {
     await world.send(record);
     await world.run(1_200);
     expect((await world.gaps()).map(({ kind, reason }) => ({ kind, reason }))).toEqual([
-      { kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD' },
+      { kind: 'lifecycle', reason: 'S3 answered a HEAD with an expiration date (x-amz-expiration)' },
     ]);
   });
 });
