@@ -119,7 +119,7 @@ export const bucketRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** A bucket's record as it is answered. */
+/** Converts a stored bucket to its form in the API. */
 export function bucketView(record: BucketRecord): Bucket {
   const { versioning, lifecycle } = record;
   return {
@@ -127,7 +127,7 @@ export function bucketView(record: BucketRecord): Bucket {
     region: record.region,
     source: record.source,
     topic_arn: record.topicArn,
-    // 0 stands for a moment that is not known
+    // 0 means that the time is unknown
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
     floor: record.floor,
@@ -140,7 +140,7 @@ export function bucketView(record: BucketRecord): Bucket {
   };
 }
 
-/** The same of a bucket that is not connected. */
+/** Converts the record of a bucket that is not connected to its form in the API. */
 export function unconnectedView({ bucket: name, count: events, firstSeenMs, lastSeenMs }: UnconnectedRecord): UnconnectedBucket {
   return { bucket: name, count: events, first_seen_at: timeOf(firstSeenMs), last_seen_at: timeOf(lastSeenMs) };
 }

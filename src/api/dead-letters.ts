@@ -98,7 +98,7 @@ interface LetterFacts {
   readonly notes: LetterNotes;
 }
 
-/** A dead letter as it is answered. */
+/** Converts a dead letter to its form in the API. */
 export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: LetterFacts): DeadLetter {
   return {
     id: letterId,
@@ -110,7 +110,7 @@ export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: Let
   };
 }
 
-/** Anyone may write to the queue: fields that are not as Tally writes them are left out. */
+/** The context of a dead letter. Others may write to the queue too, so fields that do not have Tally's format are left out. */
 const contextSchema = z.object({
   queue: z.string().optional().catch(undefined),
   messageId: z.string().optional().catch(undefined),

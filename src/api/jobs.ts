@@ -93,7 +93,7 @@ export const job = z
   .meta({ id: 'Job', description: 'A re-index job.' });
 export type Job = z.infer<typeof job>;
 
-/** Far beyond any bucket, and far below where a number is no longer exact. */
+/** The largest limit: more than any bucket holds, and far below the largest exact integer. */
 const DELETES_MAX = 1_000_000_000_000;
 const deletions = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
 const flag = z.boolean(must('must be true or false')).default(false);
@@ -204,7 +204,7 @@ export const jobRows = {
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
 export type ResumeRequest = z.output<typeof resumeBody>;
 
-/** Answered by the listener itself, from what `getJob` answers. */
+/** The listener answers this operation itself, with the results of `getJob`. */
 export const jobStreamRows = {
   'GET /v1/jobs/{id}/events': {
     operation: 'watchJob',
@@ -222,7 +222,7 @@ export const jobStreamRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** A job as it is answered. */
+/** Converts a job to its form in the API. */
 export function jobView(shown: JobView): Job {
   const { brake } = shown;
   return {

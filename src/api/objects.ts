@@ -1,4 +1,4 @@
-/** Objects: searching the index, and explaining what it says of one key. */
+/** Objects: searching the index, and explaining its state for one key. */
 import { z } from 'zod';
 import { objectDocumentSchema, textsSchema, type ObjectDocument, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
@@ -7,7 +7,7 @@ import type { Row, RowKey } from './row.ts';
 
 const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
 
-/** A document of the index; it is answered as it is stored. */
+/** A document of the index, in the form in which it is stored. */
 export const storedObject = objectDocumentSchema
   .extend({
     bucket: z.string().describe('The bucket.'),
@@ -119,7 +119,7 @@ export const objectRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** What S3 said of a key, as it is answered. */
+/** Converts S3's answer for a key to its form in the API. */
 export function storageViewOf(
   answer: { readonly state: ObjectState; readonly observedAtMs: number } | { readonly fault: Fault },
 ): Explanation['storage'] {

@@ -1,4 +1,4 @@
-/** What a process answers about itself. The listeners answer these, without a verb of the control plane. */
+/** The operations about the process itself. The listeners answer them, without a verb of the control plane. */
 import { z } from 'zod';
 import type { Row, RowKey } from './row.ts';
 
@@ -21,7 +21,7 @@ export const readinessReport = z
   })
   .meta({ id: 'Readiness', description: 'Whether the process can do its work now.' });
 
-/** These are on the health listener as well, where everybody who can reach it may call them. */
+/** These operations are also on the health listener, where any caller that can reach it may call them. */
 export const healthRows = {
   'GET /livez': {
     operation: 'getLiveness',

@@ -39,7 +39,7 @@ function explanationText(explanation: Explanation): string {
   return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }
 
-/** What both sides say, side by side. Rows that are empty on both sides are left out. */
+/** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */
 function comparedRows({ index, storage, clocks }: Explanation): readonly (readonly Cell[])[] {
   const ours = [clockText(clocks.document), ...indexCells(index)];
   const theirs = [clockText(clocks.observation), ...storageCells(storage)];

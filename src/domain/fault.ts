@@ -5,10 +5,11 @@ import { withoutPasswords } from './passwords.ts';
  * Whether something is tried again is decided here, never in a `catch`.
  *
  * Scopes:
- * - `shared`: nothing can be written or asked at all. Receiving stops, held messages stay held, a probe resumes it.
+ * - `shared`: a service that all buckets share does not work. Receiving stops and held messages
+ *   stay held until a probe succeeds.
  * - `bucket`: the index of one bucket, or the bucket itself, is out of order. Only its records are parked.
  * - `own`: this one record fails. Its message is deferred until its last permitted receive, then dead-lettered.
- * - `never`: it can never succeed. The message is dead-lettered at once.
+ * - `never`: it can never succeed. The message is dead-lettered immediately.
  */
 export type FaultScope = 'shared' | 'bucket' | 'own' | 'never';
 
@@ -34,12 +35,12 @@ export const faults = {
   },
   /** A cluster-wide write block, flood stage, or a block on the state index. */
   'index.blocked': { scope: 'shared', advice: 'Free disk space in the cluster, or remove its write block.' },
-  /** The state index is missing or does not answer as ours. */
+  /** The state index is missing or not upgraded yet, or a record in it does not have Tally's format. */
   'index.state-missing': {
     scope: 'shared',
     advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
   },
-  /** The SQLite file is corrupt, or no index of ours at all. */
+  /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     scope: 'shared',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
@@ -79,7 +80,7 @@ export const faults = {
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': { scope: 'shared', advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.' },
-  /** The bucket does not exist, or lives in another region than its record says. */
+  /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     scope: 'bucket',
     advice:
@@ -106,13 +107,13 @@ export const faults = {
   },
 
   // ── listings ──
-  /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
+  /** The listing has keys out of UTF-8 order, repeated keys, or keys outside of the request: nothing may be concluded from it. */
   'listing.disorder': {
     scope: 'own',
     advice:
       'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
   },
-  /** A page that could not be read whole. */
+  /** A page could not be read completely. */
   'listing.incomplete': {
     scope: 'own',
     advice:
@@ -138,7 +139,7 @@ export const faults = {
     scope: 'own',
     advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
   },
-  /** Something else answers there, or a version whose answers this one does not know. */
+  /** Another program answers there, or a version of Tally whose answers this one does not know. */
   'registry.unknown-answer': {
     scope: 'own',
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',

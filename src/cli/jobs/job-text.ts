@@ -1,4 +1,4 @@
-/** Jobs as people read them. */
+/** Formats jobs for people. */
 import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
 import { faults, isFaultCode } from '../../domain/fault.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText } from '../human.ts';
@@ -14,7 +14,7 @@ export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string;
   in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
 };
 
-/** One job with everything that is known about it. */
+/** Formats one job with all its fields. */
 export function jobText(job: Job): string {
   return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
 }
@@ -62,7 +62,7 @@ function countsOf({ counts, cost_usd: cost }: Job): Fields {
   };
 }
 
-/** How much was compared, and with how many requests. */
+/** Formats how much was compared, and with how many requests. */
 export function sizesOf(counts: JobCounts): Fields {
   return {
     listed: `${countText(counts.listed)} objects, ${sizeText(counts.bytes_listed) ?? ''}`,
@@ -71,7 +71,7 @@ export function sizesOf(counts: JobCounts): Fields {
   };
 }
 
-/** What S3 charges for the requests. */
+/** Formats the estimated price of the requests to S3. */
 export function costText(usd: number | undefined): string | undefined {
   const text = dollarsText(usd);
   return text === undefined ? undefined : `${text} (estimate)`;
@@ -92,7 +92,7 @@ function brakeText({ limit, reserved, waiting }: NonNullable<Job['brake']>): str
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }
 
-/** Jobs, one a line. */
+/** Formats jobs as a table with one line for each job. */
 export function jobsText(jobs: readonly Job[], nowMs: number): string {
   return tableText(
     ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
