@@ -4,7 +4,7 @@
  * all, which is told at the end of the run. With CI=true a missing server fails the run: there nothing may be skipped.
  */
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ interface Server {
   /** The environment variable that gives an address instead. */
   readonly variable: string;
   readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint' | 'securedOpensearchUrl';
-  /** Started only for test files that hold these words. Default: for those that import servers.ts, also by way of others. */
+  /** Started only for test files that hold these words. Default: for those that import servers/found.ts, directly or through others. */
   readonly words?: string;
   readonly start: (image: string) => Promise<StartedServer>;
 }
@@ -129,8 +129,10 @@ async function forwardTo(host: string, port: number): Promise<{ readonly port: n
   return { port: address.port, close: () => server.close() };
 }
 
-/** The folder of all tests, wherever in it this file is. */
-const TESTS = `${import.meta.dirname.replace(/\/test\/.*$/, '')}/test/`;
+/** The folder of all tests. */
+const TESTS = new URL('..', import.meta.url).pathname;
+/** Test files that import this file, directly or through others, use servers. */
+const FOUND = new URL('servers/found.ts', import.meta.url).pathname;
 
 const missing: string[] = [];
 const running: { readonly stop: () => Promise<unknown> }[] = [];
@@ -181,12 +183,13 @@ async function selectedTests({ vitest }: TestProject): Promise<readonly Selected
   return Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
 }
 
-/** Whether servers.ts is among the files or what they import of the tests. */
+/** Whether found.ts is among the files, or among the files of the tests that they import. */
 async function reachesServers(files: readonly string[]): Promise<boolean> {
+  await access(FOUND);
   const seen = new Set(files);
   // what is added meanwhile is visited too
   for (const file of seen) {
-    if (file.endsWith('/servers.ts')) return true;
+    if (file === FOUND) return true;
     const text = await readFile(file, 'utf8');
     const imported = [...text.matchAll(/^(?:import|export|\}).* from '(\.{1,2}\/[^']+\.ts)'/gm)].map(([, path = '']) =>
       join(dirname(file), path),

@@ -11,24 +11,30 @@ declare module 'vitest' {
   }
 }
 
+/** In CI nothing may be skipped: a test file that finds no server fails there, whatever global-setup.ts decided. */
+function requiredInCi(name: string, value: string | undefined): string | undefined {
+  if (value === undefined && process.env['CI'] === 'true') throw new Error(`CI=true, but this run has no ${name}`);
+  return value;
+}
+
 /** URL of an OpenSearch without security; undefined when this run has none. */
 export function opensearchUrl(): string | undefined {
-  return inject('opensearchUrl');
+  return requiredInCi('OpenSearch', inject('opensearchUrl'));
 }
 
 /** Endpoint of a LocalStack (SQS, SNS, S3, EventBridge; account 000000000000); undefined when this run has none. */
 export function awsEndpoint(): string | undefined {
-  return inject('awsEndpoint');
+  return requiredInCi('LocalStack', inject('awsEndpoint'));
 }
 
 /** URL of an OpenSearch that nobody else uses, with small limits (see global-setup.ts); undefined when this run has none. */
 export function limitedOpensearchUrl(): string | undefined {
-  return inject('limitedOpensearchUrl');
+  return requiredInCi('OpenSearch with small limits', inject('limitedOpensearchUrl'));
 }
 
 /** An OpenSearch with TLS and users; undefined when this run has none. */
 export function securedOpensearch(): { readonly adminUrl: string; readonly caFile: string } | undefined {
-  const adminUrl = inject('securedOpensearchUrl');
+  const adminUrl = requiredInCi('OpenSearch with TLS and users', inject('securedOpensearchUrl'));
   const caFile = inject('securedOpensearchCaFile');
   return adminUrl === undefined || caFile === undefined ? undefined : { adminUrl, caFile };
 }
