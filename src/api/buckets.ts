@@ -9,7 +9,7 @@ const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}
 export const bucket = z
   .object({
     bucket: z.string().describe('The name.'),
-    region: z.string().describe('The region, as S3 says.'),
+    region: z.string().describe('The region, as S3 reports it.'),
     source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
     versioning: z
@@ -17,7 +17,7 @@ export const bucket = z
         status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
         observed_at: time.optional().describe('When it was read, by the clock of S3.'),
       })
-      .describe('What GetBucketVersioning said.'),
+      .describe('The answer to GetBucketVersioning.'),
     enrich: z.enum(enrichModes).describe('What is read of each object besides its events.'),
     floor: clock.describe(
       'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
@@ -30,11 +30,11 @@ export const bucket = z
     lifecycle: z
       .object({
         checked_at: time.describe('When its lifecycle rules were read.'),
-        rules: z.enum(['known', 'unknown']).describe('`unknown`: they may not be read.'),
+        rules: z.enum(['known', 'unknown']).describe('`unknown`: the permission to read them is missing.'),
         expiring: count.describe('How many rules in force expire present objects.'),
       })
       .optional()
-      .describe('Only of buckets whose source does not report expirations.'),
+      .describe('Only for buckets whose source does not report expirations.'),
   })
   .meta({ id: 'Bucket', description: 'A connected bucket.' });
 export type Bucket = z.infer<typeof bucket>;
@@ -119,7 +119,7 @@ export const bucketRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** A bucket's record as it is answered. */
+/** Converts a stored bucket to its form in the API. */
 export function bucketView(record: BucketRecord): Bucket {
   const { versioning, lifecycle } = record;
   return {
@@ -127,7 +127,7 @@ export function bucketView(record: BucketRecord): Bucket {
     region: record.region,
     source: record.source,
     topic_arn: record.topicArn,
-    // 0 stands for a moment that is not known
+    // 0 means that the time is unknown
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
     floor: record.floor,
@@ -140,7 +140,7 @@ export function bucketView(record: BucketRecord): Bucket {
   };
 }
 
-/** The same of a bucket that is not connected. */
+/** Converts the record of a bucket that is not connected to its form in the API. */
 export function unconnectedView({ bucket: name, count: events, firstSeenMs, lastSeenMs }: UnconnectedRecord): UnconnectedBucket {
   return { bucket: name, count: events, first_seen_at: timeOf(firstSeenMs), last_seen_at: timeOf(lastSeenMs) };
 }

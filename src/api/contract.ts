@@ -12,7 +12,7 @@ import { documentRows, healthRows } from './service.ts';
 
 /** The operations that a verb of the control plane answers. */
 const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows };
-/** Those that the listeners answer themselves. */
+/** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
 
 /** All operations, by `METHOD /path`. */
@@ -22,20 +22,20 @@ type VerbRows = typeof verbRows;
 
 /** The operations that a verb of the control plane answers, by name. */
 export type VerbName = VerbRows[keyof VerbRows]['operation'];
-/** Those that the listeners answer, by name. */
+/** The operations that the listeners answer, by name. */
 export type ListenerName = (typeof listenerRows)[keyof typeof listenerRows]['operation'];
-/** Those of the health listener. */
+/** The operations of the health listener. */
 export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation'];
 /** All operations, by name. */
 export type OperationName = VerbName | ListenerName;
 
-/** Who asks. Until callers are authenticated it is a program on this machine. */
+/** The caller. Until callers are authenticated it is a program on this machine. */
 export interface Actor {
   readonly kind: 'local';
   readonly name: string;
 }
 
-/** What comes with each request. */
+/** What accompanies each request. */
 export interface Context {
   readonly actor: Actor;
   readonly signal: AbortSignal;
@@ -60,7 +60,7 @@ export type Verbs = {
   ) => Promise<AnswerOf<VerbRows[Key]>>;
 };
 
-/** A row with where it is. */
+/** A row with its method and path. */
 export type PlacedRow<Name extends string = OperationName> = Row & {
   readonly operation: Name;
   readonly method: Method;
@@ -72,7 +72,7 @@ export type PlacedRow<Name extends string = OperationName> = Row & {
 export const rows: readonly PlacedRow[] = placed<OperationName>(contract);
 /** The rows of the verbs. */
 export const rowsOfVerbs: readonly PlacedRow<VerbName>[] = placed<VerbName>(verbRows);
-/** The rows that the health listener has as well. */
+/** The rows that the health listener has too. */
 export const rowsOfHealth: readonly PlacedRow<HealthName>[] = placed<HealthName>(healthRows);
 /** The rows that the listeners answer themselves. */
 export const rowsOfListener: readonly PlacedRow<ListenerName>[] = placed<ListenerName>(listenerRows);
@@ -86,12 +86,12 @@ function placed<Name extends string>(group: Readonly<Record<string, Row & { read
 
 function methodOf(text: string): Method {
   if (text === 'GET' || text === 'POST' || text === 'DELETE') return text;
-  throw new TypeError(`${text} is no method of the contract`);
+  throw new TypeError(`${text} is not a method of the contract`);
 }
 
 /**
- * Any operation, for code that treats all of them alike. It is a method type because TypeScript compares the parameters
- * of methods both ways: such code checks each request by its row instead.
+ * An operation of any kind, for code that treats all operations alike. It is a method type because TypeScript compares the
+ * parameters of methods both ways: such code checks each request by its row instead.
  */
 export type AnyOperation = { call(request: AnyRequest, context: Context): Promise<unknown> }['call'];
 
@@ -107,7 +107,7 @@ function isOperations(value: object): value is Operations {
   return rowsOfVerbs.every(({ operation }) => names.has(operation));
 }
 
-/** The verbs for callers whose requests are not checked yet: each request is checked by its row first. */
+/** Wraps the verbs for callers whose requests are not checked yet: each request is first checked by its row. */
 export function checkingRequests(verbs: Verbs): Operations {
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
   return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));

@@ -22,7 +22,7 @@ export const deadLetter = z
           .describe('The positions, from 0, of the records that failed; empty: the message as a whole.'),
       })
       .optional()
-      .describe('What Tally knew of the message when it gave it up.'),
+      .describe('What Tally knew about the message when it dead-lettered it.'),
     size_bytes: count.describe('The size of the body.'),
   })
   .meta({ id: 'DeadLetter', description: 'A message that could not be handled.' });
@@ -41,7 +41,7 @@ const choice = z
     ],
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
-  .describe('Which letters: those named, or all.');
+  .describe('Which letters: the named ones, or all.');
 export type LetterChoice = z.output<typeof choice>;
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
@@ -98,7 +98,7 @@ interface LetterFacts {
   readonly notes: LetterNotes;
 }
 
-/** A dead letter as it is answered. */
+/** Converts a dead letter to its form in the API. */
 export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: LetterFacts): DeadLetter {
   return {
     id: letterId,
@@ -110,7 +110,7 @@ export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: Let
   };
 }
 
-/** Anyone may write to the queue: fields that are not as Tally writes them are left out. */
+/** The context of a dead letter. Others may write to the queue too, so fields that do not have Tally's format are left out. */
 const contextSchema = z.object({
   queue: z.string().optional().catch(undefined),
   messageId: z.string().optional().catch(undefined),

@@ -4,18 +4,18 @@ import { BUCKET_NAME } from '../domain/bucket.ts';
 
 /** S3's longest key. */
 const KEY_BYTES_MAX = 1_024;
-/** An id of SQS or of ours has less. */
+/** The longest id. Ids of SQS and of Tally are shorter. */
 const ID_LENGTH_MAX = 255;
 /** No position needs more: a bucket's name and a key, each byte of which JSON may escape sixfold, in base64. */
 const CURSOR_LENGTH_MAX = 12_000;
 const LIMIT_MAX = 1_000;
 
-/** The message for a value of another type, or for none at all. */
+/** Returns the message for a value of the wrong type or a missing value. */
 export function must(message: string) {
   return { error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'must be given' : message) };
 }
 
-/** Text of at most so many characters, as JSON Schema counts them (code points). */
+/** Text of at most `lengthMax` characters, counted as JSON Schema counts them (code points). */
 export function textOf(lengthMax: number, lengthMin = 0) {
   const bounds = { ...(lengthMin > 0 && { minLength: lengthMin }), maxLength: lengthMax };
   return z
@@ -31,7 +31,7 @@ export const bucketName = z
   .regex(BUCKET_NAME, 'must be the name of a bucket: 3 to 255 letters, digits, dots, hyphens and underscores')
   .describe('The name of the bucket.');
 
-/** What may be a key or the beginning of one. JSON Schema cannot say bytes. */
+/** A key or the beginning of one. JSON Schema cannot express a limit in bytes. */
 function keyText(lengthMin: 0 | 1) {
   return z
     .string(must('must be text'))
@@ -48,7 +48,7 @@ export const keyPrefix = keyText(0).meta({ description: 'The beginning of the ke
 /** An id of a job or a dead letter. */
 export const id = textOf(ID_LENGTH_MAX, 1);
 
-/** How many items a page has at most. */
+/** The most items of one page. */
 export const limit = z
   .int(must('must be a whole number from 1 to 1000'))
   .min(1, 'must be at least 1')
@@ -56,7 +56,7 @@ export const limit = z
   .default(100)
   .describe('The page has at most this many items.');
 
-/** Where the page before ended. */
+/** The position at which the previous page ended. */
 export const cursor = z
   .string(must('must be text'))
   .regex(/^[A-Za-z0-9_-]+$/, 'must be the `next` of an earlier page')
@@ -77,12 +77,12 @@ export const time = z
   .regex(/^(?:\d{4}|[+-]\d{6})-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' });
 
-/** A time as the wire has it. */
+/** Converts a time to its form in the API. */
 export function timeOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The same where there may be none. */
+/** Converts a time that may be absent. */
 export function timeOfMaybe(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : timeOf(ms);
 }

@@ -57,7 +57,7 @@ export const gapRows = {
 } as const satisfies Record<RowKey, Row>;
 export type GapsRequest = z.output<(typeof gapRows)['GET /v1/gaps']['query']>;
 
-/** A gap's record as it is answered. */
+/** Converts a stored gap to its form in the API. */
 export function gapView(record: GapRecord): Gap {
   const { waits } = record;
   return {

@@ -16,15 +16,15 @@ const counts = z
   .object({
     listed: count.describe('Objects that the listing named.'),
     scanned: count.describe('Live documents that the scan of the index named.'),
-    equal: count.describe('Objects of which the index says what the bucket says, those that lack optional fields included.'),
+    equal: count.describe('Objects whose document agrees with the bucket, including those that lack optional fields.'),
     lacking_optional_fields: count.describe(
-      'Those of the equal ones whose document lacks a field that the listing gives. This is no drift.',
+      'Those of the equal ones whose document lacks a field that the listing gives. This is not drift.',
     ),
     missing: count.describe('Objects that the index did not have.'),
-    stale: count.describe('Objects of which the index said something else.'),
+    stale: count.describe('Objects whose document differed from the bucket.'),
     phantom: count.describe('Live documents whose object was not in the bucket.'),
-    in_flight: count.describe('Objects that changed while they were compared. This is no drift.'),
-    written: count.describe('Documents written, tombstones apart.'),
+    in_flight: count.describe('Objects that changed while they were compared. This is not drift.'),
+    written: count.describe('Documents written, not counting tombstones.'),
     tombstones: count.describe('Documents deleted.'),
     held: count.describe('Deletions that the brake held back.'),
     bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
@@ -49,7 +49,7 @@ export const job = z
     bucket: z.string(),
     prefix: z.string().describe('Only keys with this prefix are compared; empty: all keys.'),
     mode: z.enum(jobModes).describe('`apply` writes the differences, `report` only counts them.'),
-    requested_by: z.string().describe('Who asked for it: a caller, `gap` or `schedule`.'),
+    requested_by: z.string().describe('Who requested it: a caller, `gap` or `schedule`.'),
     state: z.enum(jobStates),
     created_at: time,
     started_at: time.optional(),
@@ -93,7 +93,7 @@ export const job = z
   .meta({ id: 'Job', description: 'A re-index job.' });
 export type Job = z.infer<typeof job>;
 
-/** Far beyond any bucket, and far below where a number is no longer exact. */
+/** The largest limit: more than any bucket holds, and far below the largest exact integer. */
 const DELETES_MAX = 1_000_000_000_000;
 const deletions = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
 const flag = z.boolean(must('must be true or false')).default(false);
@@ -136,7 +136,7 @@ export const jobRows = {
   'POST /v1/buckets/{bucket}/reindex': {
     operation: 'startReindex',
     summary: 'Starts a re-index or a drift report of the bucket.',
-    description: 'The index serves all the while, and the bucket is never written to. One job with the mode apply runs per bucket.',
+    description: 'Searches work throughout, and the bucket is never written to. One job with the mode apply runs per bucket.',
     scope: 'operate',
     params: z.object({ bucket: bucketName }),
     body: reindexBody,
@@ -169,7 +169,7 @@ export const jobRows = {
   'POST /v1/jobs/{id}/pause': {
     operation: 'pauseJob',
     summary: 'Pauses a job that is queued or running.',
-    description: 'It stops after the page that it compares, and goes on from there when it is resumed.',
+    description: 'It stops after the page that it is comparing, and continues from there when it is resumed.',
     scope: 'operate',
     params,
     answer: job,
@@ -204,25 +204,25 @@ export const jobRows = {
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
 export type ResumeRequest = z.output<typeof resumeBody>;
 
-/** Answered by the listener itself, from what `getJob` answers. */
+/** The listener answers this operation itself, with the results of `getJob`. */
 export const jobStreamRows = {
   'GET /v1/jobs/{id}/events': {
     operation: 'watchJob',
     summary: 'Streams one re-index job as server-sent events until it has ended.',
     description:
-      '`event: job` carries the job as JSON, without its examples: once at the beginning and again after each change, at most once a second. `event: problem` says that the job cannot be read at the moment. A comment is sent after 15 s without an event. The event of the end state has the id `end`.',
+      '`event: job` carries the job as JSON, without its examples: once at the beginning and again after each change, at most once a second. `event: problem` reports that the job cannot be read at the moment. A comment is sent after 15 s without an event. The event of the end state has the id `end`.',
     scope: 'read',
     params,
     answer: z.string().describe('A stream of server-sent events.'),
     status: 200,
-    otherStatuses: { 204: 'The Last-Event-ID header says that the end state was seen: there is nothing more to send.' },
+    otherStatuses: { 204: 'The Last-Event-ID header shows that the client has received the end state: there is nothing more to send.' },
     media: 'text/event-stream',
     errors: ['job.not-found', 'request.too-many-streams'],
     example: JOB,
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** A job as it is answered. */
+/** Converts a job to its form in the API. */
 export function jobView(shown: JobView): Job {
   const { brake } = shown;
   return {

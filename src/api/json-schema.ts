@@ -9,7 +9,7 @@ interface Described {
   readonly named: Readonly<Record<string, JsonSchema>>;
 }
 
-/** As senders see it: fields with a default may be left out, and answers may have more fields in a later version. */
+/** Returns the JSON Schema for senders: fields with a default may be left out, and answers may have more fields in a later version. */
 export function jsonSchemaOf(schema: z.ZodType): Described {
   const {
     $schema: _dialect,

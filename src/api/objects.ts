@@ -1,4 +1,4 @@
-/** Objects: searching the index, and explaining what it says of one key. */
+/** Objects: searching the index, and explaining its state for one key. */
 import { z } from 'zod';
 import { objectDocumentSchema, textsSchema, type ObjectDocument, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
@@ -7,7 +7,7 @@ import type { Row, RowKey } from './row.ts';
 
 const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
 
-/** A document of the index; it is answered as it is stored. */
+/** A document of the index, in the form in which it is stored. */
 export const storedObject = objectDocumentSchema
   .extend({
     bucket: z.string().describe('The bucket.'),
@@ -25,7 +25,7 @@ export const storedObject = objectDocumentSchema
     tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
     expires_at: time.exactOptional().describe('When a lifecycle rule is going to expire it.'),
     deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
-    deleted_at: time.exactOptional().describe('When it was seen to be gone; tombstones only.'),
+    deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
     clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
     settled: z.boolean().describe('False: the answer is provisional and is looked at again.'),
     source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
@@ -33,7 +33,7 @@ export const storedObject = objectDocumentSchema
     event_time: time.exactOptional().describe('The time of that event.'),
     indexed_at: time.describe('When the document was written.'),
   })
-  .meta({ id: 'StoredObject', description: 'What the index holds of one key. What S3 did not say is absent.' });
+  .meta({ id: 'StoredObject', description: 'What the index holds for one key. Fields that S3 did not report are absent.' });
 export type StoredObject = ObjectDocument;
 
 const faultView = z.object({
@@ -58,10 +58,13 @@ const absentState = z.object({ present: z.literal(false) });
 
 const storageView = z
   .union([
-    z.object({ state: z.union([presentState, absentState]), observed_at: time.describe('When S3 was asked, by the clock of S3.') }),
+    z.object({
+      state: z.union([presentState, absentState]),
+      observed_at: time.describe('When the request was sent to S3, by the clock of S3.'),
+    }),
     z.object({ fault: faultView, advice: z.string().describe('What to do about the fault.') }),
   ])
-  .describe('What S3 says now, or the fault that kept it from answering.');
+  .describe('What S3 reports now, or the fault that prevented an answer.');
 
 export const explanation = z
   .object({
@@ -104,8 +107,8 @@ export const objectRows = {
   },
   'GET /v1/buckets/{bucket}/explain': {
     operation: 'explainObject',
-    summary: 'Says what the index and S3 hold of one key, and why a search finds it or does not.',
-    description: 'S3 is asked at this moment. A fault of S3 is part of the answer.',
+    summary: 'Shows what the index and S3 hold for one key, and explains why a search finds it or does not.',
+    description: 'Tally sends a request to S3 at this moment. A fault of S3 is part of the answer.',
     scope: 'read',
     params: z.object({ bucket: bucketName }),
     query: z.strictObject({ key: objectKey }),
@@ -116,7 +119,7 @@ export const objectRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** What S3 said of a key, as it is answered. */
+/** Converts S3's answer for a key to its form in the API. */
 export function storageViewOf(
   answer: { readonly state: ObjectState; readonly observedAtMs: number } | { readonly fault: Fault },
 ): Explanation['storage'] {

@@ -15,7 +15,7 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): string {
     info: {
       title: 'Tally',
       version,
-      description: `Times are ISO 8601 in UTC. Errors are ${PROBLEM_MEDIA} (RFC 9457) with a code. x-tally-scope says who may call an operation.`,
+      description: `Times are ISO 8601 in UTC. Errors are ${PROBLEM_MEDIA} (RFC 9457) with a code. x-tally-scope names who may call an operation.`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
@@ -37,7 +37,7 @@ function operationOf(row: PlacedRow): unknown {
   };
 }
 
-/** As values, not as the text that stands for them in a URL. */
+/** The parameters of a row. Their examples are values, not the texts that represent them in a URL. */
 function parametersOf({ params, query, example }: PlacedRow, place: 'path' | 'query'): readonly unknown[] {
   const schema = place === 'path' ? params : query;
   const examples = (place === 'path' ? example.params : example.query) ?? {};
@@ -71,18 +71,18 @@ function successesOf({ status, answer, media = 'application/json', otherStatuses
   return { [status]: { description: 'Done.', ...(content !== undefined && { content }) }, ...Object.fromEntries(others) };
 }
 
-/** The codes that each status can carry. */
+/** Groups the error codes by status. */
 function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
   const byStatus = Object.groupBy(errorCodesOf(row), (code) => statusOf(code));
   return Object.fromEntries(
     Object.entries(byStatus)
-      // what a status says already it does not say twice
+      // a status that otherStatuses documents is not documented a second time
       .filter(([status]) => !(Number(status) in (row.otherStatuses ?? {})))
       .map(([status, codes = []]) => [status, problemResponse(`Codes: ${codes.join(', ')}.`)]),
   );
 }
 
-/** All codes that an operation can be answered with, those of every operation included. */
+/** Returns all error codes of an operation, including those of every operation. */
 function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
   if (!path.startsWith('/v1/')) return [...errors];
   const nameless = params === undefined ? [] : (['request.not-found'] as const);

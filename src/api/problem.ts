@@ -7,7 +7,7 @@ export const PROBLEM_MEDIA = 'application/problem+json';
 
 export const problemSchema = z
   .looseObject({
-    type: z.string().describe('Always `about:blank`: the code says what it is.'),
+    type: z.string().describe('Always `about:blank`: the code identifies the error.'),
     title: z.string().describe('The name of the status.'),
     status: z.int().min(400).max(599),
     detail: z.string().describe('What happened, to which thing.'),
@@ -17,14 +17,14 @@ export const problemSchema = z
   .meta({ id: 'Problem', description: 'An error. Some codes add fields, such as `job_id` of `job.conflict`.' });
 export type Problem = Readonly<z.infer<typeof problemSchema>>;
 
-/** The status that an error is answered with. */
+/** Returns the HTTP status of an error. */
 export function statusOf(code: RequestErrorCode | FaultCode): number {
   if (isRequestErrorCode(code)) return requestErrors[code];
   if (code === 'internal.unexpected') return 500;
   return code === 'bucket.missing' ? 404 : 503;
 }
 
-/** What every operation can be answered with. */
+/** The errors that every operation can return. */
 export const generalErrors = [
   'request.invalid',
   'request.forbidden-origin',
@@ -35,5 +35,5 @@ export const generalErrors = [
   'internal.unexpected',
 ] as const satisfies readonly (RequestErrorCode | FaultCode)[];
 
-/** What operations with a body can be answered with as well. */
+/** The further errors that operations with a body can return. */
 export const bodyErrors = ['request.too-large', 'request.unsupported-media-type'] as const satisfies readonly RequestErrorCode[];

@@ -1,10 +1,10 @@
-/** What a row of the contract says of one operation, and the types that follow from it. */
+/** A row of the contract, which describes one operation, and the types that are derived from it. */
 import { z } from 'zod';
 import type { FaultCode } from '../domain/fault.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
 /**
- * Who may call an operation. `none`: everybody. `read`: every user. `operate` and `admin`: administrators. `monitor`:
+ * Who may call an operation. `none`: any caller. `read`: every user. `operate` and `admin`: administrators. `monitor`:
  * administrators, and their keys with the scope read. Nothing enforces it while the control plane serves this machine only.
  */
 export type Scope = 'none' | 'read' | 'operate' | 'admin' | 'monitor';
@@ -19,7 +19,7 @@ export interface Row {
   readonly operation: string;
   /** One sentence. */
   readonly summary: string;
-  /** What else callers should know. */
+  /** Further facts for callers. */
   readonly description?: string;
   readonly scope: Scope;
   readonly params?: z.ZodObject;
@@ -30,9 +30,9 @@ export interface Row {
   readonly status: number;
   /** Other statuses that are not errors, with what they mean. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
-  /** Of the response. Default: application/json. */
+  /** The media type of the response. Default: application/json. */
   readonly media?: string;
-  /** What it can be answered with besides the errors that every operation has. */
+  /** The error codes that this operation can return besides those of every operation. */
   readonly errors: readonly (RequestErrorCode | FaultCode)[];
   /** A request that a control plane with the bucket `photos` can answer. */
   readonly example: ExampleRequest;
@@ -50,19 +50,19 @@ type Optional<Name extends string, Value> = undefined extends Value
     ? { readonly [Key in Name]?: Value }
     : { readonly [Key in Name]: Value };
 
-/** What a caller says: fields with a default may be left out. */
+/** A request as a caller sends it. Fields with a default may be left out. */
 export type RequestOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.input<P> } : object) &
   (R extends { readonly query: infer Q extends z.ZodType } ? Optional<'query', z.input<Q>> : object) &
   (R extends { readonly body: infer B extends z.ZodType } ? Optional<'body', z.input<B>> : object);
 
-/** The request once it was checked: with every default. */
+/** A request after it was checked, with every default filled in. */
 export type CheckedOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.output<P> } : object) &
   (R extends { readonly query: infer Q extends z.ZodType } ? { readonly query: z.output<Q> } : object) &
   (R extends { readonly body: infer B extends z.ZodType } ? { readonly body: z.output<B> } : object);
 
 export type AnswerOf<R> = R extends { readonly answer: infer A extends z.ZodType } ? z.output<A> : void;
 
-/** A request as any operation may have it. */
+/** A request of any operation. */
 export interface AnyRequest {
   readonly params?: unknown;
   readonly query?: unknown;
@@ -70,12 +70,12 @@ export interface AnyRequest {
 }
 
 const nothing = z.strictObject({});
-/** Some clients send {} or null where there is nothing to say. */
+/** The body of an operation without one. Some clients send {} or null then. */
 const noBody = z.strictObject({}, { error: 'this operation takes no body' }).optional();
 
 /**
  * The request as its row documents it, with every default. Throws `request.not-found` for parameters of the path that
- * can name nothing, and `request.invalid` with all mistakes of query and body at once.
+ * cannot be a name, and one `request.invalid` with all mistakes of query and body.
  */
 export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, request: AnyRequest): AnyRequest {
   const params = (row.params ?? nothing).safeParse(request.params ?? {});

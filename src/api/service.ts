@@ -1,4 +1,4 @@
-/** What a process answers about itself. The listeners answer these, without a verb of the control plane. */
+/** The operations about the process itself. The listeners answer them, without a verb of the control plane. */
 import { z } from 'zod';
 import type { Row, RowKey } from './row.ts';
 
@@ -15,17 +15,17 @@ const roleReadiness = z.object({ ready: z.boolean() });
 
 export const readinessReport = z
   .object({
-    ready: z.boolean().describe('Whether the process can do all its roles.'),
+    ready: z.boolean().describe('Whether the process can perform all its roles.'),
     roles: z.partialRecord(z.enum(['ingest', 'reindex', 'http']), roleReadiness).describe('Each role of the process.'),
-    checks: z.record(z.string(), check).describe('What was looked at, by name.'),
+    checks: z.record(z.string(), check).describe('The checks, by name.'),
   })
   .meta({ id: 'Readiness', description: 'Whether the process can do its work now.' });
 
-/** These are on the health listener as well, where everybody who can reach it may call them. */
+/** These operations are also on the health listener, where any caller that can reach it may call them. */
 export const healthRows = {
   'GET /livez': {
     operation: 'getLiveness',
-    summary: 'Says that the process runs.',
+    summary: 'Reports that the process runs.',
     scope: 'none',
     answer: z.object({ status: z.literal('ok') }),
     status: 200,
@@ -34,19 +34,19 @@ export const healthRows = {
   },
   'GET /readyz': {
     operation: 'getReadiness',
-    summary: 'Says whether the process can do its roles now, check by check.',
-    description: 'The health listener answers it to everybody.',
+    summary: 'Reports whether the process can perform its roles now, check by check.',
+    description: 'The health listener answers this request from any caller.',
     scope: 'monitor',
     answer: readinessReport,
     status: 200,
-    otherStatuses: { 503: 'The process cannot do all its roles. The body is the same.' },
+    otherStatuses: { 503: 'The process cannot perform all its roles. The body is the same.' },
     errors: [],
     example: {},
   },
   'GET /metrics': {
     operation: 'getMetrics',
-    summary: 'Answers the metrics of the process in the text format of Prometheus.',
-    description: 'The health listener answers it to everybody.',
+    summary: 'Returns the metrics of the process in the text format of Prometheus.',
+    description: 'The health listener answers this request from any caller.',
     scope: 'monitor',
     answer: z.string().describe('Metrics in the text format of Prometheus.'),
     status: 200,
@@ -59,7 +59,7 @@ export const healthRows = {
 export const documentRows = {
   'GET /config.json': {
     operation: 'getConfig',
-    summary: 'Says where the registry is, as the caller reached it.',
+    summary: 'Returns the address at which the caller reached the registry.',
     scope: 'none',
     answer: z.object({
       registryUrl: z.string().describe('The address of the registry.'),
@@ -71,7 +71,7 @@ export const documentRows = {
   },
   'GET /openapi.json': {
     operation: 'getOpenApi',
-    summary: 'Answers this description of the API as an OpenAPI 3.1 document.',
+    summary: 'Returns this description of the API as an OpenAPI 3.1 document.',
     scope: 'none',
     answer: z.record(z.string(), z.unknown()).describe('An OpenAPI 3.1 document.'),
     status: 200,

@@ -83,7 +83,7 @@ async function stopWithin({ shutdownTimeoutMs, say }: Lifecycle, stop: () => Pro
   const stopped = stop().then(
     () => 0,
     (error: unknown) => {
-      say(`the stop failed: ${withoutPasswords(String(error))}`);
+      say(`the process could not stop cleanly: ${withoutPasswords(String(error))}`);
       return 1;
     },
   );

@@ -136,7 +136,7 @@ interface ServingParts {
   readonly tracing: Tracing;
 }
 
-/** Where a process can be asked: the addresses that it has, also where the settings leave the port to the system. */
+/** The addresses on which the process listens, with the actual ports even if the settings leave them to the system. */
 interface ServedAt {
   readonly healthUrl: string;
   /** Absent: the process does not have the role http. */
@@ -242,7 +242,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   };
 }
 
-/** Resolves to the URL of the address that was bound. An address that cannot be had is a mistake in the settings. */
+/** Resolves to the URL of the address that was bound. An address that cannot be bound is a mistake in the settings. */
 async function listenAt(listener: Listener, setting: string, { host, port }: Address): Promise<string> {
   try {
     return urlOf(await listener.listen());

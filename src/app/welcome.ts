@@ -2,15 +2,15 @@ import type { Settings } from '../settings/settings.ts';
 import { urlOf } from '../http/server.ts';
 
 interface Places {
-  /** Of the embedded SQS, SNS and S3. */
+  /** The address of the embedded SQS, SNS and S3. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly healthUrl: string;
-  /** Absent: another process serves the control plane, at the address of the settings. */
+  /** Absent if another process serves the control plane, at the address of the settings. */
   readonly controlUrl?: string;
 }
 
-/** What people are shown when the embedded mode runs: where things are, and three commands that work as printed. */
+/** The welcome text of the embedded mode: the addresses, and three commands that work as printed. */
 export function welcome(
   settings: Settings,
   { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,

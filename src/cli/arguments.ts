@@ -25,10 +25,10 @@ export function cursorOption(): Option {
 
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
-  return new Option('--registry <url>', 'ask a running registry, for example http://127.0.0.1:8080');
+  return new Option('--registry <url>', 'send requests to a running registry, for example http://127.0.0.1:8080');
 }
 
-/** The URL that the option gives. Throws {@link CommandError}. Commander's argParser will not do: its error would repeat a password. */
+/** Parses the URL of the option. Throws {@link CommandError}. Commander's argParser is not used, because its error would repeat a password. */
 export function registryOf({ registry }: { readonly registry?: string }): string | undefined {
   if (registry === undefined) return undefined;
   const parsed = registryUrl.safeParse(registry);
@@ -44,7 +44,7 @@ export function allowDeletesOption(description: string): Option {
   });
 }
 
-/** Adds examples to the help of a command. They name the program `tally`, and are shown as they must be typed. */
+/** Adds examples to the help of a command. They are written with the program name `tally` and shown as they must be typed. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
   return command.addHelpText('after', () => {
@@ -59,10 +59,10 @@ function programOf(command: Command): string {
 
 /** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
-  return withExamples(command.option('--json', 'print JSON as the HTTP API answers it'), ...examples);
+  return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
 }
 
-/** The remark below a page that is not the last. */
+/** Returns the hint below a page that is not the last one. */
 export function moreText(next: string): string {
   return `There is more. Repeat the command with --cursor ${next}`;
 }

@@ -1,4 +1,4 @@
-/** What every command is given: settings, the operations of the control plane, and where to print. */
+/** What every command receives: settings, the operations of the control plane, and the output streams. */
 import { awsEnvironment, type AwsEnvironment } from '../settings/aws.ts';
 import type { ReadFile } from '../settings/files.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
@@ -11,12 +11,12 @@ import { printable } from '../domain/printable.ts';
 import { createProgress, silentProgress, type Progress } from './progress.ts';
 import { jsonText } from './output.ts';
 
-/** Where text goes: a standard stream, or a list in tests. */
+/** A destination of text: a standard stream, or a list in tests. */
 export interface Output {
   write(text: string): unknown;
 }
 
-/** Where signals come from. */
+/** The source of signals. */
 export interface Signals {
   once(signal: 'SIGINT', listener: () => void): unknown;
   off(signal: 'SIGINT', listener: () => void): unknown;
@@ -24,7 +24,7 @@ export interface Signals {
 
 export interface CliDependencies {
   readonly version: string;
-  /** How this program is called, as it must be typed: `tally`, `npx tally`. */
+  /** How this program must be typed: `tally`, `npx tally`. */
   readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
@@ -32,13 +32,13 @@ export interface CliDependencies {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly clock: Clock;
-  /** The terminal of stderr; absent where stderr is no terminal on which a line can be redrawn. */
+  /** The terminal of stderr; absent if stderr is not a terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
-  /** Where Ctrl-C comes from: the process. */
+  /** The source of Ctrl-C, which is the process. */
   readonly signals: Signals;
-  /** Asks the person at the terminal a yes-or-no question; absent where there is no terminal. */
+  /** Shows a yes-or-no question at the terminal and resolves with the answer; absent if there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
-  /** The control plane: the registry that the settings name, else one on the store and the queues that they name. */
+  /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
   readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
@@ -50,15 +50,15 @@ export interface JsonOption {
 }
 
 export interface Cli {
-  /** Adds settings to those of the environment: what options say. */
+  /** Adds settings from options to those of the environment. */
   override(settings: Readonly<Record<string, string>>): void;
-  /** The settings from the environment; throws {@link SettingsError} with every mistake. */
+  /** Returns the settings of the environment. Throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
-  /** Prints the answer as JSON if --json was given, else the text for people. */
+  /** Prints the answer as JSON if --json was given, otherwise the text for people. */
   print(options: JsonOption, answer: unknown, text: () => string): void;
   /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
   hint(options: JsonOption, text: string): void;
@@ -68,22 +68,22 @@ export interface Cli {
   progress(options: JsonOption): Progress;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** A command of this program as it must be typed here: `npx tally jobs`. Texts from outside in it are made harmless. */
+  /** Returns a command of this program as it must be typed here: `npx tally jobs`. Control characters in texts from outside are escaped. */
   typed(command: string): string;
   /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
-  /** Ends with the exit code of an interrupted command. The hint says what goes on all the same. */
+  /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
   leave(options: JsonOption, hint: string): void;
   readonly clock: Clock;
-  /** Wall clock in ms since 1970, for ages. */
+  /** Returns the wall clock in ms since 1970, from which ages are computed. */
   readonly nowMs: () => number;
   readonly exitCode: number;
 }
 
-/** Who asks, in the records that commands make. */
+/** The caller that is stored in records which commands create. */
 const CALLER = { kind: 'local', name: 'cli' } as const;
 
-/** Joins the dependencies with what commands need. Nothing is opened before a command asks. */
+/** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
   const { program, env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
@@ -149,7 +149,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     async requireYes({ yes }, consequence) {
       if (yes === true) return;
       if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);
-      if (!(await confirm(`${consequence}. Go on?`))) throw new CommandError('declined', 'nothing was changed');
+      if (!(await confirm(`${consequence}. Continue?`))) throw new CommandError('declined', 'nothing was changed');
     },
     get exitCode() {
       return exitCode;

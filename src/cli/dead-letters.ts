@@ -17,7 +17,7 @@ const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 export function addDeadLetterCommands(program: Command, cli: Cli): void {
   const deadLetters = program
     .command('dead-letters')
-    .summary('look at messages that could not be handled')
+    .summary('list, show, replay and discard messages that could not be handled')
     .description(
       'Shows messages that could not be handled, sends them back or deletes them. While one command reads letters, another command sees only the rest.',
     );
@@ -89,7 +89,7 @@ function addDiscard(deadLetters: Command, cli: Cli): void {
 }
 
 function choiceOf(ids: readonly string[], { all }: ChoiceOptions): LetterChoice {
-  if ((all === true) === ids.length > 0) throw new CommandError('usage', 'name letters by their IDs, or give --all');
+  if ((all === true) === ids.length > 0) throw new CommandError('usage', 'name the letters by their IDs, or use --all');
   return all === true ? { all } : { ids };
 }
 

@@ -1,4 +1,4 @@
-/** How a command fails: one report on stderr and one exit code. */
+/** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
 import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -7,7 +7,7 @@ import { RequestError } from '../domain/request-error.ts';
 import { exitCodes } from './exit-codes.ts';
 import { jsonText } from './output.ts';
 
-/** Nothing can start with these settings: each mistake on its own line. */
+/** The settings contain mistakes, and nothing can start with them. Each mistake is printed on a separate line. */
 export class SettingsError extends Error {
   readonly mistakes: readonly string[];
 
@@ -18,7 +18,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** A command that was used wrongly, or that the person at the terminal declined. */
+/** A command was used wrongly, or its user declined it at the terminal. */
 export class CommandError extends Error {
   readonly code: 'usage' | 'declined';
 
@@ -29,7 +29,7 @@ export class CommandError extends Error {
   }
 }
 
-/** An error in one line for people; not escaped yet. */
+/** Returns an error as one line for people. It is not escaped yet. */
 export function messageOf(error: unknown): string {
   return describe(error).lines[0] ?? '';
 }
@@ -42,7 +42,7 @@ interface Failure {
   readonly lines: readonly string[];
 }
 
-/** The report of an error. Commands in backticks are shown as they must be typed. */
+/** Returns the report of an error. Commands in backticks are shown as they must be typed. */
 export function failureOf(
   error: unknown,
   { json, program }: { readonly json: boolean; readonly program: string },

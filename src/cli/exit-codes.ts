@@ -1,6 +1,6 @@
 /**
- * Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as shells have
- * it. `drift`: the report found differences. `cancelled` and `paused`: the command waited for a job, and the job was
+ * Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in
+ * shells. `drift`: the report found differences. `cancelled` and `paused`: the command waited for a job, and the job was
  * cancelled or its brake waits for a decision.
  */
 export const exitCodes = {

@@ -11,8 +11,8 @@ import { fieldsText, tableText, timeText, type Cell } from './output.ts';
 export function addExplainCommand(program: Command, cli: Cli): void {
   const explain = program
     .command('explain')
-    .summary('say why a search finds an object or does not')
-    .description('Says what the index holds of a key, what S3 says now, and why a search finds the object or does not.')
+    .summary('explain why a search finds an object or does not')
+    .description('Shows what the index holds for a key and what S3 reports now, and explains why a search finds the object or does not.')
     .argument('<bucket>', 'the bucket')
     .argument('<key>', 'the key');
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
@@ -39,7 +39,7 @@ function explanationText(explanation: Explanation): string {
   return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }
 
-/** What both sides say, side by side. Rows that are empty on both sides are left out. */
+/** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */
 function comparedRows({ index, storage, clocks }: Explanation): readonly (readonly Cell[])[] {
   const ours = [clockText(clocks.document), ...indexCells(index)];
   const theirs = [clockText(clocks.observation), ...storageCells(storage)];

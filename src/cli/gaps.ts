@@ -30,7 +30,7 @@ export function addGapsCommand(program: Command, cli: Cli): void {
   });
 }
 
-/** Columns for jobs and for what gaps wait for are there only if a gap has them. */
+/** The table has columns for jobs and for reasons to wait only if a gap has them. */
 function gapsText(gaps: readonly Gap[], nowMs: number): string {
   const withJobs = gaps.some((gap) => gap.job_id !== undefined);
   const withWaits = gaps.some(({ waits }) => waits !== undefined);

@@ -1,4 +1,4 @@
-/** Sizes and ages as people read them. */
+/** Formats sizes, ages, shares and prices for people. */
 
 const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
@@ -26,27 +26,27 @@ export function ageText(atMs: number | undefined, nowMs: number): string | undef
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** The same of an ISO 8601 time. */
+/** Formats the age of an ISO 8601 time. */
 export function ageOfText(at: string | undefined, nowMs: number): string | undefined {
   return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
 }
 
-/** A number with its thousands apart: `1,234,567`. */
+/** Formats a number with thousands separators: `1,234,567`. */
 export function countText(count: number): string {
   return Math.round(count).toLocaleString('en-US');
 }
 
-/** 0 to 1 as whole per cent; 100 only when it is all. */
+/** Formats a share from 0 to 1 in whole per cent. It is 100 % only if the share is 1. */
 export function percentText(share: number | undefined): string | undefined {
   return share === undefined ? undefined : `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
 }
 
-/** A duration in one unit. */
+/** Formats a duration in one unit. */
 export function durationText(durationMs: number): string {
   return ageText(0, Math.max(0, durationMs)) ?? '';
 }
 
-/** US dollars, cents at the least: what S3 charges for a few requests is not worth more digits. */
+/** Formats US dollars to the cent: the price of a few requests to S3 is not worth more digits. */
 export function dollarsText(usd: number | undefined): string | undefined {
   if (usd === undefined) return undefined;
   if (usd > 0 && usd < 0.01) return '< $0.01';

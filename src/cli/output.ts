@@ -4,7 +4,7 @@ import { printable } from '../domain/printable.ts';
 /** Characters that JSON.stringify leaves unescaped although terminals act on them. Only strings can hold them, so escaping them does not change the JSON. */
 const TERMINAL_CONTROLS = /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
 
-/** JSON with every control and bidi character escaped; over several lines unless `compact`. */
+/** Returns JSON with every control and bidi character escaped, on several lines unless `compact`. */
 export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'): string {
   const text = JSON.stringify(value, undefined, layout === 'pretty' ? 2 : 0);
   return text.replaceAll(TERMINAL_CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -12,7 +12,7 @@ export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'
 
 export type Cell = string | number | undefined;
 
-/** A table with aligned columns; an absent cell is `-`. */
+/** Formats a table with aligned columns. An absent cell is shown as `-`. */
 export function tableText(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [headings, ...rows.map((row) => row.map(cellText))];
   const widths = headings.map((_, column) => lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0));
@@ -26,19 +26,19 @@ export function tableText(headings: readonly string[], rows: readonly (readonly 
     .join('\n');
 }
 
-/** One `name  value` line for each field that has a value. */
+/** Formats one `name  value` line for each field that has a value. */
 export function fieldsText(fields: Readonly<Record<string, Cell>>): string {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
   const width = known.reduce((widest, [name]) => Math.max(widest, name.length), 0);
   return known.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}`).join('\n');
 }
 
-/** A time for people: ISO 8601 in UTC. */
+/** Formats a time for people: ISO 8601 in UTC. */
 export function timeText(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
-/** Text of several lines, each made harmless. */
+/** Escapes the control characters in each line of a text. */
 export function linesText(text: string): string {
   return text
     .split('\n')
@@ -50,7 +50,7 @@ function cellText(cell: Cell): string {
   return cell === undefined ? '-' : printable(String(cell));
 }
 
-/** In code points: wide characters are rare in keys, and a table slightly out of line does no harm. */
+/** Returns the width of a cell in code points. Wide characters are rare in keys, and a slightly misaligned table does no harm. */
 function widthOf(text: string): number {
   return Array.from(text).length;
 }

@@ -1,4 +1,4 @@
-/** How the program was called, for texts that tell people what to type. */
+/** How the program was called, for texts that contain commands to type. */
 
 interface Call {
   /** process.argv[1]. */
@@ -7,7 +7,7 @@ interface Call {
   readonly npmExecPath: string | undefined;
 }
 
-/** `tally` for the global binary, `npx tally` under npm and npx, else the call of the script itself. */
+/** Returns `tally` for the global binary, `npx tally` under npm and npx, otherwise the call of the script itself. */
 export function programOf({ script = '', npmExecPath }: Call): string {
   if (npmExecPath !== undefined) return 'npx tally';
   if (script === '' || /(^|[\\/])tally$/.test(script)) return 'tally';

@@ -6,26 +6,26 @@ export interface Progress {
   show(job: Job): void;
   /** Prints a line that stays. */
   say(text: string): void;
-  /** Clears the line that was redrawn. */
+  /** Clears the redrawn line. */
   end(): void;
 }
 
 interface ProgressParts {
   readonly write: (text: string) => unknown;
   readonly nowMs: () => number;
-  /** The terminal that is written to; absent: whole lines are written. */
+  /** The terminal on which a line is redrawn. If absent, whole lines are written. */
   readonly terminal?: { columns(): number } | undefined;
 }
 
-/** Lines end up in logs, where one every ten seconds is enough. */
+/** The interval of lines. They end up in logs, where one every ten seconds is enough. */
 const LINE_INTERVAL_MS = 10_000;
-/** Wide enough to see it move, and at most half of a narrow terminal. */
+/** The width of the bar: wide enough to show progress, and at most half of a narrow terminal. */
 const BAR_WIDTH = 24;
 
-/** Shows nothing. */
+/** The progress of a command with --json, which shows nothing. */
 export const silentProgress: Progress = { show: () => undefined, say: () => undefined, end: () => undefined };
 
-/** In a terminal, one line that is redrawn; elsewhere a line at each change of state and every 10 s. */
+/** Creates the progress. A terminal shows one line that is redrawn; elsewhere a line is written at each change of state and every 10 s. */
 export function createProgress(parts: ProgressParts): Progress {
   return parts.terminal === undefined ? createLines(parts) : createBar(parts, parts.terminal);
 }
@@ -70,13 +70,13 @@ function createLines({ write, nowMs }: ProgressParts): Progress {
   };
 }
 
-/** What a job does now. A change of it is shown at once. */
+/** Returns what a job does now. A change is shown immediately. */
 export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
   return state === 'paused' && pausedBecause === 'brake' ? 'paused by the brake' : state;
 }
 
-/** The bar if the progress is known, then as many facts as there is room for. */
+/** Returns the bar, if the progress is known, and then as many facts as fit on the line. */
 function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
   const { progress } = job;
   const filled = progress === undefined ? 0 : Math.floor(Math.min(1, progress) * BAR_WIDTH);
@@ -91,7 +91,7 @@ function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonl
   return text;
 }
 
-/** The most important first. */
+/** Returns facts about the job, the most important first. */
 function factsOf(job: Job, nowMs: number): readonly string[] {
   const stage = stageOf(job);
   if (stage === 'waiting for late events') {

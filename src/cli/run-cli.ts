@@ -15,7 +15,7 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
-/** Help is as wide as most terminals, also where stdout is a pipe. */
+/** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
 
 /** Runs the command that the arguments (without node and script) name. Never rejects: failures are reported on stderr and by the exit code. */
@@ -99,7 +99,7 @@ Example:
   return program;
 }
 
-/** Searched by hand, because commander may not be able to read the arguments. */
+/** Looks for `--json` directly, because commander may not be able to parse the arguments. */
 function isJsonWanted(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end === -1 ? undefined : end).includes('--json');

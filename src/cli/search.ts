@@ -39,7 +39,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
   );
 }
 
-/** The key comes last: it may be long. */
+/** The columns of the table. The key comes last, because it may be long. */
 function documentsText(documents: readonly StoredObject[], nowMs: number): string {
   return tableText(
     ['BUCKET', 'SIZE', 'AGE', 'KEY'],

@@ -8,8 +8,8 @@ import type { FaultCode } from './fault.ts';
 import { PLAUSIBLE_MS } from './ordering/constants.ts';
 
 /** The requests of enrichment: `head` reads content type, user metadata, storage class, LastModified and expiry; `tags` reads the tags. */
-export const enrichSteps = ['head', 'tags'] as const;
-export type EnrichStep = (typeof enrichSteps)[number];
+export const enrichRequestKinds = ['head', 'tags'] as const;
+export type EnrichRequestKind = (typeof enrichRequestKinds)[number];
 
 /**
  * The result of an enrichment request that did not end in a fault: `ok`; `gone`: S3 no longer has that version, or not as

@@ -73,9 +73,10 @@ function foundness(document: ObjectDocument | undefined): string {
 }
 
 function agreementOf(document: ObjectDocument | undefined): string {
-  if (document === undefined) return 'A search does not find it, rightly: S3 does not have it and the index holds nothing for this key.';
+  if (document === undefined)
+    return 'A search does not find it, which is correct: S3 does not have it and the index holds nothing for this key.';
   if (document.deleted)
-    return `A search does not find it, rightly: S3 does not have it and the index holds its tombstone as of ${timeOf(document)}.`;
+    return `A search does not find it, which is correct: S3 does not have it and the index holds its tombstone as of ${timeOf(document)}.`;
   const state = document.settled ? '' : ', provisionally: Tally will check it once more';
   return `A search finds it: the index agrees with S3, as of ${timeOf(document)}${state}.`;
 }

@@ -5,10 +5,11 @@ import { withoutPasswords } from './passwords.ts';
  * Whether something is tried again is decided here, never in a `catch`.
  *
  * Scopes:
- * - `shared`: nothing can be written or asked at all. Receiving stops, held messages stay held, a probe resumes it.
+ * - `shared`: a service that all buckets share does not work. Receiving stops and held messages
+ *   stay held until a probe succeeds.
  * - `bucket`: the index of one bucket, or the bucket itself, is blocked, missing or denied. Only its records are parked.
  * - `own`: this one record fails. Its message is deferred until its last permitted receive, then dead-lettered.
- * - `never`: it can never succeed. The message is dead-lettered at once.
+ * - `never`: it can never succeed. The message is dead-lettered immediately.
  */
 export type FaultScope = 'shared' | 'bucket' | 'own' | 'never';
 
@@ -34,12 +35,12 @@ export const faults = {
   },
   /** A cluster-wide write block, flood stage, or a block on the state index. */
   'index.blocked': { scope: 'shared', advice: 'Free disk space in the cluster, or remove its write block.' },
-  /** The state index is missing or does not answer as ours. */
+  /** The state index is missing or not upgraded yet, or a record in it does not have Tally's format. */
   'index.state-missing': {
     scope: 'shared',
     advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
   },
-  /** The SQLite file is corrupt, or no index of ours at all. */
+  /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     scope: 'shared',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
@@ -73,10 +74,13 @@ export const faults = {
     advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
   },
   /** 503 SlowDown or 429. */
-  's3.throttled': { scope: 'shared', advice: 'Wait: S3 asks for fewer requests. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.' },
+  's3.throttled': {
+    scope: 'shared',
+    advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
+  },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': { scope: 'shared', advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.' },
-  /** The bucket does not exist, or lives in another region than its record says. */
+  /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     scope: 'bucket',
     advice:
@@ -90,7 +94,10 @@ export const faults = {
   /** The answer carried no Date header, so it proves nothing about time. */
   'object.undated': { scope: 'own', advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.' },
   /** Any other refusal of one object. */
-  'object.failed': { scope: 'own', advice: 'See the reason. The message is tried again, and dead-lettered if that fails too.' },
+  'object.failed': {
+    scope: 'own',
+    advice: 'Read the reason, which names the request. Tally tries a message again until its last permitted receive, then dead-letters it.',
+  },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
   'lifecycle.denied': {
@@ -100,16 +107,17 @@ export const faults = {
   },
 
   // ── listings ──
-  /** Keys out of UTF-8 order, repeated, or outside of what was asked for: nothing may be concluded from it. */
+  /** The listing has keys out of UTF-8 order, repeated keys, or keys outside of the request: nothing may be concluded from it. */
   'listing.disorder': {
     scope: 'own',
     advice:
       'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
   },
-  /** A page that could not be read whole. */
+  /** A page could not be read completely. */
   'listing.incomplete': {
     scope: 'own',
-    advice: 'The listing ended early or could not be read. Nothing was deleted, and the range is tried again.',
+    advice:
+      'The listing ended early or could not be read. Nothing was deleted, and the range is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
   },
 
   // ── queues ──
@@ -121,7 +129,8 @@ export const faults = {
   /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     scope: 'own',
-    advice: 'Give the bucket queue a redrive policy, or set TALLY_DEAD_LETTER_QUEUE_URL.',
+    advice:
+      'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 20, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
   // ── the registry, as the command line's --registry reaches it ──
@@ -130,7 +139,7 @@ export const faults = {
     scope: 'own',
     advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
   },
-  /** Something else answers there, or a version whose answers this one does not know. */
+  /** Another program answers there, or a version of Tally whose answers this one does not know. */
   'registry.unknown-answer': {
     scope: 'own',
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
@@ -139,7 +148,7 @@ export const faults = {
   // ── messages and records ──
   'message.not-json': {
     scope: 'never',
-    advice: 'The message is no bucket event. Find out what sends it to the bucket queue, then discard it.',
+    advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
   /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
   'message.empty': {
@@ -170,10 +179,13 @@ export const faults = {
   },
   'record.invalid': {
     scope: 'never',
-    advice: 'See the reason: a field is missing or of the wrong type. Find out what sends such records.',
+    advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
   },
   'record.bucket-invalid': { scope: 'never', advice: 'The record names no valid bucket. Find out what sends such records.' },
-  'record.key-missing': { scope: 'never', advice: 'The record names no key. The bucket has a loss gap until it is re-indexed.' },
+  'record.key-missing': {
+    scope: 'never',
+    advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
+  },
   'record.key-invalid': {
     scope: 'never',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',

@@ -35,10 +35,10 @@ interface ControlPlaneParts extends HealthParts {
   readonly verbTimeoutMs?: number;
 }
 
-/** A verb that takes longer is aborted: searches take milliseconds, reading a thousand dead letters some seconds. */
+/** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 const VERB_TIMEOUT_MS = 30_000;
 
-/** Who asks, until callers are authenticated. */
+/** The caller of every request, until callers are authenticated. */
 const CALLER: Actor = { kind: 'local', name: 'http' };
 
 /** Creates the listener of the control plane. */
@@ -79,7 +79,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   }
 }
 
-/** Aborted when the verb has taken too long, or the caller has closed the connection. Fastify's `request.signal` will not do: it is aborted as soon as the body of the request was read. */
+/** Returns a signal that is aborted when the verb takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */
 function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   const end = new AbortController();
   const slow = new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);

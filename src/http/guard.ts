@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 
-/** With any port, because a tunnel may lead here from another port. */
+/** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
 /**

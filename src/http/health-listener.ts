@@ -9,7 +9,7 @@ interface HealthListenerParts extends HealthParts {
   readonly telemetry: Telemetry;
 }
 
-/** Health and metrics on a separate address, and nothing else: it may be reachable from outside where the control plane may not. */
+/** Creates the listener for health and metrics only. Its address may be reachable from outside, unlike the control plane's. */
 export function createHealthListener({ address, telemetry, ...parts }: HealthListenerParts): Listener {
   const app = createServer({ telemetry, rows: rowsOfHealth });
   const handlers = healthHandlers(parts);

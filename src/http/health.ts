@@ -13,7 +13,7 @@ export interface HealthParts {
   readonly metrics: MetricsSource;
 }
 
-/** The handlers. Readiness is answered with 503 while the process cannot do all its roles. */
+/** Creates the handlers. Readiness answers 503 while the process cannot perform all its roles. */
 export function healthHandlers({ readiness, metrics }: HealthParts): Readonly<Record<HealthName, Handler>> {
   return {
     getLiveness: async (_request, reply) => reply.send({ status: 'ok' }),

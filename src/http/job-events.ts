@@ -15,17 +15,17 @@ import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { loggedProblemOf } from './server.ts';
 
-/** Each stream reads its job once a second; this many are no load for the state store. */
+/** The most streams that are open at the same time. Each reads its job once a second, which is a small load for the state store. */
 const STREAMS_MAX = 32;
 /** Proxies close connections on which nothing is sent for 30 s or 60 s. */
 const HEARTBEAT_MS = 15_000;
 /** The read before a heartbeat may take LOOK_TIMEOUT_MS and begins a second after the read before it. */
 const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
-/** How soon clients connect again when this process stops: another process may answer. */
+/** How soon clients reconnect after this process has stopped, because another process may answer. */
 const RETRY_MS = 2_000;
-/** A client that reads receives the end of a stream at once; one that does not read is cut off after this time. */
+/** A client that reads receives the end of a stream immediately; the connection of one that does not read is closed after this time. */
 const DRAIN_MS = 250;
-/** The event id of an end state. Clients connect again after every end, and this id tells them to stop. */
+/** The event id of an end state. Clients reconnect after every end and send this id, so that the answer 204 makes them stop. */
 const END_ID = 'end';
 
 interface JobEventsParts {
@@ -38,19 +38,19 @@ interface JobEventsParts {
 
 export interface JobEvents {
   /**
-   * Answers with the stream, or with 204 where Last-Event-ID says that the client has seen the end. Throws
+   * Answers with the stream, or with 204 if Last-Event-ID shows that the client has received the end. Throws
    * `request.too-many-streams`, and the error of the first read of the job.
    */
   answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
-  /** After `closing`: resolves when every stream has ended, at the latest after a fraction of a second. */
+  /** Resolves when every stream has ended, at most a fraction of a second after `closing` was aborted. */
   drain(): Promise<void>;
 }
 
 /** Creates the streams. A stream ends after the end state of its job, when the client disconnects, and when the listener closes. */
 export function createJobEvents({ getJob, clock, telemetry, closing }: JobEventsParts): JobEvents {
   const open = new Set<Promise<void>>();
-  /** Takes a place until the response is closed, and returns the signal of that. */
-  function takePlace(reply: FastifyReply): AbortSignal {
+  /** Counts a stream until its response is closed, and returns a signal that is aborted then. */
+  function countStream(reply: FastifyReply): AbortSignal {
     if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller closed the connection');
     if (open.size >= STREAMS_MAX) {
       throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or poll GET /v1/jobs/{id} instead`);
@@ -72,7 +72,7 @@ export function createJobEvents({ getJob, clock, telemetry, closing }: JobEvents
     },
     async answer(request, reply) {
       const id = idOf(request);
-      const signal = AbortSignal.any([closing, takePlace(reply)]);
+      const signal = AbortSignal.any([closing, countStream(reply)]);
       const news = watchJob({ look: (limit) => getJob(id, limit), clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;
@@ -97,7 +97,7 @@ interface Frames {
   readonly telemetry: Telemetry;
 }
 
-/** Read only as fast as the caller reads: for a slow one states are left out, never queued. */
+/** Yields events only as fast as the client reads them. A slow client misses states; they are never queued. */
 async function* framesOf(first: JobNews, { news, telemetry }: Frames): AsyncGenerator<string, void, void> {
   yield `retry: ${RETRY_MS}\n\n`;
   yield frameOf(first, telemetry);

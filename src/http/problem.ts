@@ -19,7 +19,7 @@ const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]>
   ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length that Content-Length says']],
 ] satisfies [string, [RequestErrorCode, string]][]);
 
-/** The problem document of an error. About an unexpected error it says only that it happened. */
+/** Returns the problem document of an error. For an unexpected error it contains no details. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof RequestError) return { ...error.extra, ...problem(statusOf(error.code), error.code, error.message) };
   if (error instanceof FaultError) return problemOfFault(error);

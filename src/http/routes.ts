@@ -1,4 +1,4 @@
-/** Routes are made of the rows of the contract, and of nothing else. */
+/** Creates the routes, all of them from rows of the contract. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PlacedRow } from '../api/contract.ts';
 import { numericFields } from '../api/json-schema.ts';
@@ -17,13 +17,13 @@ export function addRoutes<Name extends string>(
   }
 }
 
-/** The function that reads a request as its row documents it. It throws as {@link checkRequest} does. */
+/** Creates the function that reads a request as its row documents it. It throws as {@link checkRequest} does. */
 export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyRequest {
   const numbers = numericFields(row.query);
   return ({ params, query, body }) => checkRequest(row, { params, query: withNumbers(query, numbers), body });
 }
 
-/** A URL holds text only. A text that is not a whole number stays as it is, and the check refuses it. */
+/** Converts the texts of a URL to numbers. A text that is not a whole number stays unchanged, and the check refuses it. */
 function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
   if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
   return Object.fromEntries(

@@ -28,7 +28,7 @@ const CONNECTIONS_MAX = 256;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
 
-/** Answers are data: browsers must not render, frame, run or share them. */
+/** The headers of every answer. Answers are data, which browsers must not render, frame, run or share. */
 const safeHeaders = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
@@ -39,15 +39,15 @@ const safeHeaders = {
 
 interface ServerParts {
   readonly telemetry: Telemetry;
-  /** The operations that it is going to serve. */
+  /** The operations that the server has. */
   readonly rows: readonly PlacedRow[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
 }
 
 /**
- * A server without routes; it accepts only routes of the contract. Every error becomes a problem document, and unexpected
- * errors are logged.
+ * Creates a server without routes. It accepts only routes of the contract. Every error becomes a problem document, and
+ * unexpected errors are logged.
  */
 export function createServer({ telemetry, rows: served, guard = () => undefined }: ServerParts): FastifyInstance {
   const app = fastify({
@@ -82,7 +82,7 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
   });
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
-    // a caller who has gone caused this itself
+    // the caller closed the connection, which caused this error
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
@@ -98,8 +98,7 @@ export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
 }
 
 /**
- * Refuses a route without a row, so that no path is served which the contract does not know. HEAD is answered wherever
- * GET is.
+ * Refuses a route without a row, so that only paths of the contract are served. Every path with GET also has HEAD.
  */
 function refuseWithoutRow({ method, url }: RouteOptions): void {
   for (const each of [method].flat()) {
@@ -110,7 +109,7 @@ function refuseWithoutRow({ method, url }: RouteOptions): void {
   }
 }
 
-/** Answers requests without a route: 405 with Allow where the path has other methods, else 404. */
+/** Answers requests without a route: 405 with Allow if the path has other methods, otherwise 404. */
 function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
   const patterns = served.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
   return (request, reply) => {
@@ -137,7 +136,7 @@ export function urlOf({ host, port }: Address): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Listening and closing. */
+/** Starts and closes the listener. */
 export function listenerOf(app: FastifyInstance, { host, port }: Address): Listener {
   return {
     async listen() {

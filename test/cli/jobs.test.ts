@@ -40,7 +40,7 @@ describe('tally reindex', () => {
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 0,
       stdout: 'Job job-1 is queued.\n',
-      stderr: 'To see how it goes: tally jobs job-1\n',
+      stderr: 'To see its progress: tally jobs job-1\n',
     });
   });
 
@@ -103,7 +103,7 @@ describe('tally reindex', () => {
   });
 
   it('--wait goes on through troubles that pass, and tells each once', async () => {
-    const down = new FaultError('registry.unreachable', 'no registry at http://127.0.0.1:8080: ECONNREFUSED');
+    const down = new FaultError('registry.unreachable', 'the registry at http://127.0.0.1:8080 cannot be reached: ECONNREFUSED');
     const { exitCode, stderr } = await worldOf(down, down, down, runningJob, done).run('reindex', 'photos', '--wait');
     expect(exitCode).toBe(0);
     expect(stderr.match(/ECONNREFUSED/g)).toHaveLength(1);
@@ -139,7 +139,7 @@ describe('tally reindex', () => {
     });
     const { exitCode, stdout, stderr } = await world.run('reindex', 'photos', '--wait');
     expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' });
-    expect(stderr).toContain('The job goes on. To see how it goes: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n');
+    expect(stderr).toContain('The job continues. To see its progress: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n');
     expect(world.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     // a later Ctrl-C is nobody's business any more
     expect(world.isInterruptible()).toBe(false);
@@ -181,14 +181,14 @@ describe('tally drift', () => {
       's3://photos/ and its index differ in 12 keys.',
       '',
       'KIND       KEYS  MEANING',
-      'equal      990   the index says what the bucket says',
+      'equal      990   the index agrees with the bucket',
       'missing    6     in the bucket, not in the index',
-      'stale      4     in both, but the index says something else',
+      'stale      4     in both, but the index differs',
       'phantom    2     in the index, not in the bucket',
-      'in flight  0     changed while they were compared: no drift',
+      'in flight  0     changed while they were compared: not drift',
       '',
       'Of the equal ones, 5 lack an optional field, such as the storage class, because events do not',
-      'always carry it. This is no drift. A re-index with --fill adds it.',
+      'always carry it. This is not drift. A re-index with --fill adds it.',
       '',
       'job       job-1',
       'listed    1,000 objects, 2 KiB',
@@ -278,7 +278,7 @@ describe('tally jobs', () => {
       /^state +running: comparing$/m,
       /^progress +25 %$/m,
       /^rate +25,000 objects\/s$/m,
-      /^ranges +2 of 8 done, 3 at work$/m,
+      /^ranges +2 of 8 done, 3 in progress$/m,
       /^listed +1,000 objects, 0 B$/m,
       /^missing +6$/m,
       /^deleted +2$/m,

@@ -16,7 +16,7 @@ describe('the program as it must be typed', () => {
 
   it('stands in hints, in advice and in help', async () => {
     const world = createCliWorld({ program: 'npx tally' });
-    expect((await world.run('reindex', 'photos')).stderr).toBe('To see how it goes: npx tally jobs job-1\n');
+    expect((await world.run('reindex', 'photos')).stderr).toBe('To see its progress: npx tally jobs job-1\n');
     expect((await world.run('bucket', 'add', 'photos')).stderr).toContain(': npx tally reindex photos\n');
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket nope'));
     expect((await world.run('bucket', 'add', 'nope')).stderr).toContain('`npx tally bucket remove NAME`');

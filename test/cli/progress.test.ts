@@ -84,9 +84,9 @@ describe('in a terminal', () => {
   it('puts a line that stays above what is drawn over', () => {
     const progress = progressOf(80);
     progress.show(runningJob);
-    progress.say('registry.unreachable; still trying');
+    progress.say('registry.unreachable; the command keeps trying');
     progress.show(job);
-    expect(progress.screen()).toEqual(['registry.unreachable; still trying', 'queued']);
+    expect(progress.screen()).toEqual(['registry.unreachable; the command keeps trying', 'queued']);
   });
 
   it('uses no escape sequence and no colour', () => {

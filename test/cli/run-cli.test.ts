@@ -68,8 +68,8 @@ describe('wrong usage', () => {
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closing, closed'],
     [['reindex', 'photos', '--mode', 'guess'], 'Allowed choices are apply, report'],
-    [['dead-letters', 'replay'], 'name letters by their IDs, or give --all'],
-    [['dead-letters', 'replay', 'letter-1', '--all'], 'name letters by their IDs, or give --all'],
+    [['dead-letters', 'replay'], 'name the letters by their IDs, or use --all'],
+    [['dead-letters', 'replay', 'letter-1', '--all'], 'name the letters by their IDs, or use --all'],
   ])('%j is told and ends with 64', async (args, complaint) => {
     const world = createCliWorld();
     const forPeople = await world.run(...args);

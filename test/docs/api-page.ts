@@ -14,11 +14,11 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
 ];
 
 const SCOPES: Readonly<Record<Scope, string>> = {
-  none: 'everybody',
+  none: 'any caller',
   read: 'every user',
   operate: 'administrators',
   admin: 'administrators',
-  monitor: 'administrators, and their keys with the scope `read`; on the health listener everybody',
+  monitor: 'administrators, and their keys with the scope `read`; on the health listener any caller',
 };
 
 /** The page as it is committed. */

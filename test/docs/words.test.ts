@@ -40,6 +40,15 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\bthrice\b/i, 'three times'],
   [/\bwould else\b/i, 'would otherwise'],
   [/\bat (?:his|her) (?:work|task)\b/i, 'working'],
+  [/\bfor ever\b/i, 'forever, permanently'],
+  [/\b(?:goes|go|went) on\b(?! (?:the|a|an|to)\b)/i, 'continues'],
+  [/\b(?:no|some|any|every)body\b/, 'name the person or the part, any caller, no process'],
+  [/\bof itself\b/i, 'its, for itself'],
+  [/\bin vain\b/i, 'without success'],
+  [/\bso many\b|\ball the while\b|\bat the least\b/i, 'this many, throughout, at least'],
+  [/\brightly\b|\bmade harmless\b|\bas good\b/i, 'a plain word: correctly, escaped'],
+  [/\b(?:can|cannot|may|might|must|will|would) be (?:asked|told|said)\b|\b(?:is|are|was|were) asked\b/i, 'receives a request, is reported'],
+  [/\bowing to\b|\blest\b|\bwhilst\b|\bamongst\b|\bupon\b|\bthere(?:in|by|from)\b|\bthus\b/i, 'a plain word'],
 ];
 
 function bannedIn(text: string): readonly string[] {
@@ -61,6 +70,7 @@ describe('plain English', () => {
   it('finds what is planted, and leaves plain sentences alone', () => {
     expect(bannedIn('It ends as whoever was interrupted.')).toHaveLength(1);
     expect(bannedIn('A queue of its own is made anew.')).toHaveLength(2);
+    expect(bannedIn('Nobody is asked: nobody goes on for ever.')).toHaveLength(4);
     expect(bannedIn('The object that is no longer there has its own tombstone.')).toEqual([]);
   });
 });

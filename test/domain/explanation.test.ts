@@ -37,8 +37,8 @@ describe('an explanation', () => {
       /finds it/,
     ],
     ['a version id that only one side states', held(present()), present({ versionId: 'v1' }), /finds it/],
-    ['a tombstone of what S3 does not have', held(ABSENT), ABSENT, /rightly: .* tombstone as of 2026-06-01T11/],
-    ['neither side', undefined, ABSENT, /rightly: .* holds nothing/],
+    ['a tombstone of what S3 does not have', held(ABSENT), ABSENT, /correct: .* tombstone as of 2026-06-01T11/],
+    ['neither side', undefined, ABSENT, /correct: .* holds nothing/],
   ])('agrees on %s', (_, document, state, sentence) => {
     const verdict = explain(document, state);
     expect(verdict.agrees).toBe(true);

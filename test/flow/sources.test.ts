@@ -213,7 +213,9 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack', { timeout: 4 * AGREE_T
     await aws.sendBodies(queue.url, [confirmationBody('UnsubscribeConfirmation', topicArn, 'a-token')]);
     for (const bucket of buckets) {
       await until('the gap is open', async () => (await world.gaps(bucket)).length > 0);
-      expect(await world.gaps(bucket)).toMatchObject([{ bucket, kind: 'loss', state: 'open', reason: 'unsubscribed from its topic' }]);
+      expect(await world.gaps(bucket)).toMatchObject([
+        { bucket, kind: 'loss', state: 'open', reason: 'the bucket queue was unsubscribed from the topic of the bucket' },
+      ]);
     }
     expect(await world.gaps(neighbour)).toEqual([]);
   });

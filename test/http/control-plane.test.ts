@@ -393,7 +393,7 @@ describe('verbs that fail', () => {
     const answer = await send('GET', '/v1/objects');
     expectProblem(answer, 503, 'index.unreachable');
     expect(answer.json.advice).toContain('TALLY_INDEX_URL');
-    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
   });
 
   it.each([new TypeError('secret of /etc/passwd'), new FaultError('internal.unexpected', 'secret'), 'secret'])(
@@ -403,7 +403,7 @@ describe('verbs that fail', () => {
       const answer = await send('GET', '/v1/objects');
       expectProblem(answer, 500, 'internal.unexpected');
       expect(answer.text).not.toContain('secret');
-      expect(telemetry.told('requestFailed')).toHaveLength(1);
+      expect(telemetry.recorded('requestFailed')).toHaveLength(1);
     },
   );
 
@@ -415,7 +415,7 @@ describe('verbs that fail', () => {
     await hasty.close();
     expectProblem(answer, 503, 'request.timeout');
     expect(fake.contexts.at(-1)?.signal.aborted).toBe(true);
-    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
   });
 
   it('masks the passwords of URLs', async () => {
@@ -438,7 +438,7 @@ describe('verbs that fail', () => {
     await listener.close();
     await answered;
     expect(signal.aborted).toBe(true);
-    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
   });
 
   it('ends what is still asked when the caller goes away', async () => {

@@ -201,7 +201,7 @@ describe('GET /v1/jobs/{id}/events', () => {
     const [problem] = await stream.frames();
     expect(problem).toContain('internal.unexpected');
     expect(problem).not.toContain('secret');
-    expect(telemetry.told('requestFailed')).toHaveLength(1);
+    expect(telemetry.recorded('requestFailed')).toHaveLength(1);
   });
 
   it('ends when the job is gone with its bucket', async () => {
@@ -254,7 +254,7 @@ describe('GET /v1/jobs/{id}/events', () => {
     await stream.frames();
     await listener.close();
     expect(await stream.ended).toBe(`retry: 2000\n\n${frameOf(runningJob)}\n\n`);
-    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
   });
 
   it('does not keep the listener from closing when a caller does not read', async () => {

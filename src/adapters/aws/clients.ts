@@ -53,7 +53,7 @@ const S3_ATTEMPTS_MAX = 2;
  * text, a header for Lambda, and a content length that Node sends anyway.
  */
 const IDLE_STEPS = ['loggerMiddleware', 'getUserAgentMiddleware', 'recursionDetectionMiddleware', 'contentLengthMiddleware'];
-/** More than the number of AWS regions, or of queues that anybody uses here. Beyond it, the oldest client is dropped from the cache. */
+/** More than the number of AWS regions, or of queues of any installation. Beyond it, the oldest client is dropped from the cache. */
 const CLIENTS_MAX = 64;
 
 /** Creates the clients. */

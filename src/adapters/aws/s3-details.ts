@@ -10,9 +10,9 @@ import { stateOfHead } from './s3-states.ts';
 /** Creates the reader of versions. */
 export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | 'readTags'> {
   return {
-    async readVersion(place, { key, versionId, etag }, signal) {
-      const { bucket } = place;
-      const question = { ...place, operation: 'HeadObject', key };
+    async readVersion(location, { key, versionId, etag }, signal) {
+      const { bucket } = location;
+      const question = { ...location, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
       const command = new HeadObjectCommand({ Bucket: bucket, Key: key, ...condition, ...versionInput(versionId) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
@@ -25,9 +25,9 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       if (GONE.has(reply.answer?.status ?? 0)) return 'gone';
       throw s3Fault(question, reply);
     },
-    async readTags(place, { key, versionId }, signal) {
-      const { bucket } = place;
-      const question = { ...place, operation: 'GetObjectTagging', key };
+    async readTags(location, { key, versionId }, signal) {
+      const { bucket } = location;
+      const question = { ...location, operation: 'GetObjectTagging', key };
       const command = new GetObjectTaggingCommand({ Bucket: bucket, Key: key, ...versionInput(versionId) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {

@@ -19,9 +19,9 @@ type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>
 export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
   const ask = createAsk(clientFor, clock);
   return {
-    async rulesOf(place, signal) {
-      const question = { ...place, operation: 'GetBucketLifecycleConfiguration' };
-      const command = new GetBucketLifecycleConfigurationCommand({ Bucket: place.bucket });
+    async rulesOf(location, signal) {
+      const question = { ...location, operation: 'GetBucketLifecycleConfiguration' };
+      const command = new GetBucketLifecycleConfigurationCommand({ Bucket: location.bucket });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) return (reply.output.Rules ?? []).map(ruleOf);
       if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];

@@ -28,10 +28,10 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
   const ask = createAsk(clientFor, clock);
 
   return {
-    async page(place, range, signal) {
-      const question = { ...place, operation: 'ListObjectsV2' };
+    async page(location, range, signal) {
+      const question = { ...location, operation: 'ListObjectsV2' };
       const command = new ListObjectsV2Command({
-        Bucket: place.bucket,
+        Bucket: location.bucket,
         Prefix: range.prefix,
         MaxKeys: range.limit,
         // without the encoding, XML cannot represent keys with control characters

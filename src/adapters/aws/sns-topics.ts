@@ -7,7 +7,7 @@ import { errorText } from './clients.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]{1,256}$/;
 
-/** Names under which SNS says that a topic does not exist. */
+/** The error names with which SNS reports that a topic does not exist. */
 const MISSING = new Set(['NotFound', 'NotFoundException']);
 /** A person waits for the answer, and can do without it. */
 const ASK_TIMEOUT_MS = 5_000;

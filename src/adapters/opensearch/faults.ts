@@ -86,7 +86,7 @@ export function parseAnswer<Schema extends z.ZodType>(schema: Schema, body: unkn
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new FaultError('index.unreachable', `unexpected answer: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+  throw new FaultError('index.unreachable', `OpenSearch sent an unexpected answer: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 }
 
 function codeOf(status: number, error: StoreError): FaultCode | undefined {

@@ -9,7 +9,7 @@ const LOCK_ID = 'lock:index-setup';
 const LOCK_LIFE_MS = 60_000;
 /** A third of the lock's life, so that two renewals may fail. */
 const RENEW_AFTER_MS = 20_000;
-/** The time between two reads of a waiting worker. A whole fleet that starts at once sends only a few requests a second. */
+/** The time between two reads of a waiting worker. A whole fleet that starts at the same time sends only a few requests a second. */
 const POLL_MS = 500;
 
 const lockSchema = z.object({ holder: z.string(), expiresAtMs: z.number() });

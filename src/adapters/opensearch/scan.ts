@@ -46,7 +46,7 @@ export function createObjectScan({ client, names }: ScanDependencies): ObjectSca
       if (failed > 0 || successful === 0) {
         throw new FaultError(
           'bucket.index-unavailable',
-          `refresh of ${names.objectsAlias(bucket)}: ${successful} shards succeeded and ${failed} failed`,
+          `the refresh of ${names.objectsAlias(bucket)} succeeded on ${successful} shards and failed on ${failed}`,
         );
       }
     },

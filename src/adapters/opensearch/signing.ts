@@ -25,12 +25,15 @@ export function signedConnections(region: string): Pick<AwsSigv4SignerResponse, 
   async function getCredentials() {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no AWS credentials within ${CREDENTIALS_TIMEOUT_MS} ms`)), CREDENTIALS_TIMEOUT_MS);
+      timer = setTimeout(
+        () => reject(new Error(`the AWS credential chain returned no credentials within ${CREDENTIALS_TIMEOUT_MS} ms`)),
+        CREDENTIALS_TIMEOUT_MS,
+      );
     });
     try {
       return await Promise.race([provider(), tooLate]);
     } catch (error) {
-      throw new FaultError('index.denied', error instanceof Error ? error.message : 'no AWS credentials');
+      throw new FaultError('index.denied', error instanceof Error ? error.message : 'the AWS credential chain returned no credentials');
     } finally {
       clearTimeout(timer);
     }

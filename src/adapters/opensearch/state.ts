@@ -160,6 +160,6 @@ function written(item: Item): Sequence {
   if (item.error !== undefined) throw stateFault(itemFault(item.status, item.error));
   const sequence = sequenceSchema.safeParse(item);
   if (!sequence.success)
-    throw new FaultError('internal.unexpected', `a write of state was answered with ${item.status} and without a sequence number`);
+    throw new FaultError('internal.unexpected', `OpenSearch answered a write of state with ${item.status} and without a sequence number`);
   return sequence.data;
 }

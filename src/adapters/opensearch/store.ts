@@ -38,7 +38,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     objects: definition('objects', {
       number_of_shards: shards,
       number_of_replicas: replicas,
-      // also set because an index without this setting stops refreshing while nobody searches
+      // also set because an index without this setting stops refreshing while there are no searches
       refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
     }),
     state: definition('state', { number_of_replicas: replicas }),

@@ -73,7 +73,7 @@ export function schemaVersionOf(database: DatabaseSync, steps: readonly string[]
   if (user_version > steps.length) {
     throw new FaultError(
       'index.newer',
-      `${database.location() ?? 'the file'} has schema ${user_version}; this version supports schema ${steps.length}`,
+      `${database.location() ?? 'the file'} has schema ${user_version}, and this version of Tally supports schemas up to ${steps.length}`,
     );
   }
   return user_version;

@@ -47,7 +47,7 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
     createOnce({
       clock,
       intervalMs,
-      full: () => log.warn({ kind, intervalMs }, 'too many different facts of one kind: some are not logged'),
+      full: () => log.warn({ kind, intervalMs }, 'too many different log lines of one kind were due: some of them are not logged'),
     });
   const tools = { log, metrics, oldestAgeMs, newsOf };
   return {
@@ -146,7 +146,11 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
       if (isNewBucket(bucket)) log.warn({ bucket }, 'events received for a bucket that is not connected');
     },
     gapSeen(bucket, kind, reason) {
-      if (isNewGap(`${bucket} ${kind}`)) log.warn({ bucket, kind, reason: printable(reason) }, 'gap open');
+      if (isNewGap(`${bucket} ${kind}`))
+        log.warn(
+          { bucket, kind, reason: printable(reason) },
+          'gap is open: the index may differ from the bucket until a re-index closes it',
+        );
     },
   };
 }
@@ -188,7 +192,7 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     },
     receiving(state) {
       for (const each of receivingStates) metrics.set('tally_receiving', each === state ? 1 : 0, { state: each });
-      log.info({ state }, 'receiving changed');
+      log.info({ state }, 'the state of receiving changed');
     },
     requestFailed(operation, code, reason) {
       if (isNewFailure(`${operation} ${code} ${reason}`)) log.error({ operation, ...describe(code, reason) }, 'request failed');

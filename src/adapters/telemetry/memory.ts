@@ -1,7 +1,7 @@
 /** What telemetry remembers from one fact to the next, all of it bounded. */
 import type { Clock } from '../../pipeline/ports/clock.ts';
 
-/** Names of one kind that are remembered: far more than fail at once. A bound is needed because anybody can invent event names. */
+/** The number of names of one kind that are remembered: far more than fail at the same time. A bound is needed because anyone who can send messages can invent event names. */
 const NAMES_MAX = 1_000;
 const SECOND_MS = 1_000;
 
@@ -9,7 +9,7 @@ interface OnceOptions {
   readonly clock: Clock;
   /** How long a logged name is not logged again. */
   readonly intervalMs: number;
-  /** Called, at most once per interval, when so many names were logged that others are not. */
+  /** Called at most once per interval, when the limit of names is reached and further ones are not logged. */
   readonly full: () => void;
 }
 

@@ -1,5 +1,5 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
-import { enrichResults, enrichSteps } from '../../domain/enrichment.ts';
+import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
@@ -129,7 +129,7 @@ export const seriesTable = {
   tally_enrich_total: {
     type: 'counter',
     unit: 'documents',
-    labels: { enrich: enrichSteps, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
+    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
     help: 'Counts the live documents that were to be enriched, by what was to be read and the result. Documents with any result but ok are written without it.',
     alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
   },

@@ -41,7 +41,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
   );
 }
 
-/** How many keys differ. */
+/** Counts the keys that differ. */
 function driftOf({ counts = zeroCounts }: Job): number {
   return counts.missing + counts.stale + counts.phantom;
 }
@@ -61,23 +61,23 @@ function headingOf(job: Job): string {
   return `${place} and its index agree.`;
 }
 
-/** The kinds that have a row: objects that lack optional fields are among the equal ones. */
+/** The kinds that have a row in the table. Objects that lack optional fields are counted as equal. */
 const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
 
 function countsText(counts: JobCounts): string {
   const table = tableText(
     ['KIND', 'KEYS', 'MEANING'],
     [
-      ['equal', countText(counts.equal), 'the index says what the bucket says'],
+      ['equal', countText(counts.equal), 'the index agrees with the bucket'],
       ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
     ],
   );
   const lacking = counts.lacking_optional_fields;
   if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is no drift. A re-index with --fill adds it.`;
+  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`;
 }
 
-/** For keys that are not drift a few examples are enough. */
+/** The most examples that are printed of each kind that is not drift. */
 const NO_DRIFT_MAX = 5;
 const maxima: Readonly<Record<DifferenceKind, number>> = {
   missing: EXAMPLES_MAX,
@@ -87,7 +87,7 @@ const maxima: Readonly<Record<DifferenceKind, number>> = {
   in_flight: NO_DRIFT_MAX,
 };
 
-/** The key comes last: it may be long. */
+/** The columns of the table. The key comes last, because it may be long. */
 function examplesOf({ counts = zeroCounts, examples = {} }: Job): readonly string[] {
   const rows = differenceKinds.flatMap((kind) =>
     (examples[kind] ?? []).slice(0, maxima[kind]).map(({ key, fields }) => [kindTexts[kind].name, fields?.join(' '), key]),

@@ -1,4 +1,4 @@
-/** Jobs as people read them. */
+/** Formats jobs for people. */
 import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
 import { faults, isFaultCode } from '../../domain/fault.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText } from '../human.ts';
@@ -8,13 +8,13 @@ import { stageOf } from '../progress.ts';
 /** The name and the meaning of each kind. */
 export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string; readonly meaning: string }>> = {
   missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
-  stale: { name: 'stale', meaning: 'in both, but the index says something else' },
+  stale: { name: 'stale', meaning: 'in both, but the index differs' },
   phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
-  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: no drift' },
-  in_flight: { name: 'in flight', meaning: 'changed while they were compared: no drift' },
+  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: not drift' },
+  in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
 };
 
-/** One job with everything that is known about it. */
+/** Formats one job with all its fields. */
 export function jobText(job: Job): string {
   return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
 }
@@ -43,7 +43,7 @@ function courseOf(job: Job): Fields {
     finished: job.finished_at,
     progress: percentText(job.progress),
     rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
-    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} at work`,
+    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} in progress`,
     cursor: job.cursor,
     'covers changes before': job.covers_before,
   };
@@ -62,7 +62,7 @@ function countsOf({ counts, cost_usd: cost }: Job): Fields {
   };
 }
 
-/** How much was compared, and with how many requests. */
+/** Formats how much was compared, and with how many requests. */
 export function sizesOf(counts: JobCounts): Fields {
   return {
     listed: `${countText(counts.listed)} objects, ${sizeText(counts.bytes_listed) ?? ''}`,
@@ -71,7 +71,7 @@ export function sizesOf(counts: JobCounts): Fields {
   };
 }
 
-/** What S3 charges for the requests. */
+/** Formats the estimated price of the requests to S3. */
 export function costText(usd: number | undefined): string | undefined {
   const text = dollarsText(usd);
   return text === undefined ? undefined : `${text} (estimate)`;
@@ -92,7 +92,7 @@ function brakeText({ limit, reserved, waiting }: NonNullable<Job['brake']>): str
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }
 
-/** Jobs, one a line. */
+/** Formats jobs as a table with one line for each job. */
 export function jobsText(jobs: readonly Job[], nowMs: number): string {
   return tableText(
     ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],

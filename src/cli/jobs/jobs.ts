@@ -27,7 +27,7 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     name: 'pause',
     summary: 'pause a job',
     description:
-      'Pauses a job that is queued or running. It stops after the page that it compares, and goes on from there when it is resumed.',
+      'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
     verb: (control, request, context) => control.pauseJob(request, context),
   });
   const resume = addVerb(jobs, cli, {
@@ -70,7 +70,7 @@ interface JobVerb {
 function addVerb(jobs: Command, cli: Cli, { name, summary, description, verb }: JobVerb): Command {
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
-    // `tally jobs` has --json as well, and commander gives it to that command wherever it stands
+    // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
     const options: ResumeOptions = self.optsWithGlobals();
     const request = { params: { id }, allowDeletes: options.allowDeletes };
     const job = await cli.withControl((control, context) => verb(control, request, context));

@@ -21,7 +21,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     .command('reindex')
     .summary('compare a bucket with its index and write the differences')
     .description(
-      'Starts a job that compares a bucket with its index and writes the differences. The index serves all the while, and the bucket is never written to.',
+      'Starts a job that compares a bucket with its index and writes the differences. Searches work throughout, and the bucket is never written to.',
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--prefix <prefix>', 'only keys that begin with this')
@@ -38,7 +38,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
         const job = await control.startReindex({ params: { bucket }, body }, context);
         if (wait !== true) {
           cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
-          cli.hint(options, `To see how it goes: ${cli.typed(`jobs ${job.id}`)}`);
+          cli.hint(options, `To see its progress: ${cli.typed(`jobs ${job.id}`)}`);
           return;
         }
         cli.hint(options, `Job ${printable(job.id)} is queued.`);

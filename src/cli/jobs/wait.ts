@@ -1,4 +1,4 @@
-/** Waiting for a job at the command line. The job goes on when the command stops waiting. */
+/** Waits for a job at the command line. The job continues when the command stops waiting. */
 import type { Context, Operations } from '../../api/contract.ts';
 import type { Job } from '../../api/jobs.ts';
 import { printable } from '../../domain/printable.ts';
@@ -13,7 +13,7 @@ import { stageOf, type Progress } from '../progress.ts';
 const REDRAW_MS = 1_000;
 /** A worker takes a job within seconds; a lost task is sent again within minutes. */
 const STALL_MS = { queued: 15_000, running: 240_000 } as const;
-/** A registry that restarts, or a store that fails over, is back by then. */
+/** How long the job may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
 const TROUBLE_MS = 120_000;
 
 interface Wait {
@@ -55,7 +55,7 @@ async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSi
         trouble = undefined;
         break;
       case 'trouble':
-        progress.say(printable(`${messageOf(news.error)}; still trying`));
+        progress.say(printable(`${messageOf(news.error)}; the command keeps trying`));
         trouble = { error: news.error, sinceMs: trouble?.sinceMs ?? clock.monotonicMs() };
         break;
       case 'silence':
@@ -72,7 +72,7 @@ async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSi
   return signal.aborted ? undefined : latest;
 }
 
-/** Says once that nothing changes: the usual reason is that no worker does jobs. */
+/** Reports once that nothing changes. The usual reason is that no worker runs jobs. */
 function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job): void } {
   let moved = { text: '', atMs: 0, isReported: false };
   return {
@@ -92,14 +92,14 @@ const WORKERS = 'Workers are `tally serve` processes with the role reindex and T
 
 function stallText(job: Job, seconds: number): string {
   if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
-  return `The job has not moved for ${seconds} s (${stageOf(job)}).`;
+  return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 
 function isHeldByBrake({ state, paused_because: reason }: Job): boolean {
   return state === 'paused' && reason === 'brake';
 }
 
-/** The exit code of a job that was waited for. */
+/** Returns the exit code for a job that the command waited for. */
 export function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':
@@ -115,12 +115,12 @@ export function exitCodeOf(job: Job): number {
   }
 }
 
-/** What to do about a job that the command stopped waiting for. */
+/** Returns what the user can do about a job for which the command stopped waiting. */
 export function leftText(cli: Cli, { id }: Job): string {
-  return `The job goes on. To see how it goes: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
+  return `The job continues. To see its progress: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
 }
 
-/** What to do about a job that its brake holds; undefined for all others. */
+/** Returns what the user can do about a job that its brake holds; undefined for other jobs. */
 export function adviceText(cli: Cli, job: Job): string | undefined {
   if (!isHeldByBrake(job)) return undefined;
   const { atLeast, isAll } = deletionsHeld(job);
@@ -134,7 +134,7 @@ export function adviceText(cli: Cli, job: Job): string | undefined {
   ].join('\n');
 }
 
-/** Of a bucket without objects all documents are known to wait; else only those that were compared so far. */
+/** For a bucket without objects the count is complete; for others it contains only the keys compared so far. */
 function deletionsHeld({ brake, counts, documents_at_start: documents = 0 }: Job): { readonly atLeast: number; readonly isAll: boolean } {
   const waiting = brake?.waiting ?? 0;
   const left = documents - (counts?.tombstones ?? 0);

@@ -62,7 +62,7 @@ export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>)
 }
 
 /** After keys were reported one by one, bulk deletes within this time are assumed to be reported key by key too. */
-const KEYS_TOLD_LIFE_MS = 86_400_000;
+const KEYS_REPORTED_LIFE_MS = 86_400_000;
 
 export interface SightingFacts {
   readonly count: number;
@@ -87,13 +87,13 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
     toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
     count: base.count + count,
     state: 'open',
-    ...laterKeysTold(base.keysToldMs, sighting.keysToldMs),
+    ...laterKeysReported(base.keysToldMs, sighting.keysToldMs),
   });
 }
 
 /** The record once it is known that the keys of its bulk deletes are reported one by one. */
-export function withKeysTold(gap: GapRecord, keysToldMs: number): GapRecord {
-  return gap.state === 'closed' ? gap : withCover({ ...gap, ...laterKeysTold(gap.keysToldMs, keysToldMs) });
+export function withKeysReported(gap: GapRecord, keysToldMs: number): GapRecord {
+  return gap.state === 'closed' ? gap : withCover({ ...gap, ...laterKeysReported(gap.keysToldMs, keysToldMs) });
 }
 
 /**
@@ -121,11 +121,11 @@ function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs
   };
 }
 
-function laterKeysTold(a: number | undefined, b: number | undefined): { readonly keysToldMs?: number } {
+function laterKeysReported(a: number | undefined, b: number | undefined): { readonly keysToldMs?: number } {
   return a === undefined && b === undefined ? {} : { keysToldMs: Math.max(a ?? 0, b ?? 0) };
 }
 
 function withCover(gap: GapRecord): GapRecord {
-  const isCovered = gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_TOLD_LIFE_MS;
+  const isCovered = gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_REPORTED_LIFE_MS;
   return isCovered ? { ...gap, covered: true } : gap;
 }

@@ -266,7 +266,7 @@ export function givenBackTo(job: JobRecord, count: number): JobRecord {
   return { ...job, brake: { ...brake, reserved: Math.max(0, brake.reserved - count) } };
 }
 
-/** A tenth of the documents, but at least as many as people delete at once without much thought. */
+/** The brake allows a tenth of the documents to be deleted, but at least a number that people delete without much thought. */
 const BRAKE_SHARE = 0.1;
 const BRAKE_MIN = 1_000;
 

@@ -14,8 +14,8 @@ const ANSWER_TIMEOUT_MS = 35_000;
 
 /**
  * The operations of the registry at `url` (http://127.0.0.1:8080). They reject with the registry's own RequestError or
- * fault; with `registry.unreachable` where nothing answers in time, with `registry.unknown-answer` for an answer that no
- * registry of this version gives, and with the signal's reason.
+ * fault; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
+ * registry of this version sends, and with the signal's reason.
  */
 export function createRegistryOperations(url: string): Operations {
   return operationsOf((row) => async (request, { signal }) => {
@@ -29,7 +29,7 @@ export function createRegistryOperations(url: string): Operations {
     const [issue] = parsed.error.issues;
     throw new FaultError(
       'registry.unknown-answer',
-      `${what} answered ${response.status}, ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+      `${what} answered ${response.status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
     );
   });
 }
@@ -46,7 +46,7 @@ function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyReque
   return address;
 }
 
-/** A dot segment would be resolved away, encoded or not. */
+/** Encodes a name for a path. The URL parser removes dot segments, encoded or not, so they are refused. */
 function segmentOf(name: string): string {
   if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
   return encodeURIComponent(name);
@@ -55,7 +55,7 @@ function segmentOf(name: string): string {
 interface Response {
   readonly ok: boolean;
   readonly status: number;
-  /** Absent: the body was no JSON. */
+  /** Absent if the body was not JSON. */
   readonly json?: unknown;
 }
 
@@ -76,8 +76,8 @@ async function send(
     return { ok: response.ok, status: response.status, ...jsonOf(await response.text()) };
   } catch (error) {
     signal.throwIfAborted();
-    const reason = late.aborted ? `no answer in ${ANSWER_TIMEOUT_MS / 1_000} s` : reasonOf(error);
-    throw new FaultError('registry.unreachable', `no registry at ${address.origin}: ${reason}`, { cause: error });
+    const reason = late.aborted ? `it did not answer within ${ANSWER_TIMEOUT_MS / 1_000} s` : reasonOf(error);
+    throw new FaultError('registry.unreachable', `the registry at ${address.origin} cannot be reached: ${reason}`, { cause: error });
   }
 }
 
@@ -91,7 +91,7 @@ function jsonOf(text: string): { readonly json?: unknown } {
   }
 }
 
-/** Why fetch failed: its own message is always `fetch failed`. */
+/** Returns why fetch failed. The message of its error is always `fetch failed`, so the cause is used. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);

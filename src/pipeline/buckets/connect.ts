@@ -35,7 +35,7 @@ interface ConnectDependencies {
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly gaps: GapReports;
-  /** Absent: whether a topic exists is not asked. */
+  /** Absent if the existence of topics is not checked. */
   readonly topics?: Pick<TopicClient, 'isMissing'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;

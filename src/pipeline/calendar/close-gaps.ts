@@ -18,7 +18,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
-/** Starts a re-index that nobody requested. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
+/** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
   request: {
     readonly bucket: string;

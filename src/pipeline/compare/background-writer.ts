@@ -47,13 +47,13 @@ interface Entry extends QueuedWrite {
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE = { minMs: 500, maxMs: 15_000 };
 
-/** Creates the writer. Its callers bound what waits: each range settles a few slices at once. */
+/** Creates the writer. Its callers bound its queue: each range settles a few slices at a time. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
   const { objects, clock, telemetry, limits, liveIsBusy } = dependencies;
   const sendBulk = createBulkSender({ objects, clock, telemetry });
   let waiting: Entry[] = [];
   let inFlight = 0;
-  /** Requests allowed at once: additive increase, multiplicative decrease. */
+  /** The number of requests that may run at the same time: additive increase, multiplicative decrease. */
   let allowed = limits.concurrency;
   let pushBacks = 0;
   let pausedUntilMs = 0;
@@ -118,7 +118,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     return batch;
   }
 
-  /** An aborted call is not counted, since nobody waits for its answers. */
+  /** An aborted call is not counted, since nothing waits for its answers. */
   function answerUnsent(entry: Entry): void {
     if (entry.isWanted()) telemetry.bulkAnswered('expired', 1);
     answerExpired(entry);

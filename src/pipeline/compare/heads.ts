@@ -28,7 +28,7 @@ interface HeadsDependencies {
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** HEADs at once over all turns of the process, so that the live path's HEADs find room beside them. */
+  /** The number of HEADs that run at the same time over all turns of the process. The rest of the capacity is for the live path. */
   readonly concurrency: number;
 }
 

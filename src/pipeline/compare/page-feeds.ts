@@ -1,7 +1,7 @@
 /** The two sides of a reconcile, read page by page. The next page is requested while the current one is compared. */
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { ObjectScan, ScannedDocument } from '../ports/object-index.ts';
-import type { BucketPlace, BucketListing, ListedObject } from '../ports/storage.ts';
+import type { BucketListing, BucketLocation, ListedObject } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
 
 export interface FeedPage {
@@ -19,7 +19,7 @@ export type NextPage = () => Promise<FeedPage | undefined>;
 
 interface ListingFeedOptions {
   readonly listing: BucketListing;
-  readonly place: BucketPlace;
+  readonly location: BucketLocation;
   readonly prefix: string;
   readonly after: string;
   readonly pagesMax: number;
@@ -36,14 +36,14 @@ export const LISTING_PAGE = 1_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, place, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
+  const { listing, location, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
   let requested: Promise<FeedPage> | undefined = request(options.after);
   let pages = 1;
 
   function request(after: string): Promise<FeedPage> {
     onRequest();
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const page = listing.page(place, { prefix, after, limit: LISTING_PAGE }, signal).then(({ objects, observedAtMs, isTruncated }) => {
+    const page = listing.page(location, { prefix, after, limit: LISTING_PAGE }, signal).then(({ objects, observedAtMs, isTruncated }) => {
       return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };
     });
     // it may fail before anyone awaits it

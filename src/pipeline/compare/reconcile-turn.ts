@@ -2,7 +2,7 @@
  * One turn of a reconcile on one range of keys: it compares the listing with the scan, slice by slice, in bounded memory.
  *
  *   listing pages ─┐
- *                  ├─► slices ─► settled, a few at once ─► committed in key order: the cursor advances
+ *                  ├─► slices ─► settled, a few at a time ─► committed in key order: the cursor advances
  *   scan pages ────┘
  *
  * A slice is committed when all of its findings have ended. The next turn repeats what a turn has not committed, and finds
@@ -74,16 +74,16 @@ interface TurnDependencies {
   readonly writeAll: WriteAll;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** HEADs at once over all turns of the process. Default 16: half of the live path's default. */
+  /** The number of HEADs that run at the same time over all turns of the process. Default 16: half of the live path's default. */
   readonly headConcurrency?: number;
 }
 
 const HEADS_MAX = 16;
-/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at once, 5 s. */
+/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
 const LOOKS_MAX = 100;
 /**
- * Slices settled at once, so that the next slice is compared while a bulk request is in flight. Each holds a listing page in
- * memory. Measured with eight ranges: four slices were no faster and took 20 % more memory.
+ * The number of slices that are settled at the same time, so that the next one is compared while a bulk request is in
+ * flight. Each holds a listing page in memory. Measured with eight ranges: four slices were no faster and took 20 % more memory.
  */
 const SETTLING_MAX = 2;
 /** Passes of one turn whose answers may expire because the store is slow; after that the turn ends with a fault. */
@@ -164,7 +164,7 @@ function createTurn(
     const after = progress.cursor;
     const pages = { pagesMax: pagesLeft, isRangeEnd };
     const onRequest = progress.listRequested;
-    const nextPage = createListingFeed({ ...parts, ...pages, place: bucket, prefix, after, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });

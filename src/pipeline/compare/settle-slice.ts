@@ -139,7 +139,7 @@ export function createSettleSlice({
     return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
-  /** Plans of a report. An object written a moment ago is no drift while its event may still be on its way, so it is read twice. */
+  /** Plans of a report. An object written a moment ago is not drift while its event may still be on its way, so it is read twice. */
   async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
     const plans = await plansOf(findings, work, signal);
     const young = findings.filter((finding, index) => isYoungDrift(finding, plans[index], work));

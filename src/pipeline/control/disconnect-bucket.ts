@@ -1,4 +1,4 @@
-/** Disconnecting a bucket: its record goes first, then what Tally made of it. The bucket itself is never touched. */
+/** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import { isBucketName } from '../../domain/bucket.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { notConnected } from '../buckets/list.ts';
@@ -7,7 +7,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord } from '../records/stored.ts';
 
-/** Gaps removed from the store's list at once. */
+/** The number of gaps that are read and removed at a time. */
 const GAPS_MAX = 1_000;
 
 interface DisconnectDependencies {
@@ -17,9 +17,9 @@ interface DisconnectDependencies {
 }
 
 /**
- * Creates the removal. The record goes first, so that workers stop indexing within C (10 s); then the job that has the
- * bucket's place is cancelled, and documents and gaps are deleted: there is nothing left to close a gap of. A removal
- * that was cut short is completed by asking again, which then answers `bucket.not-connected`.
+ * Creates the function. It deletes the record first, so that workers stop indexing within C (10 s), then cancels the job that
+ * occupies the bucket, and deletes the documents and the gaps. A second call completes a removal that was interrupted, and
+ * then throws `bucket.not-connected`.
  */
 export function createDisconnectBucket({
   state,
@@ -35,7 +35,7 @@ export function createDisconnectBucket({
     await removeGaps(bucket);
     // a bucket that is connected again starts without a history
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
-    // connected again meanwhile (its next event does that under auto-connect): its record must have an index
+    // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index
     if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) await objects.createBucket(bucket, signal);
     if (!wasConnected) throw notConnected(bucket);
   };

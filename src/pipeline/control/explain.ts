@@ -1,4 +1,4 @@
-/** Explain: one key, in the index and in S3, looked at now. */
+/** Explains one key: reads it from the index and from S3 now, and compares the two. */
 import { storageViewOf, type Explanation } from '../../api/objects.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
@@ -16,7 +16,7 @@ interface ExplainDependencies {
 
 type Explain = (bucket: string, key: string, signal?: AbortSignal) => Promise<Explanation>;
 
-/** Creates explain. A fault of S3 is part of the answer; those of the index are thrown, and `bucket.not-connected`. */
+/** Creates the function. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
 export function createExplain({ state, objects, storage }: ExplainDependencies): Explain {
   return async function explain(bucket, key, signal) {
     const record = await requireBucket(state, bucket, signal);

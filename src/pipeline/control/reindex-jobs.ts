@@ -1,6 +1,6 @@
 /**
- * Re-index jobs as records: requested, shown, paused, resumed, cancelled. A task on the work queue tells the workers about
- * a job. Where the task is lost, or this process has no work queue, the calendar of the workers finds the job.
+ * Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. A task on the work queue announces a job to
+ * the workers. If the task is lost, or this process has no work queue, the calendar of the workers finds the job.
  */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
@@ -22,16 +22,16 @@ import { readPage, type Page } from '../records/pages.ts';
 import { faultOf } from '../../domain/fault.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
-/** At most this many are stored, a thousand ended ones among them: the metrics read all of them every few seconds. */
+/** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
 const JOBS_MAX = 2_000;
 
-/** What a job is asked for by the product itself. */
+/** A job that Tally itself requests. */
 export interface OwnRequest {
   readonly bucket: string;
   readonly prefix: string;
   readonly mode: JobRecord['mode'];
   readonly requestedBy: 'gap' | 'schedule';
-  /** The gaps that it closes when it is done. */
+  /** The gaps that the job closes when it is done. */
   readonly gapIds: readonly string[];
 }
 
@@ -49,11 +49,11 @@ export interface ReindexJobs {
   /** Throws `job.not-pausable` when it is neither queued nor running. */
   pause(id: string, signal?: AbortSignal): Promise<JobView>;
   /**
-   * `allow_deletes`: so many tombstones more than it has reserved. Throws `job.not-resumable` when it is not paused, or
-   * held by the brake and allow_deletes is not given; `job.conflict` when another apply job has the bucket meanwhile.
+   * `allow_deletes` permits this many more tombstones than the job has reserved. Throws `job.not-resumable` if the job is not
+   * paused, or if the brake holds it and allow_deletes is absent; `job.conflict` if another apply job now occupies the bucket.
    */
   resume(id: string, request: ResumeRequest, signal?: AbortSignal): Promise<JobView>;
-  /** Requests a job for the product's own work. Throws as request() does. */
+  /** Requests a job for Tally's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */
   cancelOf(bucket: string): Promise<void>;
@@ -63,11 +63,11 @@ interface JobsDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Absent: there is no work queue here. */
+  /** Absent if there is no work queue. */
   readonly sendTask?: SendTask | undefined;
 }
 
-/** Creates the jobs' verbs. */
+/** Creates the verbs of jobs. */
 export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
   const occupancy = createOccupancy(state);
 
@@ -91,7 +91,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     }
   }
 
-  /** Without a task the workers find the job within a minute or so. */
+  /** Sends the job's task. If that fails, the workers find the job within about a minute. */
   async function sendTaskOf(id: string): Promise<void> {
     try {
       await sendTask?.({ job: id });
@@ -119,8 +119,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   /** Throws `job.not-found`, and the refusal. */
-  async function step(id: string, toStep: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
-    const job = await transitionJob(state, id, toStep);
+  async function transition(id: string, change: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, change);
     if (job === undefined) throw notFound(id);
     if (job === 'refused') throw refusal(await find(id));
     return job;
@@ -167,14 +167,14 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async cancel(id, signal) {
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
-      const job = await step(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       telemetry.jobEnded(job);
       return shownWhole(job);
     },
     async pause(id, signal) {
       await find(id, signal);
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
-      return shown(await step(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
+      return shown(await transition(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
     },
     async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
@@ -182,7 +182,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
-      const job = await step(id, resume, notPaused);
+      const job = await transition(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       await sendTaskOf(id);
       return shown(job);

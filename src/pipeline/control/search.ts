@@ -1,4 +1,4 @@
-/** Search: the same request finds the same objects, in the same order, on both stores. */
+/** Searches the index. Both stores return the same objects in the same order for the same request. */
 import type { z } from 'zod';
 import type { objectRows } from '../../api/objects.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
@@ -12,7 +12,7 @@ import type { ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 export type SearchRequest = z.output<(typeof objectRows)['GET /v1/objects']['query']>;
 export type Search = (request: SearchRequest, signal?: AbortSignal) => Promise<Page<ObjectDocument>>;
 
-/** Creates the search. What exists throughout appears exactly once over the pages; it throws `request.invalid` for a cursor that no page answered, `bucket.not-connected` and the store's faults. */
+/** Creates the search. An object that exists throughout appears exactly once over all pages. Throws `request.invalid` for a cursor that no page returned, `bucket.not-connected` and the store's faults. */
 export function createSearch({ objects, state }: { readonly objects: ObjectIndex; readonly state: StateStore }): Search {
   return async function search(request, signal) {
     const words = request.q === undefined ? undefined : queryWordsOf(request.q);

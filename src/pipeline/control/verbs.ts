@@ -1,4 +1,4 @@
-/** The verbs of the control plane, one for each operation of the contract that it answers. What ingest uses as well (connecting, dead letters) is made once, outside. */
+/** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
 import { bucketView, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
@@ -22,13 +22,13 @@ interface VerbDependencies {
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Absent: there is no work queue here. */
+  /** Absent if there is no work queue. */
   readonly sendTask?: SendTask | undefined;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
 }
 
-/** Creates the verbs. They throw RequestError for what the caller can correct, and faults. */
+/** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
   const { objects, state } = store;

@@ -1,4 +1,4 @@
-/** Watching one job: it is reported each time that it changes. */
+/** Watches one job, and reports each change of it. */
 import { FaultError } from '../../domain/fault.ts';
 import { hasEnded } from '../../domain/reindex/job.ts';
 import type { Job } from '../../api/jobs.ts';
@@ -6,9 +6,9 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { inTime } from '../serving/async.ts';
 
-/** Often enough for a person who watches; each look costs a few reads of the state store. */
+/** The interval of reads: short enough for a person who watches, while each read costs a few requests to the state store. */
 const LOOK_INTERVAL_MS = 1_000;
-/** A look that takes longer counts as failed, so that silence is reported in time. */
+/** A read of the job that takes longer counts as failed, so that silence is reported in time. */
 export const LOOK_TIMEOUT_MS = 5_000;
 
 export type JobNews =
@@ -61,7 +61,7 @@ async function lookOnce(look: Watch['look'], signal: AbortSignal): Promise<JobNe
   }
 }
 
-/** The same news has the same text. */
+/** Returns a text that is equal for equal news. */
 function textOf(news: JobNews): string {
   if (news.kind === 'job') return JSON.stringify(news.job);
   if (news.kind === 'silence') return '';

@@ -1,6 +1,6 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
 import type { GapsRequest } from '../../api/gaps.ts';
-import { gapId, withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
+import { gapId, withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
@@ -65,7 +65,7 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   return {
     async keysReported(bucket, keysToldMs) {
       const ref = refs.gap(gapId({ bucket, kind: 'bulk-delete' }));
-      const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysTold(current, keysToldMs)));
+      const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysReported(current, keysToldMs)));
       return gap !== undefined && gap.state !== 'closed';
     },
     report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
@@ -74,13 +74,17 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
 
 function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
   return {
-    sighting: { ...later.sighting, ...keysTold(earlier, later), seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs) },
+    sighting: {
+      ...later.sighting,
+      ...latestKeysReported(earlier, later),
+      seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs),
+    },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
     count: earlier.count + later.count,
   };
 }
 
-function keysTold({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'keysToldMs'> {
+function latestKeysReported({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'keysToldMs'> {
   const latestMs = Math.max(a.keysToldMs ?? 0, b.keysToldMs ?? 0);
   return latestMs === 0 ? {} : { keysToldMs: latestMs };
 }

@@ -191,7 +191,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function reportLifecycle(bucket: string): Promise<void> {
-    const reason = 'x-amz-expiration seen on a HEAD';
+    const reason = 'S3 answered a HEAD with an expiration date (x-amz-expiration)';
     await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
   }
 }

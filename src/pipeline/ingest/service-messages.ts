@@ -58,7 +58,12 @@ export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock
   async function unsubscribed(topicArn: string): Promise<Outcome> {
     telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
     for (const { bucket } of await bucketsOf(topicArn)) {
-      await gaps.report({ bucket, kind: 'loss', reason: 'unsubscribed from its topic', seenAtMs: clock.nowMs() });
+      await gaps.report({
+        bucket,
+        kind: 'loss',
+        reason: 'the bucket queue was unsubscribed from the topic of the bucket',
+        seenAtMs: clock.nowMs(),
+      });
     }
     return { kind: 'gap' };
   }

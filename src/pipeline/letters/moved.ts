@@ -13,7 +13,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 
-const MOVED = { fault: 'message.moved', reason: 'SQS moved it after the last permitted receive' } as const;
+const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
 
 interface MovedLettersDependencies {
   readonly browse: BrowseLetters;

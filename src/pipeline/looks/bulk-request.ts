@@ -71,7 +71,7 @@ export function bytesOf(batch: readonly QueuedWrite[]): number {
   return batch.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Returns how long to wait after so many push-backs in a row: doubling, with jitter. */
+/** Returns how long to wait after this many consecutive push-backs. The wait doubles each time and has jitter. */
 export function backoffMs(pushBacks: number, { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }): number {
   return Math.min(maxMs, minMs * 2 ** Math.min(pushBacks - 1, 10)) * (0.5 + Math.random() / 2);
 }

@@ -9,7 +9,7 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
-import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
+import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
 import { faultOf, scopeOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -172,7 +172,11 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return state;
   }
 
-  function report({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichStep, how: Refusal | { readonly result: 'ok' }): void {
+  function report(
+    { bucket }: EnrichRequest<ObjectState>['bucket'],
+    enrich: EnrichRequestKind,
+    how: Refusal | { readonly result: 'ok' },
+  ): void {
     const reason = 'reason' in how && how.reason !== undefined ? { reason: how.reason } : {};
     telemetry.enriched({ bucket, enrich, result: how.result, ...reason });
   }

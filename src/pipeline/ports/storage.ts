@@ -5,7 +5,7 @@ import type { ObjectState, PresentState } from '../../domain/documents/document.
 import type { TracedBucket } from './tracing.ts';
 
 /** A bucket and its region. */
-export interface BucketPlace {
+export interface BucketLocation {
   readonly bucket: string;
   readonly region: string;
 }
@@ -27,9 +27,9 @@ export interface ObjectStorage extends VersionDetails {
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
-  versioningOf(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<Versioning>;
+  versioningOf(location: BucketLocation, signal?: AbortSignal): Promise<Versioning>;
   /** Resolves if S3 answers for this bucket; throws the shared fault if it does not. */
-  probe(bucket: { readonly bucket: string; readonly region: string }, signal?: AbortSignal): Promise<void>;
+  probe(location: BucketLocation, signal?: AbortSignal): Promise<void>;
 }
 
 /** One version of an object. */
@@ -47,17 +47,13 @@ export interface VersionDetails {
    * it (404, 405, 412) or the answer has another etag. Throws `object.denied`, `object.failed`, `bucket.missing`,
    * `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  readVersion(
-    place: { readonly bucket: string; readonly region: string },
-    version: VersionName,
-    signal?: AbortSignal,
-  ): Promise<PresentState | 'gone'>;
+  readVersion(location: BucketLocation, version: VersionName, signal?: AbortSignal): Promise<PresentState | 'gone'>;
   /**
    * Reads the tags of this version, or of the present object if there is no version id, by GetObjectTagging. The request
    * cannot require an etag. `gone` and faults are those of readVersion.
    */
   readTags(
-    place: { readonly bucket: string; readonly region: string },
+    location: BucketLocation,
     version: Pick<VersionName, 'key' | 'versionId'>,
     signal?: AbortSignal,
   ): Promise<Readonly<Record<string, string>> | 'gone'>;
@@ -86,7 +82,7 @@ export interface BucketListing {
    * `s3.credentials`.
    */
   page(
-    place: BucketPlace,
+    location: BucketLocation,
     range: { readonly prefix: string; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<ListingPage>;
@@ -97,5 +93,5 @@ export interface BucketLifecycle {
    * Reads all rules of GetBucketLifecycleConfiguration; empty if there are none. Throws `lifecycle.denied`, and the other
    * faults that BucketListing.page throws.
    */
-  rulesOf(place: BucketPlace, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
+  rulesOf(location: BucketLocation, signal?: AbortSignal): Promise<readonly LifecycleRule[]>;
 }

@@ -9,7 +9,7 @@ export interface Store {
   readonly setup: {
     /**
      * Prepares the store for this version (templates, state index, additive mapping upgrades) under a lock; `ingest` is
-     * ready only afterwards. Idempotent, and safe to run from many workers at once.
+     * ready only afterwards. Idempotent, and safe to run from many workers at the same time.
      */
     prepare(signal?: AbortSignal): Promise<void>;
   };

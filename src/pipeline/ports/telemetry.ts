@@ -1,5 +1,5 @@
 /** The facts that become log lines and metrics. One adapter decides line, counter and labels; labels never contain keys or ids. */
-import type { EnrichResult, EnrichStep } from '../../domain/enrichment.ts';
+import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
@@ -74,7 +74,7 @@ export type BulkAnswerKind = IndexWriteAnswer['kind'] | 'expired';
 /** How one step of enriching one live document ended. */
 export interface EnrichFact {
   readonly bucket: string;
-  readonly enrich: EnrichStep;
+  readonly enrich: EnrichRequestKind;
   readonly result: EnrichResult;
   /** The reason of a fault. It may contain the key. */
   readonly reason?: string;

@@ -15,9 +15,9 @@ import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts
 const BATCH_MAX = 10;
 /** Too short to matter, yet under load it fills the batches. */
 const LINGER_MS = 10;
-/** How many requests run at the same time: as many as pollers may deliver batches. */
+/** How many requests run at the same time. It equals the number of batches that pollers may deliver. */
 const CONCURRENCY = 16;
-/** After so many attempts (0.2 + 0.4 + 0.8 + 1.6 s of waits) the message becomes visible again and is settled again, which is harmless. */
+/** The most attempts (with waits of 0.2 + 0.4 + 0.8 + 1.6 s). After the last one the message becomes visible again and is settled again, which is harmless. */
 const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
 /** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */

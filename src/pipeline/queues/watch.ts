@@ -12,7 +12,7 @@ const INTERVAL_MS = 15_000;
 const RECEIVES_MAX_DEFAULT = 20;
 
 export interface QueueWatch {
-  /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and are visible in fault(); the reads go on. */
+  /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and are visible in fault(); the reads continue. */
   start(signal: AbortSignal): Promise<void>;
   /** The messages in flight in all bucket queues, as last read. */
   readonly inFlight: number;

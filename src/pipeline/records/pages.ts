@@ -7,7 +7,7 @@ export interface Page<Item> {
   readonly next?: string;
 }
 
-/** The ports list at most this many items at once. */
+/** The most items of one list request to a port. */
 const LIMIT_MAX = 1_000;
 
 interface PageSource<Item, Position> {

@@ -6,7 +6,7 @@
  *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted,
  *   ranges cut ──► comparing ── range records stored, a task sent for each
  *
- * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers at once.
+ * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapSchema, type GapKind } from '../../domain/gaps/gap.ts';

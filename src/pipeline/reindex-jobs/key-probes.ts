@@ -1,11 +1,11 @@
 /** Probes of a bucket's keys: through its documents in the index, or through its listing, whose requests S3 charges. */
 import { findBoundary, type KeyProbe, type Uncut } from '../../domain/reindex/boundary.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import type { BucketListing, BucketPlace, ListingPage } from '../ports/storage.ts';
+import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 
 interface ListingProbeOptions {
   readonly listing: BucketListing;
-  readonly place: BucketPlace;
+  readonly location: BucketLocation;
   readonly prefix: string;
   /** The keys that must be left for a split to be worth it; at most 1,000. */
   readonly keysMin: number;
@@ -15,14 +15,14 @@ interface ListingProbeOptions {
 
 /** Creates the probe of a listing. `requests` counts its LIST requests. */
 export function probeListing(
-  { listing, place, prefix, keysMin, isWanted }: ListingProbeOptions,
+  { listing, location, prefix, keysMin, isWanted }: ListingProbeOptions,
   signal: AbortSignal,
 ): KeyProbe & { readonly requests: () => number } {
   let requests = 0;
 
   async function list(after: string, limit: number): Promise<ListingPage> {
     requests += 1;
-    return listing.page(place, { prefix, after, limit }, signal);
+    return listing.page(location, { prefix, after, limit }, signal);
   }
 
   return {

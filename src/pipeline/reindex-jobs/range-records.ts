@@ -77,7 +77,7 @@ export async function ensureCutRange(
 /** A write returns once the store's lists show it, and 16 writes take no longer than one. */
 const WRITES_AT_ONCE = 16;
 
-/** Writes the records of many ranges, 16 at once. Waits for all writes in flight, then rejects with the first failure, if any. */
+/** Writes the records of many ranges, 16 at a time. Waits for all writes in flight, then rejects with the first failure, if any. */
 export async function writeEach<Item>(items: readonly Item[], write: (item: Item) => Promise<unknown>): Promise<void> {
   const left = [...items];
   const lanes = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {

@@ -1,5 +1,5 @@
 /**
- * The reindex role: works on tasks from the work queue, a few at once, until it is stopped.
+ * The reindex role: works on tasks from the work queue, a few at a time, until it is stopped.
  *
  *   stopped ──start──► receiving ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
  *
@@ -31,7 +31,7 @@ import { createWorkerSlots, type WorkerSlot } from './worker-slots.ts';
 const POLL_GRACE_MS = 500;
 /** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
-/** How often it is checked whether receiving may go on. */
+/** How often the role checks whether receiving may continue. */
 const ADMIT_CHECK_MS = 100;
 /** How often the jobs of the slots are read: a pause or a cancel takes effect this soon. */
 const JOB_CHECK_MS = 2_000;

@@ -43,7 +43,7 @@ export function searchCuts(
   const signal = AbortSignal.any([stopped, ending.signal]);
   const isWanted = (): boolean => !signal.aborted && slot.partsWanted() > 1;
   const isAllowed = (): boolean => isWanted() && probe.requests() < REQUESTS_MAX;
-  const probe = probeListing({ listing, place: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin, isWanted: isAllowed }, signal);
+  const probe = probeListing({ listing, location: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin, isWanted: isAllowed }, signal);
   let boundaries: readonly string[] = [];
   let searching: Promise<void> | undefined;
 

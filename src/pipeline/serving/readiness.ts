@@ -1,4 +1,4 @@
-/** Readiness: whether this process can do its roles now, check by check. Each read runs the checks, so it follows their state. */
+/** Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their state. */
 import { adviceWhileServing, type Fault } from '../../domain/fault.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';

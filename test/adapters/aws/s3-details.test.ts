@@ -10,7 +10,7 @@ import { createTestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
-const place = { bucket: 'some-bucket', region: 'us-east-1' };
+const location = { bucket: 'some-bucket', region: 'us-east-1' };
 
 function storageOn(aws: TestAws, s3TimeoutMs = 60_000): ObjectStorage {
   const { s3For } = aws.clients({ s3TimeoutMs });
@@ -136,18 +136,21 @@ describe('a version', () => {
 
   it('is asked for by its id and its etag, in one HEAD', async () => {
     const { storage, requests } = await answering(HEAD);
-    expect(await storage.readVersion(place, { key: 'a b', versionId: 'v1', etag: 'abc' })).toMatchObject({ etag: 'abc', versionId: 'v1' });
+    expect(await storage.readVersion(location, { key: 'a b', versionId: 'v1', etag: 'abc' })).toMatchObject({
+      etag: 'abc',
+      versionId: 'v1',
+    });
     expect(requests).toEqual([{ url: 'HEAD /some-bucket/a%20b?versionId=v1', ifMatch: '"abc"' }]);
   });
 
   it('is gone where the answer is about another one, as of an S3 that knows no conditions or no versions', async () => {
     const { storage } = await answering(HEAD);
-    expect(await storage.readVersion(place, { key: 'k', etag: 'other' })).toBe('gone');
-    expect(await storage.readVersion(place, { key: 'k', versionId: 'v2' })).toBe('gone');
-    expect(await storage.readVersion(place, { key: 'k', versionId: 'null' })).toBe('gone');
+    expect(await storage.readVersion(location, { key: 'k', etag: 'other' })).toBe('gone');
+    expect(await storage.readVersion(location, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await storage.readVersion(location, { key: 'k', versionId: 'null' })).toBe('gone');
     const unversioned = await answering({ headers: { etag: '"abc"' } });
-    expect(await unversioned.storage.readVersion(place, { key: 'k', versionId: 'v2' })).toBe('gone');
-    expect(await unversioned.storage.readVersion(place, { key: 'k', versionId: 'null' })).toMatchObject({ etag: 'abc' });
+    expect(await unversioned.storage.readVersion(location, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await unversioned.storage.readVersion(location, { key: 'k', versionId: 'null' })).toMatchObject({ etag: 'abc' });
   });
 
   it.each([
@@ -163,7 +166,9 @@ describe('a version', () => {
     { status: 301, code: 'bucket.missing' },
   ])('whose HEAD answers $status is $code', async ({ status, code }) => {
     const { storage } = await answering({ status });
-    const answer = await storage.readVersion(place, { key: 'k', etag: 'abc' }).catch((error: unknown) => (error as { code: string }).code);
+    const answer = await storage
+      .readVersion(location, { key: 'k', etag: 'abc' })
+      .catch((error: unknown) => (error as { code: string }).code);
     expect(answer).toBe(code);
   });
 
@@ -178,7 +183,7 @@ describe('a version', () => {
     { status: 503, error: 'SlowDown', code: 's3.throttled' },
   ])('whose tags answer $error are $code', async ({ status, error, code }) => {
     const { storage } = await answering({ status, body: errorBody(error) });
-    const answer = await storage.readTags(place, { key: 'k' }).catch((thrown: unknown) => (thrown as { code: string }).code);
+    const answer = await storage.readTags(location, { key: 'k' }).catch((thrown: unknown) => (thrown as { code: string }).code);
     expect(answer).toBe(code);
   });
 
@@ -186,31 +191,31 @@ describe('a version', () => {
     const body =
       '<Tagging><TagSet><Tag><Key>__proto__</Key><Value>&lt;ü&gt;</Value></Tag><Tag><Key>a</Key><Value/></Tag></TagSet></Tagging>';
     const { storage, requests } = await answering({ headers: { 'x-amz-version-id': 'v1' }, body });
-    const tags = await storage.readTags(place, { key: 'k', versionId: 'v1' });
+    const tags = await storage.readTags(location, { key: 'k', versionId: 'v1' });
     expect(Object.entries(tags)).toEqual([
       ['__proto__', '<ü>'],
       ['a', ''],
     ]);
     expect(requests[0]?.url).toBe('GET /some-bucket/k?tagging=&versionId=v1');
-    expect(await storage.readTags(place, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await storage.readTags(location, { key: 'k', versionId: 'v2' })).toBe('gone');
   });
 
   it.each(['<Tagging><TagSet/></Tagging>', '<Tagging><TagSet></TagSet></Tagging>'])('has no tags by %s', async (body) => {
     const { storage } = await answering({ body });
-    expect(await storage.readTags(place, { key: 'k' })).toEqual({});
+    expect(await storage.readTags(location, { key: 'k' })).toEqual({});
   });
 
   it.each(['hello', '', '<Tagging/>', '{"a":1}'])('has no tags that are known where the answer is no tag set: %j', async (body) => {
     const { storage } = await answering({ body });
-    await expect(storage.readTags(place, { key: 'k' })).rejects.toMatchObject({ code: 'object.failed' });
+    await expect(storage.readTags(location, { key: 'k' })).rejects.toMatchObject({ code: 'object.failed' });
   });
 
   it('is not waited for longer than it is asked to be', async () => {
     const { storage } = await answering(undefined);
-    await expect(storage.readTags(place, { key: 'k' })).rejects.toMatchObject({ code: 's3.unavailable' });
+    await expect(storage.readTags(location, { key: 'k' })).rejects.toMatchObject({ code: 's3.unavailable' });
     const reason = new Error('enough');
     const aborted = AbortSignal.any([AbortSignal.abort(reason)]);
-    await expect(storage.readVersion(place, { key: 'k' }, aborted)).rejects.toBe(reason);
+    await expect(storage.readVersion(location, { key: 'k' }, aborted)).rejects.toBe(reason);
   });
 });
 
@@ -220,9 +225,9 @@ it('of fauxqs, which knows neither conditions nor versions, is read only if it i
   const storage = storageOn(aws);
   fauxqs.s3.createBucket('some-bucket');
   await aws.put('some-bucket', 'k', 'hello');
-  expect(await storage.readVersion(place, { key: 'k', etag: HELLO_ETAG })).toMatchObject({ etag: HELLO_ETAG, userMetadata: {} });
-  expect(await storage.readVersion(place, { key: 'k', etag: 'another' })).toBe('gone');
-  expect(await storage.readVersion(place, { key: 'k', versionId: 'v1' })).toBe('gone');
+  expect(await storage.readVersion(location, { key: 'k', etag: HELLO_ETAG })).toMatchObject({ etag: HELLO_ETAG, userMetadata: {} });
+  expect(await storage.readVersion(location, { key: 'k', etag: 'another' })).toBe('gone');
+  expect(await storage.readVersion(location, { key: 'k', versionId: 'v1' })).toBe('gone');
   await aws.dispose();
   await fauxqs.app.close();
 });

@@ -111,7 +111,7 @@ describe('lifecycle rules as S3 answers them', () => {
     return createS3Lifecycle({ clientFor: s3For, clock });
   }
 
-  const place = { bucket: 'photos', region: 'us-east-1' };
+  const location = { bucket: 'photos', region: 'us-east-1' };
 
   it('in the old form have their prefix beside the filter that they lack', async () => {
     const lifecycle = await answering(
@@ -119,7 +119,7 @@ describe('lifecycle rules as S3 answers them', () => {
       '<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Rule><ID>old</ID><Prefix>logs/</Prefix><Status>Enabled</Status>' +
         '<Expiration><Days>10</Days></Expiration></Rule></LifecycleConfiguration>',
     );
-    expect(await lifecycle.rulesOf(place)).toEqual([{ id: 'old', isEnabled: true, prefix: 'logs/', tags: {}, expiresAfterDays: 10 }]);
+    expect(await lifecycle.rulesOf(location)).toEqual([{ id: 'old', isEnabled: true, prefix: 'logs/', tags: {}, expiresAfterDays: 10 }]);
   });
 
   it.each([
@@ -130,6 +130,6 @@ describe('lifecycle rules as S3 answers them', () => {
     ['s3.credentials', 403, 'InvalidAccessKeyId'],
   ])('are %s for %i %s', async (code, status, name) => {
     const lifecycle = await answering(status, `<Error><Code>${name}</Code><Message>m</Message></Error>`);
-    expect(await lifecycle.rulesOf(place).catch((error: unknown) => faultOf(error).code)).toBe(code);
+    expect(await lifecycle.rulesOf(location).catch((error: unknown) => faultOf(error).code)).toBe(code);
   });
 });

@@ -15,7 +15,7 @@ import { awsEndpoint } from '../../support/servers/found.ts';
 
 const DATE = new Date().toUTCString();
 const DATE_MS = Date.parse(DATE);
-const place = { bucket: 'some-bucket', region: 'eu-west-1' };
+const location = { bucket: 'some-bucket', region: 'eu-west-1' };
 const all = { prefix: '', after: '', limit: 1_000 };
 
 type Script = (response: ServerResponse, url: URL) => void;
@@ -69,12 +69,12 @@ const state = { present: true, etag: 'abc', sizeBytes: 0, lastModifiedMs: Date.U
 
 async function keysOf(body: string, range = all): Promise<readonly string[]> {
   const { listing } = await listingOn(saying(body));
-  return (await listing.page(place, range)).objects.map(({ key }) => key);
+  return (await listing.page(location, range)).objects.map(({ key }) => key);
 }
 
 async function faultOf(script: Script, range = all): Promise<unknown> {
   const { listing } = await listingOn(script);
-  return listing.page(place, range).then(
+  return listing.page(location, range).then(
     () => 'no fault',
     (error: unknown) => error,
   );
@@ -84,7 +84,7 @@ describe('a page of a listing', () => {
   it('asks for what follows a key under a prefix, and says what the bucket says of each object, and when', async () => {
     const body = page(entry('p/a', '<StorageClass>GLACIER</StorageClass>') + entry('p/b'));
     const { listing, requests } = await listingOn(saying(body), 100);
-    expect(await listing.page(place, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
+    expect(await listing.page(location, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
       objects: [
         { key: 'p/a', state: { ...state, storageClass: 'GLACIER' } },
         { key: 'p/b', state },
@@ -114,12 +114,12 @@ describe('a page of a listing', () => {
     const other = page(`<!-- a comment --><Contents><Size>0</Size><Owner><ID>x</ID></Owner><ETag><![CDATA["abc"]]></ETag>
       <LastModified>2026-01-02T03:04:05.000Z</LastModified><Key>a&#38;b</Key></Contents>`);
     const { listing } = await listingOn(saying(other));
-    expect((await listing.page(place, all)).objects).toEqual([{ key: 'a&b', state }]);
+    expect((await listing.page(location, all)).objects).toEqual([{ key: 'a&b', state }]);
   });
 
   it('may be empty', async () => {
     const { listing } = await listingOn(saying(page('')));
-    expect(await listing.page(place, all)).toMatchObject({ objects: [], isTruncated: false });
+    expect(await listing.page(location, all)).toMatchObject({ objects: [], isTruncated: false });
   });
 });
 
@@ -146,7 +146,7 @@ describe('a listing that proves nothing is refused', () => {
     let upTo = 0;
     const { listing } = await listingOn((response) => saying(body.slice(0, upTo))(response, new URL('http://x')));
     for (upTo = body.indexOf('<Name>'); upTo < body.length; upTo += 7) {
-      await expect(listing.page(place, all), body.slice(0, upTo)).rejects.toMatchObject({ code: 'listing.incomplete' });
+      await expect(listing.page(location, all), body.slice(0, upTo)).rejects.toMatchObject({ code: 'listing.incomplete' });
     }
   });
 
@@ -190,14 +190,14 @@ describe('a listing that proves nothing is refused', () => {
   it('s3.unavailable: nobody answers', async () => {
     const { listing } = await listingOn(() => undefined);
     for (const { server } of open) await new Promise((resolve) => server.close(resolve));
-    await expect(listing.page(place, all)).rejects.toMatchObject({ code: 's3.unavailable' });
+    await expect(listing.page(location, all)).rejects.toMatchObject({ code: 's3.unavailable' });
   });
 
   it('ends with the signal’s reason when it is aborted', async () => {
     const { listing } = await listingOn(() => undefined);
     const reason = new Error('stopping');
     const stop = new AbortController();
-    const asked = listing.page(place, all, stop.signal);
+    const asked = listing.page(location, all, stop.signal);
     stop.abort(reason);
     await expect(asked).rejects.toBe(reason);
   });
@@ -295,10 +295,10 @@ describe('a listing of fauxqs, which encodes no keys and sorts them by language'
     fauxqs.s3.createBucket('some-bucket');
     for (const key of ['B', 'a']) fauxqs.s3.putObject('some-bucket', key, Buffer.from('x'));
     const listing = createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs: () => performance.now() } });
-    await expect(listing.page({ ...place, region: 'us-east-1' }, all)).rejects.toMatchObject({ code: 'listing.disorder' });
+    await expect(listing.page({ ...location, region: 'us-east-1' }, all)).rejects.toMatchObject({ code: 'listing.disorder' });
     fauxqs.s3.deleteObject('some-bucket', 'B');
     fauxqs.s3.putObject('some-bucket', 'b c%20+', Buffer.from('x'));
-    expect((await listing.page({ ...place, region: 'us-east-1' }, all)).objects.map(({ key }) => key)).toEqual(['a', 'b c%20+']);
+    expect((await listing.page({ ...location, region: 'us-east-1' }, all)).objects.map(({ key }) => key)).toEqual(['a', 'b c%20+']);
     await aws.dispose();
     await fauxqs.app.close();
   });

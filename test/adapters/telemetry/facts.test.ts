@@ -189,7 +189,7 @@ it('says a bounded number of names, once that there are more, and those again wh
   expect(lines().at(-1)).toMatchObject({
     level: 'warn',
     kind: 'unknown event',
-    msg: 'too many different facts of one kind: some are not logged',
+    msg: 'too many different log lines of one kind were due: some of them are not logged',
   });
   await clock.advance(3_600_000);
   flood();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withKeysTold, withSighting, type GapRecord, type GapSighting } from '../../../src/domain/gaps/gap.ts';
+import { withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../../src/domain/gaps/gap.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = 1_800_000_000_000;
@@ -71,7 +71,7 @@ describe('keys that are told one by one', () => {
   });
 
   it('cover a gap that is open already, and those that follow it', () => {
-    const gap = withKeysTold(opened(), NOW_MS);
+    const gap = withKeysReported(opened(), NOW_MS);
     expect(gap).toMatchObject({ covered: true });
     expect(withSighting(gap, sighting({ seenAtMs: NOW_MS + DAY_MS }), told)).toMatchObject({ covered: true });
     const reopened = withSighting(closed({ keysToldMs: NOW_MS }), sighting({ seenAtMs: NOW_MS + 70_000 }), told);
@@ -79,7 +79,7 @@ describe('keys that are told one by one', () => {
   });
 
   it('no longer cover once a later bulk delete came without them for a day', () => {
-    const gap = withKeysTold(opened(), NOW_MS);
+    const gap = withKeysReported(opened(), NOW_MS);
     expect(withSighting(gap, sighting({ seenAtMs: NOW_MS + DAY_MS + 1 }), told)).not.toHaveProperty('covered');
   });
 });

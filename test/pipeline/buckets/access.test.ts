@@ -100,7 +100,7 @@ describe('connecting at the first event', () => {
     for (const bucket of ['one', 'two', 'three']) world.storage.createBucket(bucket);
     const events = ['one', 'two', 'three', 'one', 'two', 'three'].map((bucket) => event(bucket));
     expect(await world.lookup(...events)).toEqual([found('one'), found('two'), none, found('one'), found('two'), none]);
-    expect(world.telemetry.told('bucketConnected')).toEqual([
+    expect(world.telemetry.recorded('bucketConnected')).toEqual([
       ['one', 'auto-connect'],
       ['two', 'auto-connect'],
     ]);

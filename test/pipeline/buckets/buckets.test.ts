@@ -65,7 +65,7 @@ describe('connecting a bucket', () => {
     });
     expect(await requireBucket(world.state, 'photos')).toEqual(record);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
-    expect(world.telemetry.told('bucketConnected')).toEqual([['photos', 'someone']]);
+    expect(world.telemetry.recorded('bucketConnected')).toEqual([['photos', 'someone']]);
     expect(await world.listGaps({ limit: 100 })).toEqual({ items: [] });
   });
 
@@ -109,7 +109,7 @@ describe('connecting a bucket', () => {
     expect(second).toEqual({ ...first, enrich: 'head' });
     const { topicArn: _, ...rest } = second;
     expect(await world.buckets.connect({ bucket: 'photos', source: 'eventbridge' }, 'another')).toEqual({ ...rest, source: 'eventbridge' });
-    expect(world.telemetry.told('bucketConnected')).toHaveLength(1);
+    expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
   });
 
   it('again makes a missing index anew', async () => {

@@ -47,7 +47,7 @@ describe('the watch of the records', () => {
     await world.gaps.report({ ...sighting, prefix: 'p/' });
     await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss' });
     await world.run(15_000);
-    expect(world.telemetry.told('gapsOpen').at(-1)).toEqual([
+    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
       [
         { bucket: 'aaa', kind: 'bulk-delete', count: 2 },
         { bucket: 'bbb', kind: 'loss', count: 1 },
@@ -56,8 +56,8 @@ describe('the watch of the records', () => {
     const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
     await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
     await world.run(15_000);
-    expect(world.telemetry.told('gapsOpen').at(-1)).toEqual([[{ bucket: 'aaa', kind: 'bulk-delete', count: 2 }]]);
-    expect(world.telemetry.told('jobs').at(-1)).toEqual([[]]);
+    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([[{ bucket: 'aaa', kind: 'bulk-delete', count: 2 }]]);
+    expect(world.telemetry.recorded('jobs').at(-1)).toEqual([[]]);
   });
 
   it('reads region and versioning of each bucket again once they are a day old', async () => {
@@ -75,24 +75,24 @@ describe('the watch of the records', () => {
     world.storage.setVersioning('bbb', 'suspended');
     await world.run(DAY_MS + 700_000);
     expect((await world.record('bbb'))?.versioning.status).toBe('suspended');
-    expect(world.telemetry.told('requestFailed')).toContainEqual(['check a bucket', 'bucket.missing', expect.any(String)]);
+    expect(world.telemetry.recorded('requestFailed')).toContainEqual(['check a bucket', 'bucket.missing', expect.any(String)]);
   });
 
   it('tells when the store fails, and goes on after it', async () => {
     const world = await setUp();
     world.store.broken.all = new FaultError('index.unreachable', 'gone');
     await world.run(15_000);
-    expect(world.telemetry.told('requestFailed')).toEqual([['count gaps and jobs', 'index.unreachable', 'gone']]);
+    expect(world.telemetry.recorded('requestFailed')).toEqual([['count gaps and jobs', 'index.unreachable', 'gone']]);
     world.store.broken.all = undefined;
     await world.run(15_000);
-    expect(world.telemetry.told('gapsOpen')).toHaveLength(1);
+    expect(world.telemetry.recorded('gapsOpen')).toHaveLength(1);
   });
 
   it('ends with the process', async () => {
     const world = await setUp();
     world.stopping.abort();
     await world.run(60_000);
-    expect(world.telemetry.told('gapsOpen')).toEqual([]);
+    expect(world.telemetry.recorded('gapsOpen')).toEqual([]);
     expect(world.clock.sleepers()).toBe(0);
   });
 });

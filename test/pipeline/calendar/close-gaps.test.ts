@@ -27,7 +27,7 @@ describe('a gap', () => {
     await world.setJob(job, { state: 'done' });
     await world.after(15_000);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: job?.id, closedAtMs: world.clock.nowMs() });
-    expect(world.telemetry.told('gapClosed')).toHaveLength(1);
+    expect(world.telemetry.recorded('gapClosed')).toHaveLength(1);
     await world.after(DAY_MS);
     expect(await world.allJobs()).toHaveLength(1);
   });
@@ -94,7 +94,7 @@ describe('a gap', () => {
       await world.after(MINUTE_MS);
     }
     expect(begunAfterMinutes).toEqual([0, 1, 3, 7, 15, 31, 63, 127]);
-    expect(world.telemetry.told('gapStays')).toHaveLength(8);
+    expect(world.telemetry.recorded('gapStays')).toHaveLength(8);
   });
 
   it('for which no job can be begun is tried again, and says why', async () => {
@@ -133,7 +133,7 @@ describe('a gap', () => {
     await world.finish(running[0]);
     await Promise.all([world.round(), world.round(), world.round()]);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: running[0]?.id });
-    expect(world.telemetry.told('gapClosed')).toHaveLength(1);
+    expect(world.telemetry.recorded('gapClosed')).toHaveLength(1);
   });
 
   it('of a bucket that was connected again since the round began stays', async () => {
@@ -251,6 +251,6 @@ describe('the gaps of one bucket', () => {
     await world.tell();
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'closing' });
-    expect(world.telemetry.told('requestFailed')).toEqual([['close the gaps of a bucket', 'index.state-missing', 'odd']]);
+    expect(world.telemetry.recorded('requestFailed')).toEqual([['close the gaps of a bucket', 'index.state-missing', 'odd']]);
   });
 });

@@ -188,7 +188,7 @@ describe('rules that', () => {
     await world.check();
     expect(await world.live()).toEqual(['old']);
     expect(await world.record()).toMatchObject({ rules: 'unknown', expiring: 0 });
-    expect(world.telemetry.told('requestFailed')).toEqual([['read the lifecycle rules of a bucket', 'lifecycle.denied', '403']]);
+    expect(world.telemetry.recorded('requestFailed')).toEqual([['read the lifecycle rules of a bucket', 'lifecycle.denied', '403']]);
   });
 
   it('cannot be read now are asked for again after a quarter of an hour, not every minute', async () => {
@@ -199,7 +199,9 @@ describe('rules that', () => {
     }
     expect(world.reads()).toBe(2);
     expect(await world.record()).toBeUndefined();
-    expect(world.telemetry.told('sweepEnded')[0]).toEqual([{ sweep: 'lifecycle', bucket: 'photos', result: 's3.unavailable', objects: 0 }]);
+    expect(world.telemetry.recorded('sweepEnded')[0]).toEqual([
+      { sweep: 'lifecycle', bucket: 'photos', result: 's3.unavailable', objects: 0 },
+    ]);
   });
 
   it('change are read at the next daily check', async () => {

@@ -141,7 +141,7 @@ describe('schedules', () => {
     const { state, clock, telemetry, worker } = setUp();
     const schedules = worker('a');
     await schedules.runIfDue(purge, async () => Promise.reject(new Error('no luck')), never);
-    expect(telemetry.told('requestFailed')).toEqual([['purge', 'internal.unexpected', 'Error: no luck']]);
+    expect(telemetry.recorded('requestFailed')).toEqual([['purge', 'internal.unexpected', 'Error: no luck']]);
     expect(await recordOf(state)).toMatchObject({ lastError: 'internal.unexpected: Error: no luck', failures: 1 });
     await clock.advance(MINUTE_MS);
     expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
@@ -155,7 +155,7 @@ describe('schedules', () => {
     await settled();
     stopping.abort(new Error('the process stops'));
     await run;
-    expect(telemetry.told('requestFailed')).toEqual([]);
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
     expect(await worker('other').runIfDue(purge, async () => {}, never)).toBe(true);
   });
 

@@ -87,7 +87,7 @@ describe('the sweep of unsettled documents', () => {
     const found = await world.stored('a');
     expect(found).toMatchObject({ etag: state.etag, settled: true, source: 'check', event_name: 'PutObject' });
     expect(found?.clock).toBeGreaterThan(clockOfMs(world.clock.nowMs() - MARGIN_MS - 2_000));
-    expect(world.telemetry.told('sweepEnded')).toEqual([[{ sweep: 'unsettled', bucket: 'photos', result: 'ok', objects: 1 }]]);
+    expect(world.telemetry.recorded('sweepEnded')).toEqual([[{ sweep: 'unsettled', bucket: 'photos', result: 'ok', objects: 1 }]]);
   });
 
   it('makes a tombstone of what is gone, and a document of a tombstone whose object is back', async () => {
@@ -137,7 +137,7 @@ describe('the sweep of unsettled documents', () => {
     world.storage.deleteBucket('gone');
     await world.store([world.unsettled('a', 11 * MINUTE_MS), { ...world.unsettled('a', 11 * MINUTE_MS), bucket: 'gone' }]);
     await world.unsettledSweep(never);
-    expect(world.telemetry.told('sweepEnded').map(([fact]) => [fact.bucket, fact.result])).toEqual([
+    expect(world.telemetry.recorded('sweepEnded').map(([fact]) => [fact.bucket, fact.result])).toEqual([
       ['gone', 'bucket.missing'],
       ['photos', 'ok'],
     ]);
@@ -170,7 +170,7 @@ describe('the purge of tombstones', () => {
     expect(await world.stored('old-7')).toBeUndefined();
     expect(await world.stored('young')).toBeDefined();
     expect(await world.stored('live')).toBeDefined();
-    expect(world.telemetry.told('sweepEnded')).toEqual([[{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]]);
+    expect(world.telemetry.recorded('sweepEnded')).toEqual([[{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]]);
   });
 
   it('leaves a key alone that came back between look and delete', async () => {

@@ -66,7 +66,7 @@ describe('gap reports', () => {
         toldAtMs: world.clock.nowMs(),
       },
     ]);
-    expect(world.telemetry.told('gapSeen')).toEqual([['photos', 'bulk-delete', 'DeleteObjects']]);
+    expect(world.telemetry.recorded('gapSeen')).toEqual([['photos', 'bulk-delete', 'DeleteObjects']]);
   });
 
   it('of one gap are summed up into one write a second, and resolve with it', async () => {
@@ -144,7 +144,7 @@ describe('reports of unconnected names', () => {
     const record = await readRecord(world.state, refs.unconnected('elsewhere'));
     expect(record).toEqual({ bucket: 'elsewhere', count: 3, firstSeenMs: 300, lastSeenMs: 700 });
     expect(world.puts).toHaveLength(2);
-    expect(world.telemetry.told('unconnected')).toEqual([
+    expect(world.telemetry.recorded('unconnected')).toEqual([
       ['elsewhere', 1],
       ['elsewhere', 2],
     ]);
@@ -155,7 +155,7 @@ describe('reports of unconnected names', () => {
     await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
     await world.reportUnconnected('one-too-many', 1);
     expect(await world.state.count('unconnected')).toBe(1_000);
-    expect(world.telemetry.told('unconnected').at(-1)).toEqual(['one-too-many', 1]);
+    expect(world.telemetry.recorded('unconnected').at(-1)).toEqual(['one-too-many', 1]);
     await world.clock.advance(1_000);
     await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });

@@ -73,7 +73,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
       await clock.advance(forMs);
       await settled();
     },
-    told: () => telemetry.told('receiving').map(([each]) => each),
+    told: () => telemetry.recorded('receiving').map(([each]) => each),
   };
 }
 

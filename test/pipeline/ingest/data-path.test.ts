@@ -274,7 +274,7 @@ describe('an inexact event', () => {
     await world.send(record);
     await world.run(1_200);
     expect((await world.gaps()).map(({ kind, reason }) => ({ kind, reason }))).toEqual([
-      { kind: 'lifecycle', reason: 'x-amz-expiration seen on a HEAD' },
+      { kind: 'lifecycle', reason: 'S3 answered a HEAD with an expiration date (x-amz-expiration)' },
     ]);
   });
 });
@@ -372,7 +372,7 @@ describe('a message that can never succeed', () => {
     await world.run(300);
     expect(world.messages()).toHaveLength(1);
     expect(hiddenS(world)[0]).toBeGreaterThan(20);
-    expect(world.telemetry.told('requestFailed').map(([, code]) => code)).toEqual(['queue.no-dead-letter']);
+    expect(world.telemetry.recorded('requestFailed').map(([, code]) => code)).toEqual(['queue.no-dead-letter']);
   });
 
   it('waits for the store when its loss gap cannot be stored, without spending a receive', async () => {
@@ -453,13 +453,13 @@ describe('an outage', () => {
     expect(world.receiver.receives).toBe(receives);
     expect(receiveCounts(world)).toEqual([1, 0, 0, 0, 0, 0]);
     expect(hiddenS(world)[0]).toBeGreaterThan(0);
-    expect(world.telemetry.told('paused').map(([told]) => told)).toEqual([code]);
+    expect(world.telemetry.recorded('paused').map(([told]) => told)).toEqual([code]);
     expect(world.settlements()).toEqual(['delete']);
 
     world.store.broken.all = undefined;
     world.storage.failWith(undefined);
     await world.run(MINUTE_MS);
-    expect(world.telemetry.told('resumed')).toHaveLength(1);
+    expect(world.telemetry.recorded('resumed')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
     expect(world.letters()).toEqual([]);
     expect(world.outcomes()).not.toContain('deferred');
@@ -472,9 +472,9 @@ describe('an outage', () => {
     await world.send(world.put('k'));
     await world.run(10_000);
     // at first it is only slower
-    expect(world.telemetry.told('paused')).toEqual([]);
+    expect(world.telemetry.recorded('paused')).toEqual([]);
     await world.run(30_000);
-    expect(world.telemetry.told('paused').map(([code]) => code)).toEqual(['index.overloaded']);
+    expect(world.telemetry.recorded('paused').map(([code]) => code)).toEqual(['index.overloaded']);
     await world.run(3 * MINUTE_MS);
     expect(receiveCounts(world)).toEqual([1]);
     expect(world.outcomes()).toEqual([]);
@@ -561,7 +561,7 @@ describe('a store that hangs', () => {
     await world.run(300);
     // the first look was never written: by now another is settled
     expect(world.storage.observed).toEqual([`${BUCKET}/k`, `${BUCKET}/k`]);
-    expect(world.telemetry.told('bulkAnswered').filter(([kind]) => kind === 'expired')).toEqual([['expired', 1]]);
+    expect(world.telemetry.recorded('bulkAnswered').filter(([kind]) => kind === 'expired')).toEqual([['expired', 1]]);
     expect(await world.document('k')).toMatchObject({ settled: true });
     expect(world.outcomes()).toEqual(['written', 'written', 'written']);
   });
@@ -580,7 +580,7 @@ describe('a bucket out of order', () => {
     expect(await world.document('c', 'other')).toBeDefined();
     expect(world.role.admission.state).toBe('on');
     expect(receiveCounts(world)).toEqual([1, 1]);
-    expect(world.telemetry.told('bucketParked')).toHaveLength(1);
+    expect(world.telemetry.recorded('bucketParked')).toHaveLength(1);
     // while it is parked it takes no place in requests
     const attempts = world.store.requests.filter((writes) => writes.some(({ document }) => document.bucket === BUCKET));
     expect(attempts.length).toBeLessThanOrEqual(9);
@@ -588,7 +588,7 @@ describe('a bucket out of order', () => {
     await world.run(31_000);
     expect(world.messages()).toEqual([]);
     expect(await world.document('d')).toBeDefined();
-    expect(world.telemetry.told('bucketResumed')).toEqual([[BUCKET]]);
+    expect(world.telemetry.recorded('bucketResumed')).toEqual([[BUCKET]]);
   });
 
   it('that fills half of the held set has the rest of its records deferred, so that others go on', async () => {
@@ -611,7 +611,7 @@ describe('a bucket out of order', () => {
     await world.store.plainState.remove(id, version);
     await world.run(40_000);
     expect(world.outcomes()).toEqual(['unconnected']);
-    expect(world.telemetry.told('bucketResumed')).toEqual([[BUCKET]]);
+    expect(world.telemetry.recorded('bucketResumed')).toEqual([[BUCKET]]);
   });
 
   it('that is gone from S3 has what it states itself written all the same', async () => {
@@ -626,8 +626,8 @@ describe('a bucket out of order', () => {
     expect(await world.document('exact')).toBeDefined();
     expect(await world.document('inexact')).toBeUndefined();
     expect(receiveCounts(world)).toEqual([1]);
-    expect(world.telemetry.told('bucketParked').map(([, code]) => code)).toEqual(['bucket.missing']);
-    expect(world.telemetry.told('bucketResumed')).toEqual([]);
+    expect(world.telemetry.recorded('bucketParked').map(([, code]) => code)).toEqual(['bucket.missing']);
+    expect(world.telemetry.recorded('bucketResumed')).toEqual([]);
   });
 });
 
@@ -638,7 +638,7 @@ describe('the lag of an event', () => {
     await world.send(routedPut(world, 'inexact'));
     await world.run(2 * MINUTE_MS);
     expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
-    const lagsMs = world.telemetry.told('eventLag').map(([lagMs]) => lagMs);
+    const lagsMs = world.telemetry.recorded('eventLag').map(([lagMs]) => lagMs);
     expect(lagsMs).toHaveLength(2);
     // far from the settle, which takes some 45 s
     expect(Math.max(...lagsMs)).toBeLessThan(5_000);
@@ -679,7 +679,7 @@ describe('a bucket that is not connected', () => {
     expect(await world.document('k-3', 'two')).toBeDefined();
     expect(await world.bucketRecord('three')).toBeUndefined();
     expect(await world.unconnected('three')).toMatchObject({ count: 1 });
-    expect(world.telemetry.told('bucketConnected')).toHaveLength(2);
+    expect(world.telemetry.recorded('bucketConnected')).toHaveLength(2);
   });
 
   it('whose first event meets an S3 that does not answer holds nothing up for ever, though it does not exist', async () => {
@@ -709,7 +709,7 @@ describe('an event of no consequence', () => {
     await world.send(nativeRecord('k', { eventName: 'ObjectSung:Aloud' }), nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
     await world.run(300);
     expect(world.outcomes()).toEqual(['ignored', 'ignored']);
-    expect(world.telemetry.told('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
+    expect(world.telemetry.recorded('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
     expect(world.messages()).toEqual([]);
   });
 });

@@ -14,7 +14,7 @@ describe('S3’s test event', () => {
     await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
     await world.run(200);
     expect(world.messages()).toEqual([]);
-    expect(world.telemetry.told('serviceMessage')).toEqual([['test-event']]);
+    expect(world.telemetry.recorded('serviceMessage')).toEqual([['test-event']]);
     expect(world.settlements()).toEqual(['delete']);
   });
 });
@@ -58,7 +58,7 @@ describe('an unsubscribe confirmation', () => {
     await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
     await world.run(2_000);
     expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
-    expect(world.telemetry.told('warn')).toHaveLength(1);
+    expect(world.telemetry.recorded('warn')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
   });
 });

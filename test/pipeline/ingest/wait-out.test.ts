@@ -149,13 +149,13 @@ describe('a fault of one bucket', () => {
     // still out of order
     void world.wait('bucket.index-blocked');
     await world.clock.advance(30_000);
-    expect(world.telemetry.told('bucketParked')).toHaveLength(1);
-    expect(world.telemetry.told('bucketParked')[0]?.[2]).toContain(faults['bucket.index-blocked'].advice);
+    expect(world.telemetry.recorded('bucketParked')).toHaveLength(1);
+    expect(world.telemetry.recorded('bucketParked')[0]?.[2]).toContain(faults['bucket.index-blocked'].advice);
     world.parking.worked('b', 'index');
     world.parking.worked('b', 'index');
-    expect(world.telemetry.told('bucketResumed')).toEqual([['b']]);
+    expect(world.telemetry.recorded('bucketResumed')).toEqual([['b']]);
     void world.wait('bucket.index-blocked');
-    expect(world.telemetry.told('bucketParked')).toHaveLength(2);
+    expect(world.telemetry.recorded('bucketParked')).toHaveLength(2);
     expect(world.gate.isOpen).toBe(true);
   });
 
@@ -165,7 +165,7 @@ describe('a fault of one bucket', () => {
     expect(world.parking.parkedBy('b', 'storage')).toMatchObject({ code: 'bucket.missing' });
     expect(world.parking.parkedBy('b', 'index')).toBeUndefined();
     world.parking.worked('b', 'index');
-    expect(world.telemetry.told('bucketResumed')).toEqual([]);
+    expect(world.telemetry.recorded('bucketResumed')).toEqual([]);
   });
 
   it('defers what there is no room to park, or what was held for long enough', async () => {

@@ -63,7 +63,7 @@ describe('a dead letter', () => {
       size_bytes: 7,
     });
     expect(world.queues.messages(DLQ)[0]).toMatchObject({ body: '{"a":1}', attributes: { trace: { stringValue: 't' } } });
-    expect(world.telemetry.told('deadLettered')).toEqual([[{ code: fault.code, reason: fault.reason, messageId: message.messageId }]]);
+    expect(world.telemetry.recorded('deadLettered')).toEqual([[{ code: fault.code, reason: fault.reason, messageId: message.messageId }]]);
   });
 
   it('without room for attributes goes alone, and its reason is found all the same', async () => {
@@ -83,7 +83,7 @@ describe('a dead letter', () => {
     const put = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
     const letters = createDeadLetters({ ...world, state: { ...world.state, put } });
     await letters.send(await received(world, 'x'.repeat(1_048_576)), fault, [0]);
-    expect(world.telemetry.told('requestFailed')).toHaveLength(1);
+    expect(world.telemetry.recorded('requestFailed')).toHaveLength(1);
     expect(world.queues.messages(DLQ)).toHaveLength(1);
   });
 
@@ -92,7 +92,7 @@ describe('a dead letter', () => {
     const message = await received(world, 'a');
     world.queues.failSends(DLQ);
     await expect(world.letters.send(message, fault, [])).rejects.toMatchObject({ code: 'queue.unreachable' });
-    expect(world.telemetry.told('deadLettered')).toEqual([]);
+    expect(world.telemetry.recorded('deadLettered')).toEqual([]);
   });
 
   it('cannot be made of a message without a body: SQS takes none, and the fault says so', async () => {
@@ -231,6 +231,6 @@ describe('discarding dead letters', () => {
     ];
     const letters = createDeadLetters({ ...world, queues: { ...world.queues, deleteBatch } });
     expect(await letters.discard({ all: true })).toBe(1);
-    expect(world.telemetry.told('warn')).toHaveLength(1);
+    expect(world.telemetry.recorded('warn')).toHaveLength(1);
   });
 });

@@ -126,7 +126,7 @@ describe('a bulk request', () => {
     answering.resolve();
     await settled();
     expect(world.requests()).toEqual([['a'], ['b', 'c', 'd']]);
-    expect(world.telemetry.told('bulkQueue').at(-1)).toEqual([{ actionsQueued: 0, requestsInFlight: 0 }]);
+    expect(world.telemetry.recorded('bulkQueue').at(-1)).toEqual([{ actionsQueued: 0, requestsInFlight: 0 }]);
   });
 });
 
@@ -182,7 +182,7 @@ describe('a write', () => {
     await run(world, 60_000);
     expect(world.requests()).toEqual([['a']]);
     expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
-    expect(world.telemetry.told('bulkSent').map(([fact]) => fact.result)).toEqual(['index.unreachable']);
+    expect(world.telemetry.recorded('bulkSent').map(([fact]) => fact.result)).toEqual(['index.unreachable']);
   });
 
   it('that the store leaves without an answer is a fault, not a silence', async () => {

@@ -161,8 +161,8 @@ describe('looks', () => {
     release();
     await world.run();
     expect(world.storage.observed).toHaveLength(5);
-    expect(world.telemetry.told('heads').at(-1)).toEqual([{ queued: 0, inFlight: 0 }]);
-    expect(Math.max(...world.telemetry.told('heads').map(([fact]) => fact.inFlight))).toBe(2);
+    expect(world.telemetry.recorded('heads').at(-1)).toEqual([{ queued: 0, inFlight: 0 }]);
+    expect(Math.max(...world.telemetry.recorded('heads').map(([fact]) => fact.inFlight))).toBe(2);
   });
 
   it('that fail tell their fault to all who wait for them', async () => {
@@ -173,7 +173,7 @@ describe('looks', () => {
     await world.run();
     const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
     expect(world.answers).toEqual([fault, fault]);
-    expect(world.telemetry.told('headSent').map(([fact]) => fact.result)).toEqual(['s3.throttled']);
+    expect(world.telemetry.recorded('headSent').map(([fact]) => fact.result)).toEqual(['s3.throttled']);
   });
 
   it('end when the stop’s deadline passes', async () => {

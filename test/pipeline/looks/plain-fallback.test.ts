@@ -30,7 +30,7 @@ describe('an enriched document that the index refuses', () => {
     const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
     expect(await write(request(enriched))).toEqual({ kind: 'written' });
     expect(written).toEqual([request(enriched), request({})]);
-    expect(telemetry.told('enriched').map(([fact]) => fact)).toEqual([
+    expect(telemetry.recorded('enriched').map(([fact]) => fact)).toEqual([
       { bucket: 'b', enrich: 'head', result: code, reason: 'as scripted' },
       { bucket: 'b', enrich: 'tags', result: code, reason: 'as scripted' },
     ]);

@@ -117,7 +117,7 @@ describe('settling', () => {
     await world.run(10_000);
     await removed;
     expect(world.requests).toHaveLength(1);
-    expect(world.telemetry.told('requestFailed')).toHaveLength(1);
+    expect(world.telemetry.recorded('requestFailed')).toHaveLength(1);
   });
 
   it('of requests that SQS does not answer is tried five times, later and later; then the message returns by itself', async () => {

@@ -71,7 +71,7 @@ describe('the watch', () => {
     world.answers.set(TWO, depth(6, 80));
     await world.watch.start(world.stopping.signal);
     expect(world.watch.inFlight).toBe(150);
-    expect(world.telemetry.told('queueDepth')).toEqual([['bucket', { visible: 11, inFlight: 150, delayed: 0 }]]);
+    expect(world.telemetry.recorded('queueDepth')).toEqual([['bucket', { visible: 11, inFlight: 150, delayed: 0 }]]);
   });
 
   it('knows each queue’s maxReceiveCount, and 20 where there is no redrive policy', async () => {
@@ -89,7 +89,7 @@ describe('the watch', () => {
     world.answers.set(DEAD, depth(3, 0));
     await world.watch.start(world.stopping.signal);
     expect(world.watch.deadLetterQueueUrl).toBe(DEAD);
-    expect(world.telemetry.told('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 3, inFlight: 0, delayed: 0 }]);
+    expect(world.telemetry.recorded('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 3, inFlight: 0, delayed: 0 }]);
     const set = setUp({ deadLetterQueueUrl: 'http://q/mine' });
     set.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
     await set.watch.start(set.stopping.signal);
@@ -136,6 +136,6 @@ describe('the watch', () => {
     world.answers.set(WORK, gone);
     await world.watch.start(world.stopping.signal);
     expect(world.watch.fault()).toBeUndefined();
-    expect(world.telemetry.told('requestFailed')).toEqual([['read queue attributes', 'queue.unreachable', 'gone']]);
+    expect(world.telemetry.recorded('requestFailed')).toEqual([['read queue attributes', 'queue.unreachable', 'gone']]);
   });
 });

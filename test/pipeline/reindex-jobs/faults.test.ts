@@ -61,7 +61,7 @@ describe('what goes wrong', () => {
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', range: expect.any(String) } });
     expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
-    expect(world.telemetry.told('jobEnded')).toHaveLength(1);
+    expect(world.telemetry.recorded('jobEnded')).toHaveLength(1);
   });
 
   it('a range at which worker after worker dies fails its job after three of them', async () => {
@@ -106,6 +106,6 @@ describe('what goes wrong', () => {
     world.startWorker();
     await world.run(5_000);
     expect(world.messages()).toEqual([]);
-    expect(world.telemetry.told('reindexTask').filter(([result]) => result === 'invalid')).toHaveLength(6);
+    expect(world.telemetry.recorded('reindexTask').filter(([result]) => result === 'invalid')).toHaveLength(6);
   });
 });

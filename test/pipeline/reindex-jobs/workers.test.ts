@@ -102,7 +102,7 @@ describe('the ranges of a job', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
     await world.run(300_000);
     expect(world.messages()).toEqual([]);
-    expect(world.telemetry.told('reindexTask').some(([result]) => result === 'late' || result === 'leased')).toBe(true);
+    expect(world.telemetry.recorded('reindexTask').some(([result]) => result === 'late' || result === 'leased')).toBe(true);
   });
 
   it('survive a work queue that takes nothing for minutes', async () => {

@@ -62,8 +62,8 @@ describe('the gate', () => {
     await settled();
     expect(world.gate.isOpen).toBe(true);
     expect(world.passed).toEqual(['a', 'b']);
-    expect(world.telemetry.told('paused')).toEqual([['index.unreachable', 'gone']]);
-    expect(world.telemetry.told('resumed')).toEqual([['index.unreachable', 15_000]]);
+    expect(world.telemetry.recorded('paused')).toEqual([['index.unreachable', 'gone']]);
+    expect(world.telemetry.recorded('resumed')).toEqual([['index.unreachable', 15_000]]);
   });
 
   it('shows the fault that keeps it closed now', async () => {

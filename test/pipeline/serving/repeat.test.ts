@@ -30,7 +30,7 @@ it('tells a failure and goes on', async () => {
   });
   await clock.advance(2_000);
   expect(times).toBe(2);
-  expect(telemetry.told('requestFailed')).toEqual([
+  expect(telemetry.recorded('requestFailed')).toEqual([
     ['look', 'index.unreachable', 'no answer'],
     ['look', 'index.unreachable', 'no answer'],
   ]);

@@ -282,20 +282,20 @@ export function createFakeQueues(
 // ── telemetry ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface FakeTelemetry extends Telemetry {
-  /** Every fact told so far, in order. */
+  /** Every fact recorded so far, in order. */
   readonly facts: readonly { readonly name: keyof Telemetry; readonly args: readonly unknown[] }[];
   /** The arguments of every call of one method. */
-  told<Name extends keyof Telemetry>(name: Name): readonly Parameters<Telemetry[Name]>[];
+  recorded<Name extends keyof Telemetry>(name: Name): readonly Parameters<Telemetry[Name]>[];
 }
 
 /** Notes down each fact and does nothing else. */
 export function createFakeTelemetry(): FakeTelemetry {
   const facts: { name: keyof Telemetry; args: readonly unknown[] }[] = [];
-  const told = (name: keyof Telemetry) => facts.filter((fact) => fact.name === name).map((fact) => fact.args);
+  const recorded = (name: keyof Telemetry) => facts.filter((fact) => fact.name === name).map((fact) => fact.args);
   const notes = {
     get: (_target: object, name: string) => {
       if (name === 'facts') return facts;
-      if (name === 'told') return told;
+      if (name === 'recorded') return recorded;
       return (...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args });
     },
   };

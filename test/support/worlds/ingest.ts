@@ -194,8 +194,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     bucketRecord: (bucket = BUCKET) => readRecord(store.plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(store.plainState, refs.unconnected(bucket)),
     /** How records ended so far, in order. */
-    outcomes: () => telemetry.told('recordEnded').map(([fact]) => fact.outcome),
-    settlements: () => telemetry.told('messageSettled').map(([kind]) => kind),
+    outcomes: () => telemetry.recorded('recordEnded').map(([fact]) => fact.outcome),
+    settlements: () => telemetry.recorded('messageSettled').map(([kind]) => kind),
     /** An object that appears in S3 now, and the notification that tells it. */
     put(key: string, change: NativeChange = {}): NativeRecord {
       const bucket = change.bucket ?? BUCKET;

@@ -41,7 +41,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     pageSize: 1_000,
     pages: [],
     heads: [],
-    async page(_place, { prefix, after, limit }, signal) {
+    async page(_location, { prefix, after, limit }, signal) {
       signal?.throwIfAborted();
       s3.pages.push({ after, limit });
       const all = [...s3.objects]
