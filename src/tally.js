@@ -14,5 +14,5 @@ if (major < needed) {
   );
   process.exitCode = 78;
 } else {
-  void import('./main.ts');
+  await import('./main.ts');
 }

@@ -7,7 +7,7 @@ import { withoutPasswords } from './passwords.ts';
  * Scopes:
  * - `shared`: a service that all buckets share does not work. Receiving stops and held messages
  *   stay held until a probe succeeds.
- * - `bucket`: the index of one bucket, or the bucket itself, is out of order. Only its records are parked.
+ * - `bucket`: the index of one bucket, or the bucket itself, is blocked, missing or denied. Only its records are parked.
  * - `own`: this one record fails. Its message is deferred until its last permitted receive, then dead-lettered.
  * - `never`: it can never succeed. The message is dead-lettered immediately.
  */

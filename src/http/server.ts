@@ -74,8 +74,11 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
     void reply.headers(safeHeaders);
     guard(request);
     // before the body is parsed: for some methods Fastify answers an error of the body first
-    if (request.is404) return answerUnknown(request, reply);
-    return undefined;
+    if (!request.is404) return undefined;
+    // the body is not read, so the connection cannot serve another request, and must not stay open for one that never ends
+    void reply.header('connection', 'close');
+    reply.raw.once('finish', () => request.raw.destroy());
+    return answerUnknown(request, reply);
   });
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {

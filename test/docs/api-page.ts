@@ -23,6 +23,11 @@ const SCOPES: Readonly<Record<Scope, string>> = {
 
 /** The page as it is committed. */
 export function apiPage(): string {
+  for (const { method, path } of rows) {
+    const titles = SUBJECTS.filter(([, isOf]) => isOf(path)).map(([title]) => title);
+    if (titles.length !== 1)
+      throw new Error(`${method} ${path} must have one subject of this page, and has ${titles.join(', ') || 'none'}`);
+  }
   const subjects = SUBJECTS.map(([title, isOf]) => {
     const own = rows.filter(({ path }) => isOf(path));
     return [`## ${title}`, ...own.map(operationText)].join('\n\n');

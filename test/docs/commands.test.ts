@@ -89,7 +89,8 @@ describe('README.md: try it', () => {
   });
 
   it('an object is put, found, explained, compared, deleted and gone', async () => {
-    const [put = '', search = '', explain = '', drift = '', remove = '', ...rest] = blockWith(README, 'npx tally explain');
+    const commands = blockWith(README, 'npx tally explain');
+    const [put = '', search = '', explain = '', drift = '', remove = '', ...rest] = commands.filter((command) => command !== 'sleep 1');
     expect(rest).toEqual([search]);
     const run = (command: string): Promise<string> =>
       shell(command.replace('http://127.0.0.1:4566', endpoint).replace('http://127.0.0.1:8080', daemon.controlUrl), {

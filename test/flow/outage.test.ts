@@ -124,7 +124,7 @@ describe('an outage', () => {
       const daemon = await flow.start(LONG, { awaitReady: false });
       await until('not ready', async () => (await statusOf(daemon)) === 503);
       await delay(OUTAGE_MS);
-      expect(receivesMax(world)).toBe(0);
+      expect(receivesMax(world), daemon.log.map((line) => JSON.stringify(line)).join('\n')).toBe(0);
       await index.accept();
       await daemon.ready();
       await flow.converged(daemon);

@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createFakeControl, job } from '../support/fakes/control.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -116,6 +117,22 @@ describe('the program', () => {
       expect(fake.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     } finally {
       await registry.close();
+    }
+  });
+
+  it('says where it serves, in its log and its welcome, also where the system chooses the ports', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder }, ['serve', '--embedded']);
+    try {
+      await daemon.said('Stop it with Ctrl-C');
+      for (const url of [daemon.healthUrl, daemon.controlUrl, daemon.embeddedUrl]) {
+        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+        expect(daemon.text).toContain(`  ${url}`);
+      }
+      expect(await fetch(`${daemon.controlUrl}/livez`)).toMatchObject({ status: 200 });
+    } finally {
+      await daemon.stop();
+      await rm(folder, { recursive: true });
     }
   });
 

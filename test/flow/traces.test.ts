@@ -145,12 +145,13 @@ describe('a collector that fails', () => {
     async (_, behaviour) => {
       await using collector = await startCollector();
       const { otlp, env } = collector;
-      if (behaviour === undefined) await otlp.close();
-      else otlp.behave(behaviour);
+      if (behaviour !== undefined) otlp.behave(behaviour);
       await using flow = await openFlow('sqlite');
       const { world } = flow;
       const limits = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '20', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10' };
-      const daemon = await flow.start({ ...env, ...limits });
+      // a port that nothing is ever given, rather than one that another test may get
+      const address = behaviour === undefined ? { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } : {};
+      const daemon = await flow.start({ ...env, ...limits, ...address });
       for (let each = 0; each < 200; each += 1) world.send(world.put(`key/${each}`));
       await flow.converged(daemon);
       await until(

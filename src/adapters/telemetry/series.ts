@@ -288,7 +288,7 @@ export const seriesTable = {
     type: 'gauge',
     unit: 'buckets',
     labels: {},
-    help: 'Shows how many buckets have records that wait because the bucket or its index is out of order.',
+    help: 'Shows how many buckets have records that wait because the bucket or its index is blocked or missing.',
     alert: '> 0 for 10 min',
   },
   tally_receiving: {

@@ -38,7 +38,7 @@ export interface Daemon {
   logged(message: string): readonly LogLine[];
   /** Resolves with the first log line with this message, past or future. Rejects when the process ends without one, or after the timeout. */
   line(message: string, timeoutMs?: number): Promise<LogLine>;
-  /** Resolves when these words were written to stderr. Rejects when the process ends before. */
+  /** Resolves when these words were written beside the log (see `text`). Rejects when the process ends before. */
   said(words: string): Promise<void>;
   /** What was written to stderr, and to stdout without being JSON. */
   readonly text: string;
@@ -123,7 +123,7 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     logged: (message) => output.log.filter(({ msg }) => msg === message),
     line,
     async said(words) {
-      await output.first(`"${words}" on stderr`, () => output.text().includes(words) || undefined, PATIENCE_MS);
+      await output.first(`the words "${words}"`, () => output.text().includes(words) || undefined, PATIENCE_MS);
     },
     get text() {
       return output.text();

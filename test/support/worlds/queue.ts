@@ -59,13 +59,15 @@ export interface WorldOptions {
 export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {}): Promise<QueueWorld> {
   const fauxqs = await createFauxqs(REGION);
   const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
-  const createQueue = (name: string, attributes?: Record<string, string>) =>
-    fauxqs.sqs.createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}`, attributes);
-  const letters = createQueue('dead-letters');
+  const createQueue = (queueName: string, attributes?: Record<string, string>) =>
+    fauxqs.sqs.createQueue(queueName, `${endpoint}/${ACCOUNT}/${queueName}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${queueName}`, attributes);
+  // names that no other world has: what still polls a port of one that was closed finds no queue here
+  const name = randomBytes(4).toString('hex');
+  const letters = createQueue(`dead-letters-${name}`);
   const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount });
-  const queue = createQueue('bucket-events', { RedrivePolicy });
+  const queue = createQueue(`bucket-events-${name}`, { RedrivePolicy });
   const topic = fauxqs.sns.createTopic('bucket-events', undefined, undefined, REGION);
-  const bucket = `flow-${randomBytes(4).toString('hex')}`;
+  const bucket = `flow-${name}`;
   fauxqs.s3.createBucket(bucket);
   const [sqs, s3] = await Promise.all([startFaultProxy(endpoint), startFaultProxy(endpoint)]);
   let lastMoment = 0;
