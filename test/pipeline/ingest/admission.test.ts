@@ -73,7 +73,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
       await clock.advance(forMs);
       await settled();
     },
-    told: () => telemetry.recorded('receiving').map(([each]) => each),
+    recorded: () => telemetry.recorded('receiving').map(([each]) => each),
   };
 }
 
@@ -84,10 +84,10 @@ describe('a receive', () => {
     await settled();
     expect(world.admitted).toEqual(['a']);
     expect(world.admission.state).toBe('on');
-    expect(world.told()).toEqual(['on']);
+    expect(world.recorded()).toEqual(['on']);
     world.admit('b');
     await settled();
-    expect(world.told()).toEqual(['on']);
+    expect(world.recorded()).toEqual(['on']);
   });
 
   it.each<[string, (world: Awaited<ReturnType<typeof setUp>>, isOn: boolean) => void]>([
@@ -100,11 +100,11 @@ describe('a receive', () => {
     world.admit('b');
     await world.run(60_000);
     expect(world.admitted).toEqual([]);
-    expect(world.told()).toEqual([state]);
+    expect(world.recorded()).toEqual([state]);
     turn(world, false);
     await world.run(200);
     expect(world.admitted).toEqual(['a', 'b']);
-    expect(world.told()).toEqual([state, 'on']);
+    expect(world.recorded()).toEqual([state, 'on']);
   });
 
   it('waits while a shared fault keeps the gate closed', async () => {
@@ -115,7 +115,7 @@ describe('a receive', () => {
     });
     world.admit('a');
     await world.run(30_000);
-    expect(world.told()).toEqual(['paused']);
+    expect(world.recorded()).toEqual(['paused']);
     expect(world.lists()).toBe(0);
     isDown = false;
     await world.run(5_200);
@@ -128,7 +128,7 @@ describe('a receive', () => {
     world.admit('b');
     await world.run(60_000);
     expect(world.admitted).toEqual([]);
-    expect(world.told()).toEqual(['no-bucket']);
+    expect(world.recorded()).toEqual(['no-bucket']);
     expect(world.lists()).toBeLessThanOrEqual(13);
     await world.connect();
     await world.run(5_200);
@@ -149,7 +149,7 @@ describe('a receive', () => {
     world.admit('a');
     await world.run(20_000);
     expect(world.gate.closedBy().get('index')).toMatchObject({ code: 'index.state-missing' });
-    expect(world.told()).toEqual(['paused']);
+    expect(world.recorded()).toEqual(['paused']);
     world.store.broken.all = undefined;
     await world.run(5_200);
     expect(world.admitted).toEqual(['a']);
