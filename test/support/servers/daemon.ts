@@ -76,6 +76,13 @@ function killAll(): void {
 // whatever a test leaves running ends with its file, and with this process at the latest
 afterAll(killAll);
 process.once('exit', killAll);
+// a run that is interrupted ends without 'exit', and its daemons would go on asking ports that are others' by then
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => {
+    killAll();
+    process.kill(process.pid, signal);
+  });
+}
 
 /**
  * Starts `tally serve`, and resolves when it listens, or has ended before. `env` is all that it is given of TALLY_ and AWS_
