@@ -23,7 +23,6 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
 import { createFaultGate, type Probe } from '../pipeline/serving/fault-gate.ts';
-import { createLetterBrowser } from '../pipeline/letters/browser.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import { createLiveLoad } from '../pipeline/serving/live-load.ts';
@@ -233,7 +232,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, telemetry));
+      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core));
       ingest.start();
       // both stop at the same time, because they share one deadline
       stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
@@ -255,9 +254,9 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
   }
 }
 
-function movedLettersOf({ store, gaps, queues, queueWatch }: Core, telemetry: Telemetry): ReturnType<typeof createMovedLetters> {
+function movedLettersOf({ store, gaps, deadLetters, queueWatch }: Core): ReturnType<typeof createMovedLetters> {
   return createMovedLetters({
-    browse: createLetterBrowser({ queues, telemetry }),
+    browse: deadLetters.browse,
     state: store.state,
     gaps,
     clock: systemClock,

@@ -1,7 +1,9 @@
 /**
  * Reads a queue without removing messages. SQS can only receive, so the letters that were read are hidden for 30 s and given
- * back at the end. Two readers at the same time see a part of the letters each.
+ * back at the end. Two readers at the same time would see a part of the letters each, so the readings of one process follow
+ * each other; another process can still hide letters from it.
  */
+import PQueue from 'p-queue';
 import { faultOf } from '../../domain/fault.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
@@ -24,7 +26,9 @@ export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSigna
  * Throws `queue.unreachable` and what the visitor throws.
  */
 export function createLetterBrowser({ queues, telemetry }: { readonly queues: QueueClient; readonly telemetry: Telemetry }): BrowseLetters {
-  return async function browseLetters(queueUrl, visit, signal) {
+  const readings = new PQueue({ concurrency: 1 });
+
+  async function read(queueUrl: string, visit: Visit, signal?: AbortSignal): Promise<void> {
     const seen = new Set<string>();
     const inHand = new Map<string, QueueMessage>();
     let quietRounds = 0;
@@ -46,7 +50,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
     } finally {
       await giveBack(queueUrl, [...inHand.values()]);
     }
-  };
+  }
 
   async function giveBack(queueUrl: string, letters: readonly QueueMessage[]): Promise<void> {
     try {
@@ -63,4 +67,11 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
       telemetry.requestFailed('give dead letters back', code, reason);
     }
   }
+
+  return function browseLetters(queueUrl, visit, signal) {
+    return readings.add(async () => {
+      signal?.throwIfAborted();
+      await read(queueUrl, visit, signal);
+    });
+  };
 }

@@ -10,7 +10,7 @@ import {
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { createLetterBrowser, type Visit } from './browser.ts';
+import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
@@ -26,6 +26,8 @@ export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: read
 /** Each function reads at most 1,000 letters a call, and throws `dead-letter.no-queue` if no dead-letter queue is known. */
 export interface DeadLetters {
   readonly send: SendDeadLetter;
+  /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
+  readonly browse: BrowseLetters;
   /** Returns up to `limit` letters and removes none. */
   list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
   /** Returns one letter with its body. Throws `dead-letter.not-found`. */
@@ -157,6 +159,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 
   return {
     send,
+    browse,
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
