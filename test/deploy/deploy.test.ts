@@ -12,6 +12,8 @@ const SYSTEMD_IMAGE = `${RUN}-systemd`;
 /** An image is built from nothing, and three servers start on a busy machine of two cores. */
 const SETUP_TIMEOUT_MS = 600_000;
 const TEST_TIMEOUT_MS = 300_000;
+/** OpenSearch and LocalStack start beside the other suites, which may have both cores busy. */
+const STARTED_WITHIN_MS = 280_000;
 
 const refused = await refusal();
 if (refused !== undefined && process.env['CI'] === 'true') throw new Error(`CI=true, and ${refused}`);
@@ -107,11 +109,19 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
     beforeAll(async () => {
       // as in runDetached: another process can take a port between Docker's choice and its bind
-      await eventually('all containers are started', async () => {
-        await composed('up', '--detach', '--no-build');
-        return true;
-      });
-      await eventually('tally is healthy', async () => (await stateOf(await tallyContainer(), 'Health.Status')) === 'healthy');
+      await eventually(
+        'all containers are started',
+        async () => {
+          await composed('up', '--detach', '--no-build');
+          return true;
+        },
+        STARTED_WITHIN_MS,
+      );
+      await eventually(
+        'tally is healthy',
+        async () => (await stateOf(await tallyContainer(), 'Health.Status')) === 'healthy',
+        STARTED_WITHIN_MS,
+      );
     }, SETUP_TIMEOUT_MS);
 
     afterAll(async () => {
