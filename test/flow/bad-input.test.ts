@@ -227,9 +227,11 @@ describe('bad input', () => {
         body: { discarded: 1 },
       });
       expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
-      expect(await daemon.request('POST', '/v1/dead-letters/discard', { all: true })).toEqual({
-        status: 200,
-        body: { discarded: bad.length - 1 },
+      // a store that does not answer in time is a 503, and the caller repeats the request
+      await until('all are discarded', async () => {
+        const { status } = await daemon.request('POST', '/v1/dead-letters/discard', { all: true });
+        expect([200, 503]).toContain(status);
+        return status === 200;
       });
       expect(world.deadLetters()).toEqual([]);
     },
