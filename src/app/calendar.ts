@@ -17,6 +17,7 @@ import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
 import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Circuits } from '../pipeline/serving/circuits.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -35,17 +36,18 @@ interface CalendarParts {
   readonly settings: Settings;
   readonly core: Core;
   readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
   /** The name of this process. */
   readonly worker: string;
 }
 
 /** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
-export function startCalendar({ settings, core, telemetry, worker }: CalendarParts, signal: AbortSignal): void {
+export function startCalendar({ settings, core, telemetry, circuits, worker }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
   const { state, scan, maintenance } = core.store;
   const schedules = createSchedules({ state, clock, telemetry, worker });
-  const lookAgain = createLookAgain(observerOf({ settings, core, telemetry }, signal));
+  const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
     schedules.every(schedule, createSweep({ state, telemetry }, name, visit), signal);
 
@@ -66,7 +68,7 @@ export function startCalendar({ settings, core, telemetry, worker }: CalendarPar
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
+function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
   const clock = systemClock;
   // these gauges describe live events only
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
@@ -74,6 +76,7 @@ function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>
     objects: core.store.objects,
     clock,
     telemetry: quiet,
+    circuits,
     limits: {
       actionsMax: settings.TALLY_BULK_ACTIONS,
       bytesMax: settings.TALLY_BULK_BYTES,
@@ -86,6 +89,7 @@ function observerOf({ settings, core, telemetry }: Omit<CalendarParts, 'worker'>
     write: withPlainFallback(write, quiet),
     clock,
     telemetry: quiet,
+    circuits,
     concurrency: SWEEP_HEADS,
     stopped,
   });

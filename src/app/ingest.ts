@@ -3,7 +3,8 @@ import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Core, Queues } from './core.ts';
-import type { FaultGate, Probe } from '../pipeline/serving/fault-gate.ts';
+import type { Circuits } from '../pipeline/serving/circuits.ts';
+import type { Folding } from '../pipeline/gaps/folding.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
@@ -12,14 +13,14 @@ interface IngestRoleParts {
   readonly settings: Settings;
   readonly core: Core;
   readonly queues: Queues;
-  readonly gate: FaultGate;
-  readonly probeIndex: Probe;
+  readonly circuits: Circuits;
+  readonly folding: Folding;
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
 }
 
 /** Creates the parts and limits of the ingest role from the settings. */
-export function ingestParts({ settings, core, queues, gate, probeIndex, telemetry, tracing }: IngestRoleParts): IngestParts {
+export function ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -34,8 +35,8 @@ export function ingestParts({ settings, core, queues, gate, probeIndex, telemetr
     ...core,
     connect: core.connectBucket,
     receiver,
-    gate,
-    probeIndex,
+    circuits,
+    folding,
     clock,
     telemetry,
     tracing,

@@ -1,31 +1,32 @@
 /** The readiness checks of a serving process. */
-import type { Fault } from '../domain/fault.ts';
-import type { FaultGate } from '../pipeline/serving/fault-gate.ts';
+import { faults, type Fault } from '../domain/fault.ts';
+import type { Circuits, OpenCircuit } from '../pipeline/serving/circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';
 import type { QueueWatch } from '../pipeline/queues/watch.ts';
 import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
   readonly queueWatch: QueueWatch;
-  readonly gate: FaultGate;
+  readonly circuits: Circuits;
   readonly ingest: IngestRole | undefined;
   readonly prepared: () => Fault | 'prepared';
   /** The checks of the other roles. */
   readonly others: readonly CheckSource[];
 }
 
-/** Returns the checks. If S3 is unreachable, only ingest is not ready; searches and stored records still work. */
-export function servingChecks({ queueWatch, gate, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
+/** Returns the checks. While S3 or the index of a bucket does not answer, its records wait and all others are served, so that is a warning. */
+export function servingChecks({ queueWatch, circuits, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
   const indexFault = (): Fault | undefined => {
     const preparing = prepared();
-    return preparing === 'prepared' ? gate.closedBy().get('index') : preparing;
+    return preparing === 'prepared' ? circuits.openOf(['cluster'])?.fault : preparing;
   };
   const index: CheckSource = { name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) };
   const all = [index, ...others];
   if (ingest === undefined) return all;
   return [
     ...all,
-    { name: 'storage', neededBy: ['ingest'], check: () => checkOfFault(gate.closedBy().get('s3')) },
+    { name: 'storage', neededBy: [], check: () => circuitsCheck(openOf(circuits, ['endpoint', 'bucket']), 'S3') },
+    { name: 'bucket-indices', neededBy: [], check: () => circuitsCheck(openOf(circuits, ['index']), 'the index') },
     { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.receiveFault() ?? queueWatch.fault()) },
     { name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) },
     {
@@ -34,6 +35,26 @@ export function servingChecks({ queueWatch, gate, ingest, prepared, others }: Ch
       check: () => deadLetterCheck(queueWatch),
     },
   ];
+}
+
+function openOf(circuits: Circuits, levels: readonly OpenCircuit['level'][]): readonly OpenCircuit[] {
+  return circuits.all().filter(({ level }) => levels.includes(level));
+}
+
+/** Names no bucket, since anyone who reaches the health listener can read it; `tally bucket list` and the log name them. */
+function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessCheck {
+  const [first] = open;
+  if (first === undefined) return OK;
+  const regions = open.flatMap(({ level, name }) => (level === 'endpoint' ? [`region ${name}`] : []));
+  const buckets = new Set(open.flatMap(({ level, name }) => (level === 'endpoint' ? [] : [name]))).size;
+  const parts = [...regions, ...(buckets > 0 ? [`${buckets} bucket${buckets === 1 ? '' : 's'}`] : [])];
+  const { code } = first.fault;
+  return {
+    status: 'warning',
+    code,
+    detail: `${what} does not answer for ${parts.join(', ')}: records that need it wait, and all others are served`,
+    advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
+  };
 }
 
 const NO_BUCKET: ReadinessCheck = {

@@ -5,7 +5,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Core, Queues } from './core.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
-import type { FaultGate } from '../pipeline/serving/fault-gate.ts';
+import type { Circuits } from '../pipeline/serving/circuits.ts';
 import { createOverdueTasks } from '../pipeline/reindex-jobs/overdue-tasks.ts';
 import { RANGE_LIMITS } from '../pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
@@ -32,7 +32,7 @@ interface ReindexingParts {
   readonly settings: Settings;
   readonly core: Core;
   readonly queues: Queues;
-  readonly gate: FaultGate;
+  readonly circuits: Circuits;
   readonly telemetry: Telemetry;
   /** The name of this process. */
   readonly worker: string;
@@ -66,7 +66,7 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
 }
 
 function createRole(
-  { settings, core, gate, telemetry, worker, liveIsBusy }: ReindexingParts,
+  { settings, core, circuits, telemetry, worker, liveIsBusy }: ReindexingParts,
   { workQueueUrl, sendTask }: { readonly workQueueUrl: string; readonly sendTask: SendTask },
 ): ReindexRole {
   const clock = systemClock;
@@ -77,6 +77,7 @@ function createRole(
     objects,
     clock,
     telemetry,
+    circuits,
     limits: {
       actionsMax: settings.TALLY_BULK_ACTIONS,
       bytesMax: settings.TALLY_BULK_BYTES,
@@ -85,7 +86,7 @@ function createRole(
     liveIsBusy,
   });
   const headConcurrency = settings.TALLY_REINDEX_HEAD_CONCURRENCY;
-  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, headConcurrency });
+  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, circuits, headConcurrency });
   const receiver = createSqsReceiver({
     clientFor: aws.sqsReceivingFor,
     queueUrls: [workQueueUrl],
@@ -97,7 +98,7 @@ function createRole(
     clock,
   });
   const limits = { ...RANGE_LIMITS, listings: settings.TALLY_REINDEX_LISTINGS, visibilityS: VISIBILITY_S };
-  return createReindexRole({ store, listing, turn, queues, workQueueUrl, sendTask, receiver, gate, clock, telemetry, worker, limits });
+  return createReindexRole({ store, listing, turn, queues, workQueueUrl, sendTask, receiver, circuits, clock, telemetry, worker, limits });
 }
 
 const NO_WORK_QUEUE: ReadinessCheck = {

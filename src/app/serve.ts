@@ -22,7 +22,7 @@ import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
-import { createFaultGate, type Probe } from '../pipeline/serving/fault-gate.ts';
+import { createCircuits } from '../pipeline/serving/circuits.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import { createLiveLoad } from '../pipeline/serving/live-load.ts';
@@ -151,20 +151,20 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const queues = queuesOf(settings, embedded);
   const core = await createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
   const stopping = new AbortController();
-  const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
-  const probeIndex: Probe = (signal) => core.store.objects.probe(signal);
+  const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
+  const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
   const ingests = settings.TALLY_ROLES.includes('ingest');
   const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
   const liveTelemetry = live.watching(telemetry);
   const ingest = ingests
-    ? createIngestRole(ingestParts({ settings, core, queues, gate, probeIndex, telemetry: liveTelemetry, tracing }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
   const worker = createWorkerName();
-  const reindexing = createReindexing({ settings, core, queues, gate, telemetry, worker, liveIsBusy: live.isBusy });
+  const reindexing = createReindexing({ settings, core, queues, circuits, telemetry, worker, liveIsBusy: live.isBusy });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
-    servingChecks({ queueWatch: core.queueWatch, gate, ingest, prepared: () => prepared, others: reindexing.checks }),
+    servingChecks({ queueWatch: core.queueWatch, circuits, ingest, prepared: () => prepared, others: reindexing.checks }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
@@ -199,8 +199,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   }
 
   async function watchIndex(signal: AbortSignal): Promise<void> {
-    if (!gate.isOpen) return;
-    await probeIndex(signal).catch((error: unknown) => gate.trip('index', faultOf(error), probeIndex));
+    if (circuits.openOf(['cluster']) !== undefined) return;
+    await probeCluster(signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      // this is the trial by which an open circuit is judged as well, so one failure is enough
+      circuits.clusterFailed(faultOf(error), { isLasting: true });
+    });
   }
 
   async function reportReadiness(): Promise<void> {
@@ -224,7 +228,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry, worker }, stopping.signal);
+      startCalendar({ settings, core, telemetry, circuits, worker }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;

@@ -9,6 +9,7 @@ import { createBulkWriter, type WriteDocument } from '../../src/pipeline/looks/b
 import type { WriteAnswer } from '../../src/pipeline/looks/bulk-request.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';
+import { createTestCircuits } from '../support/fakes/circuits.ts';
 
 const plain: PresentState = { present: true, etag: 'e', sizeBytes: 5, lastModifiedMs: 1_000, lastModifiedExact: false };
 const enriched: PresentState = {
@@ -52,7 +53,13 @@ export function enrichmentContract(
       telemetry = createFakeTelemetry();
       const limits = { actionsMax: 100, bytesMax: 5e6, lingerMs: 1, concurrency: 1 };
       writeDocument = withPlainFallback(
-        createBulkWriter({ objects: opened.store.objects, clock: systemClock, telemetry, limits }),
+        createBulkWriter({
+          objects: opened.store.objects,
+          clock: systemClock,
+          telemetry,
+          circuits: createTestCircuits({ clock: systemClock, telemetry }),
+          limits,
+        }),
         telemetry,
       );
       await opened.store.setup.prepare();

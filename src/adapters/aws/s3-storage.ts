@@ -4,7 +4,7 @@
  */
 import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { FaultError, scopeOf } from '../../domain/fault.ts';
+import { circuitOf, FaultError } from '../../domain/fault.ts';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
@@ -82,7 +82,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     const question = { ...target, operation: 'HeadBucket' };
     const command = new HeadBucketCommand({ Bucket: target.bucket });
     const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
-    if (!reply.ok) throw missingBucket(question, reply) ?? s3Fault(question, reply);
+    if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
     if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
     confirmed.set(id, clock.monotonicMs());
   }
@@ -124,7 +124,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     },
     async probe(target, signal) {
       const fault = await tryListing(target, signal);
-      if (fault !== undefined && scopeOf(fault.code) === 'shared') throw fault;
+      if (fault !== undefined && circuitOf(fault.code) === 'endpoint') throw fault;
     },
   };
 }
@@ -137,6 +137,11 @@ function mustList(question: S3Question, answer: S3Answer | undefined): boolean {
 /** The fault of HeadBucket's 404, which has no body with the code NoSuchBucket. */
 function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 404 ? new FaultError('bucket.missing', `${questionText(question)}: the bucket does not exist`) : undefined;
+}
+
+/** The fault of HeadBucket's 403 for an object that HEAD does not find: nothing tells a missing key from a missing bucket. */
+function deniedBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
+  return answer?.status === 403 ? new FaultError('bucket.denied', `${questionText(question)}: HeadBucket is denied`) : undefined;
 }
 
 /** Waits for a shared request until the signal is aborted. */

@@ -6,9 +6,9 @@ import { withoutPasswords } from '../../domain/passwords.ts';
 import { printable } from '../../domain/printable.ts';
 import { jobStates } from '../../domain/reindex/job.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { CalendarTelemetry, ReindexTelemetry, Telemetry } from '../../pipeline/ports/telemetry.ts';
+import type { CalendarTelemetry, CircuitLevel, ReindexTelemetry, Telemetry } from '../../pipeline/ports/telemetry.ts';
 import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
-import { gapStates, labelOf, objectKinds, receivingStates } from './labels.ts';
+import { circuitLabels, gapStates, labelOf, objectKinds, receivingStates } from './labels.ts';
 import { createOnce, createRecentMaximum, type RecentMaximum } from './memory.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 
@@ -159,7 +159,7 @@ type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry |
 
 function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
-  const countParked = createParkedCount(metrics);
+  const countOpen = createOpenCount(metrics);
   const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: adviceWhileServing(code) });
   return {
     queueDepth(queue, { visible, inFlight, delayed }) {
@@ -174,22 +174,15 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     jobs(states) {
       for (const state of jobStates) metrics.set('tally_jobs', states.filter((each) => each === state).length, { state });
     },
-    paused(code, reason) {
-      metrics.set('tally_paused', 1, { fault: code });
-      log.error(describe(code, reason), 'receiving paused');
+    circuitOpened({ level, name, code, reason }) {
+      countOpen(level, name, code);
+      log.error({ ...circuitFields(level, name), ...describe(code, reason) }, OPENED[level]);
     },
-    resumed(code, pausedMs) {
-      metrics.set('tally_paused', 0, { fault: code });
-      log.info({ code, pausedMs: Math.round(pausedMs) }, 'receiving resumed');
+    circuitClosed({ level, name, openMs }) {
+      countOpen(level, name, undefined);
+      log.info({ ...circuitFields(level, name), openMs: Math.round(openMs) }, CLOSED[level]);
     },
-    bucketParked(bucket, code, reason) {
-      countParked(bucket, 1);
-      log.error({ bucket, ...describe(code, reason) }, 'bucket parked: its records wait');
-    },
-    bucketResumed(bucket) {
-      countParked(bucket, -1);
-      log.info({ bucket }, 'bucket resumed');
-    },
+    folded: (code) => metrics.count('tally_folded_total', 1, { fault: code }),
     receiving(state) {
       for (const each of receivingStates) metrics.set('tally_receiving', each === state ? 1 : 0, { state: each });
       log.info({ state }, 'the state of receiving changed');
@@ -205,15 +198,47 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
   };
 }
 
-/** A bucket can be parked because of its index and because of the bucket itself. Each is reported separately; the bucket counts once. */
-function createParkedCount(metrics: Metrics): (bucket: string, change: 1 | -1) => void {
-  const reasons = new Map<string, number>();
-  return (bucket, change) => {
-    const count = (reasons.get(bucket) ?? 0) + change;
-    if (count > 0) reasons.set(bucket, count);
-    else reasons.delete(bucket);
-    metrics.set('tally_parked_buckets', reasons.size);
+const OPENED: Readonly<Record<CircuitLevel, string>> = {
+  cluster: 'receiving paused',
+  index: 'the index of the bucket does not take its records: they wait',
+  endpoint: 'S3 does not answer in this region: records that need it wait',
+  bucket: 'S3 does not answer for the bucket: its records that need S3 wait',
+  enrichment: 'S3 does not answer the requests that enrich documents of the bucket: they are written without enrichment',
+};
+const CLOSED: Readonly<Record<CircuitLevel, string>> = {
+  cluster: 'receiving resumed',
+  index: 'the index of the bucket takes records again',
+  endpoint: 'S3 answers in this region again',
+  bucket: 'S3 answers for the bucket again',
+  enrichment: 'documents of the bucket are enriched again',
+};
+
+function circuitFields(level: CircuitLevel, name: string): { readonly bucket?: string; readonly region?: string } {
+  if (level === 'cluster') return {};
+  return level === 'endpoint' ? { region: name } : { bucket: name };
+}
+
+/** Counts the open circuits by level. A bucket whose index and whose bucket both wait counts as one parked bucket. */
+function createOpenCount(metrics: Metrics): (level: CircuitLevel, name: string, code: FaultCode | undefined) => void {
+  const open = new Map<string, { readonly level: CircuitLevel; readonly name: string; readonly code: FaultCode }>();
+  return (level, name, code) => {
+    const before = open.get(`${level} ${name}`);
+    if (code === undefined) open.delete(`${level} ${name}`);
+    else open.set(`${level} ${name}`, { level, name, code });
+    const all = [...open.values()];
+    // nothing waits for enrichment
+    if (level !== 'enrichment') {
+      metrics.set('tally_circuit_open', all.filter((circuit) => circuit.level === level).length, circuitLabels[level]);
+    }
+    metrics.set('tally_parked_buckets', new Set(all.flatMap((circuit) => (isOfBucket(circuit.level) ? [circuit.name] : []))).size);
+    if (level !== 'cluster') return;
+    if (before !== undefined) metrics.set('tally_paused', 0, { fault: before.code });
+    if (code !== undefined) metrics.set('tally_paused', 1, { fault: code });
   };
+}
+
+function isOfBucket(level: CircuitLevel): boolean {
+  return level === 'index' || level === 'bucket';
 }
 
 function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {

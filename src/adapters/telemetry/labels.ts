@@ -1,5 +1,6 @@
 /** The values of labels: closed sets that the table of series (series.ts) uses. */
-import { faults, isFaultCode, scopeOf } from '../../domain/fault.ts';
+import { circuitOf, faults, isFaultCode } from '../../domain/fault.ts';
+import type { CircuitLevel } from '../../pipeline/ports/telemetry.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { type JobState, jobStates } from '../../domain/reindex/job.ts';
 
@@ -10,7 +11,15 @@ export const faultCodes = Object.keys(faults).filter(isFaultCode);
 export const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
 export const indexFaults = faultCodes.filter((code) => code.includes('index'));
 /** A probe can fail with any of these, and receiving stays paused until it succeeds. */
-export const pausingFaults = faultCodes.filter((code) => scopeOf(code) === 'shared' || code === 'internal.unexpected');
+export const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');
+/** The labels of a circuit: the system, and whether it is the whole of it (the index store, S3 in a region) or one bucket's part. */
+export const circuitLabels = {
+  cluster: { system: 'index', level: 'whole' },
+  index: { system: 'index', level: 'bucket' },
+  endpoint: { system: 's3', level: 'whole' },
+  bucket: { system: 's3', level: 'bucket' },
+} as const satisfies Record<Exclude<CircuitLevel, 'enrichment'>, { readonly system: string; readonly level: string }>;
+
 export const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
 
 export const gapStates = gapSchema.shape.state.options;

@@ -291,6 +291,20 @@ export const seriesTable = {
     help: 'Shows how many buckets have records that wait because the bucket or its index is blocked or missing.',
     alert: '> 0 for 10 min',
   },
+  tally_circuit_open: {
+    type: 'gauge',
+    unit: 'circuits',
+    labels: { system: ['index', 's3'], level: ['whole', 'bucket'] },
+    help: 'Shows how many circuits are open: of the index store or of S3, and whether the whole of it (S3: of a region) or one bucket’s part does not answer. Records that need it wait.',
+    alert: '> 0 for 10 min',
+  },
+  tally_folded_total: {
+    type: 'counter',
+    unit: 'records',
+    labels: { fault: faultCodes },
+    help: 'Counts the records that could not be served for ten minutes and became an open gap, which a re-index repairs.',
+    alert: 'rate > 0 for 1 h',
+  },
   tally_receiving: {
     type: 'gauge',
     unit: '0 or 1',

@@ -13,8 +13,8 @@ export type Outcome =
   | { readonly kind: 'gap' }
   /** The bucket is not connected: the record was counted, not indexed. */
   | { readonly kind: 'unconnected' }
-  /** The record must be tried again later. `bucket` is for the loss gap if it never succeeds. */
-  | { readonly kind: 'deferred'; readonly fault: Fault; readonly bucket?: string }
+  /** The record must be tried again in `delayS` seconds. `bucket` and `key` are for the loss gap if it never succeeds; a record that failed alone has a key. */
+  | { readonly kind: 'deferred'; readonly fault: Fault; readonly delayS: number; readonly bucket?: string; readonly key?: string }
   /** The record can never succeed. `bucket` is present when it is known. */
   | { readonly kind: 'rejected'; readonly fault: Fault; readonly bucket?: string };
 

@@ -1,6 +1,5 @@
 /** Settlement: what happens to a message once each of its records has an outcome. */
 import type { Fault } from '../fault.ts';
-import { scopeOf } from '../fault.ts';
 import type { Outcome } from './outcome.ts';
 
 export type Settlement =
@@ -10,7 +9,13 @@ export type Settlement =
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
   /** One dead letter is sent that names the failed records by position; then the message is deleted. */
-  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly buckets: readonly string[] };
+  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] };
+
+/** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
+export interface Loss {
+  readonly bucket: string;
+  readonly key?: string;
+}
 
 export interface Receives {
   /** ApproximateReceiveCount of this receive: 1 at the first. */
@@ -43,7 +48,7 @@ export function settlementOf(outcomes: readonly Outcome[], receives: Receives): 
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
   const fault = deferred.at(-1)?.fault;
   if (fault !== undefined && !isLastReceive(receives)) {
-    return { kind: 'defer', delayS: Math.max(...deferred.map((each) => delayOf(each.fault, receives))), fault };
+    return { kind: 'defer', delayS: Math.max(...deferred.map(({ delayS }) => delayS)), fault };
   }
   const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
   if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };
@@ -51,15 +56,11 @@ export function settlementOf(outcomes: readonly Outcome[], receives: Receives): 
   return failure === undefined ? { kind: 'delete' } : deadLetter(outcomes, failure);
 }
 
-/** A shared fault is not the message's: the message is given back at once, and received again when the fault is over. */
-function delayOf(fault: Fault, receives: Receives): number {
-  return scopeOf(fault.code) === 'shared' ? 0 : deferDelayS(receives.receiveCount);
-}
-
 function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
-  const failed = outcomes.flatMap((outcome, index) =>
-    outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, bucket: outcome.bucket }] : [],
+  const failed = outcomes.flatMap((outcome, index) => (outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : []));
+  const losses = failed.flatMap(({ outcome: { bucket, ...rest } }) =>
+    bucket === undefined ? [] : [{ bucket, ...('key' in rest && rest.key !== undefined && { key: rest.key }) }],
   );
-  const buckets = new Set(failed.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket])));
-  return { kind: 'dead-letter', fault, records: failed.map(({ index }) => index), buckets: [...buckets] };
+  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key]), loss]));
+  return { kind: 'dead-letter', fault, records: failed.map(({ index }) => index), losses: [...unique.values()] };
 }

@@ -9,7 +9,7 @@
  * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance because the worker
  * died or because of a fault of the range itself.
  */
-import { scopeOf, type Fault, type FaultCode } from '../fault.ts';
+import { circuitOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, RangeRecord } from './job.ts';
 
@@ -103,7 +103,7 @@ export function givenBack(range: RangeRecord): RangeRecord {
  */
 export type FaultAnswer = 'wait' | 'retry' | 'fail';
 
-/** Faults whose answer does not follow from their scope. */
+/** Faults whose answer does not follow from their circuit. */
 const answers: Partial<Record<FaultCode, FaultAnswer>> = {
   // the bucket is missing or access is denied: no listing can be trusted, so nothing may be deleted
   'bucket.missing': 'fail',
@@ -117,11 +117,14 @@ const answers: Partial<Record<FaultCode, FaultAnswer>> = {
 export function answerTo(code: FaultCode): FaultAnswer {
   const answer = answers[code];
   if (answer !== undefined) return answer;
-  switch (scopeOf(code)) {
-    case 'shared':
+  switch (circuitOf(code)) {
+    case 'cluster':
+    case 'endpoint':
+    case 'queue':
       return 'wait';
+    case 'index':
     case 'bucket':
-    case 'own':
+    case 'object':
       return 'retry';
     case 'never':
       return 'fail';

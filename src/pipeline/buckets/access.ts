@@ -12,6 +12,8 @@ import { refs, updateRecord } from '../records/stored.ts';
 
 /** How long a refusal to connect a name is used, the same as "not connected" is cached: a flood of events of one name sends few requests to S3. */
 const REFUSAL_AGE_MAX_MS = 5_000;
+/** How often the region of a bucket that S3 does not find is read again. */
+const REGION_READ_MS = 60_000;
 /** The memory is bounded, since names may be anything that is sent to the queue. */
 const REFUSALS_MAX = 1_000;
 
@@ -20,6 +22,8 @@ export interface BucketAccess {
   peek(record: ChangeRecord): BucketRecord | undefined;
   /** Returns the record, or undefined if the bucket is not connected; the name is stored as unconnected then. */
   lookup(record: ChangeRecord): Promise<BucketRecord | undefined>;
+  /** Reads region and versioning again in the background, at most once a minute for each bucket: a bucket may have been created again in another region. */
+  readRegionAgain(bucket: string): void;
 }
 
 interface AccessDependencies {
@@ -44,6 +48,7 @@ export function createBucketAccess({
   /** Connects one bucket at a time; otherwise several would pass the maximum together. */
   const connecting = new PQueue({ concurrency: 1 });
   const refusedAtMs = new Map<string, number>();
+  const regionReadAtMs = new Map<string, number>();
 
   /** A version id on any event proves that versioning was enabled once, whatever was read before. */
   async function flipToVersioned(bucket: BucketRecord): Promise<BucketRecord | undefined> {
@@ -99,6 +104,16 @@ export function createBucketAccess({
       const connected = await autoConnect(record);
       if (connected === undefined) await reportUnconnected(record.bucket, clock.nowMs());
       return connected;
+    },
+    readRegionAgain(bucket) {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - (regionReadAtMs.get(bucket) ?? -Infinity) < REGION_READ_MS) return;
+      regionReadAtMs.set(bucket, nowMs);
+      connect.refresh(bucket).then(
+        () => records.forget(bucket),
+        // the bucket is still missing, and its circuit says so
+        () => undefined,
+      );
     },
   };
 }

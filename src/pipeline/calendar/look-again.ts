@@ -1,7 +1,7 @@
 /** Checks documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { FaultError, scopeOf } from '../../domain/fault.ts';
+import { circuitOf, FaultError } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
 import type { Observe } from '../looks/observer.ts';
 
@@ -30,7 +30,7 @@ export function createLookAgain(observe: Observe): LookAgain {
       ),
     );
     for (const answer of answers) {
-      if (answer.kind === 'fault' && scopeOf(answer.fault.code) !== 'own') throw new FaultError(answer.fault.code, answer.fault.reason);
+      if (answer.kind === 'fault' && circuitOf(answer.fault.code) !== 'object') throw new FaultError(answer.fault.code, answer.fault.reason);
     }
   };
 }

@@ -14,6 +14,7 @@ import {
   fittingCount,
   sizeOf,
   type BulkLimits,
+  type IndexReports,
   type QueuedWrite,
   type WriteAnswer,
   type WriteRequest,
@@ -34,6 +35,7 @@ interface BackgroundWriterDependencies {
   readonly objects: ObjectIndex;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: IndexReports;
   readonly limits: Pick<BulkLimits, 'actionsMax' | 'bytesMax' | 'concurrency'>;
   /** Whether the live path has work waiting. */
   readonly liveIsBusy: () => boolean;
@@ -49,8 +51,8 @@ const PAUSE = { minMs: 500, maxMs: 15_000 };
 
 /** Creates the writer. Its callers bound its queue: each range settles a few slices at a time. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
-  const { objects, clock, telemetry, limits, liveIsBusy } = dependencies;
-  const sendBulk = createBulkSender({ objects, clock, telemetry });
+  const { objects, clock, telemetry, circuits, limits, liveIsBusy } = dependencies;
+  const sendBulk = createBulkSender({ objects, clock, telemetry, circuits });
   let waiting: Entry[] = [];
   let inFlight = 0;
   /** The number of requests that may run at the same time: additive increase, multiplicative decrease. */

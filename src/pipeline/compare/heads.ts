@@ -2,11 +2,11 @@ import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { createEnrichBreaker } from '../looks/enrich-breaker.ts';
 import { createEnricher } from '../looks/enricher.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { Circuits } from '../serving/circuits.ts';
 
 /** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
 export interface Look extends Observation {
@@ -28,19 +28,20 @@ interface HeadsDependencies {
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
   /** The number of HEADs that run at the same time over all turns of the process. The rest of the capacity is for the live path. */
   readonly concurrency: number;
 }
 
 /** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
-export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDependencies): Head {
+export function createHeads({ storage, clock, telemetry, circuits, concurrency }: HeadsDependencies): Head {
   const heads = new PQueue({ concurrency });
   const enricher = createEnricher({
     storage,
-    heads: { run: (task) => task(), report: () => undefined },
-    breaker: createEnrichBreaker({ clock }),
+    heads: { run: (_, task) => task(), report: () => undefined },
     clock,
     telemetry,
+    circuits,
     // never aborted: one enrichment takes 10 s at most, so a stop waits no longer for it
     stopped: new AbortController().signal,
   });
@@ -57,11 +58,14 @@ export function createHeads({ storage, clock, telemetry, concurrency }: HeadsDep
         try {
           const seen = await storage.observe(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
+          circuits.looked(bucket, { key, sentAtMs: startedMs });
           const state = await enricher.ofLook({ bucket, key, state: seen.state, expiresAtMs });
           return { ...seen, state, expiresAtMs };
         } catch (error) {
           signal.throwIfAborted();
-          sent(faultOf(error).code);
+          const fault = faultOf(error);
+          sent(fault.code);
+          circuits.looked(bucket, { key, sentAtMs: startedMs, fault });
           throw error;
         }
       },

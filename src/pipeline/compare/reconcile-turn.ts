@@ -18,6 +18,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
@@ -74,6 +75,7 @@ interface TurnDependencies {
   readonly writeAll: WriteAll;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
   /** The number of HEADs that run at the same time over all turns of the process. Default 16: half of the live path's default. */
   readonly headConcurrency?: number;
 }

@@ -1,6 +1,6 @@
 /** Decides when messages are received: not during back-pressure or an outage, and not while no bucket is connected. */
 import { faultOf } from '../../domain/fault.ts';
-import type { FaultGate, Probe } from '../serving/fault-gate.ts';
+import type { Circuits } from '../serving/circuits.ts';
 import type { HeldSet } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -22,30 +22,36 @@ export interface Admission {
 }
 
 interface AdmissionDependencies {
-  readonly gate: FaultGate;
+  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
   readonly store: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  readonly probeIndex: Probe;
   readonly inFlightMax: number;
   readonly autoConnects: boolean;
 }
 
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
-  const { gate, held, queueWatch, store, clock, telemetry, probeIndex, inFlightMax, autoConnects } = dependencies;
+  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, autoConnects } = dependencies;
   /** Undefined until the first receive, so that the first state is always reported. */
   let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
   let reading: Promise<boolean> | undefined;
+  /** The store could not say whether a bucket is connected. */
+  let isUnknown = false;
+
+  /** Only the index store as a whole holds receiving back: whatever else fails, other buckets' messages must be received. */
+  function isPaused(): boolean {
+    return circuits.openOf(['cluster']) !== undefined;
+  }
 
   async function decide(): Promise<ReceivingState> {
-    if (!gate.isOpen) return 'paused';
+    if (isPaused()) return 'paused';
     if (held.isFull) return 'held-full';
     if (queueWatch.inFlight > inFlightMax) return 'in-flight-cap';
-    if (!(await anyBucket())) return gate.isOpen ? 'no-bucket' : 'paused';
+    if (!(await anyBucket())) return isPaused() || isUnknown ? 'paused' : 'no-bucket';
     return 'on';
   }
 
@@ -63,9 +69,11 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     try {
       const any = (await store.list('bucket', { limit: 1 })).length > 0;
       buckets = { any, atMs: clock.monotonicMs() };
+      isUnknown = false;
       return any;
     } catch (error) {
-      gate.trip('index', faultOf(error), probeIndex);
+      circuits.clusterFailed(faultOf(error));
+      isUnknown = true;
       return false;
     }
   }

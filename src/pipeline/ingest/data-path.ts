@@ -10,7 +10,7 @@
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { circuitOf, faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { Settlement } from '../../domain/messages/settlement.ts';
 import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
@@ -23,7 +23,9 @@ import type { SettlementKind, Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
-import type { WaitOut } from './wait-out.ts';
+import type { Waiting } from './waiting.ts';
+import type { Folding } from '../gaps/folding.ts';
+import type { Circuits } from '../serving/circuits.ts';
 
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
@@ -35,15 +37,20 @@ interface DataPathDependencies {
   readonly finishServiceMessage: FinishServiceMessage;
   readonly sendDeadLetter: SendDeadLetter;
   readonly gaps: GapReports;
-  readonly waitOut: WaitOut;
+  readonly waiting: Waiting;
+  readonly circuits: Pick<Circuits, 'clusterFailed'>;
+  readonly folding: Folding;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
+/** A gap that could not be stored may have failed by chance: it is stored again soon, and the third failure in a row opens the circuit of the store. */
+const RETRY_MS = 500;
+
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waitOut, clock, telemetry } = dependencies;
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } = dependencies;
 
   return async function handleMessages(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
@@ -150,9 +157,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     hand.turnSlow();
     try {
       // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
-      const seenAtMs = Math.max(clock.nowMs(), hand.message.sentAtMs);
-      for (const bucket of letter.buckets) {
-        await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${letter.fault.code}`, seenAtMs });
+      const { sentAtMs } = hand.message;
+      const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
+      const reason = `dead letter: ${letter.fault.code}`;
+      for (const { bucket, key } of letter.losses) {
+        // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
+        if (key !== undefined) await folding.fold({ bucket, key, change: 'other', sentAtMs, eventTimeMs: undefined, reason });
+        else await gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
       }
       await sendDeadLetter(hand.message, letter.fault, letter.records);
     } catch (error) {
@@ -164,7 +175,11 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
-    if (fault.code.startsWith('index.') && (await waitOut(fault, hand)) === undefined) return false;
+    if (circuitOf(fault.code) === 'cluster') {
+      circuits.clusterFailed(fault);
+      await clock.sleep(RETRY_MS, hand.signal);
+      if (await waiting.forCluster(hand)) return false;
+    }
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
     await settler.hide(hand.message, deferDelayS(hand.message.receiveCount));
     settled(hand, 'defer', fault.code);

@@ -1,18 +1,21 @@
 /**
  * Brings one record to its one outcome:
  *
- *   bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
- *        ▲                        │
- *        └── decided again after an expired answer, a tie, or a fault that is over
+ *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
+ *        ▲
+ *        └── decided again after a wait for a circuit, an expired answer, a tie, or a fault that is over
+ *
+ * What waits for a circuit holds no answer and no decision: it begins again with a fresh bucket record, and a HEAD that is
+ * sent after every hint that it serves was received (ordering rules 9 and 11).
  */
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
-import type { Fault } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { ExactHint, ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import { hintOf, hintOfTie, sourceOf } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
+import { deferDelayS } from '../../domain/messages/settlement.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { BucketAccess } from '../buckets/access.ts';
 import type { WriteDocument } from '../looks/bulk-writer.ts';
@@ -21,10 +24,10 @@ import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { LookAnswer, Observe } from '../looks/observer.ts';
-import type { BucketPart, Parking } from '../serving/parking.ts';
+import { indexCircuits, lookCircuits, type CircuitId, type Circuits, type Place } from '../serving/circuits.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
-import type { WaitOut } from './wait-out.ts';
+import type { Waiting } from './waiting.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
 
@@ -35,10 +38,21 @@ interface FinishDependencies {
   readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
   readonly reportedKeys: ReportedKeys;
-  readonly parking: Pick<Parking, 'parkedBy' | 'worked'>;
+  readonly circuits: Circuits;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
-  readonly waitOut: WaitOut;
+  readonly waiting: Waiting;
   readonly clock: Clock;
+}
+
+/** One record on its way, and what its attempts have shown so far. */
+interface Run {
+  readonly record: ChangeRecord;
+  readonly hand: InHand;
+  /** The places in open circuits that the present attempt has. */
+  places: Place[];
+  tie: ObserveHint | undefined;
+  /** Whether no attempt for this record has failed yet: such a record is the better trial. */
+  isNewKey: boolean;
 }
 
 /** The bucket record by which a change record is decided, and the message that waits for it. */
@@ -47,59 +61,121 @@ interface Context {
   readonly hand: InHand;
 }
 
-/** The result of one attempt: an outcome, or the reason to decide again. */
+/** The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. */
 type Attempt =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   | { readonly kind: 'expired' }
   | { readonly kind: 'tie'; readonly hint: ObserveHint }
-  | { readonly kind: 'fault'; readonly fault: Fault; readonly bucket?: BucketRecord };
+  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[] }
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
 
 const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired before they could be written' };
 
-const LOOK_NEEDS: readonly BucketPart[] = ['index', 'storage'];
+/** A failure that has not opened its circuit yet may be chance: the record tries again soon, and the third failure opens the circuit. */
+const RETRY_MS = 500;
 
 /** Creates the function. It rejects only with the reason of the stop. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, write, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock } = dependencies;
+  const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, waiting, clock } = dependencies;
 
   return async function finishRecord(record, hand) {
-    let tie: ObserveHint | undefined;
+    // the event name alone decides, and such a record may not name a bucket
+    if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
+    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: true };
     for (;;) {
-      const result = await attempt(record, hand, tie);
-      switch (result.kind) {
-        case 'ended':
-          return result.outcome;
-        case 'tie':
-          tie = result.hint;
-          break;
-        case 'expired':
-          hand.signal.throwIfAborted();
-          if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault: EXPIRED, bucket: record.bucket };
-          break;
-        case 'fault': {
-          const at = { bucket: record.bucket, ...(result.bucket !== undefined && { region: result.bucket.region }) };
-          const outcome = await waitOut(result.fault, hand, at);
-          if (outcome !== undefined) return outcome;
-        }
-      }
+      const result = await attempt(run).finally(() => leavePlaces(run));
+      if (result.kind === 'ended') return result.outcome;
+      const outcome = await prepareNext(run, result);
+      if (outcome !== undefined) return outcome;
     }
   };
 
-  async function attempt(record: ChangeRecord, hand: InHand, tie: ObserveHint | undefined): Promise<Attempt> {
-    // the event name alone decides, and such a record may not name a bucket
-    if (record.change.kind === 'ignored') return { kind: 'ended', outcome: { kind: 'ignored', reason: record.change.reason } };
+  /** Resolves to undefined when the record may be decided again, else to the outcome that it ends with. */
+  async function prepareNext(run: Run, result: Exclude<Attempt, { kind: 'ended' }>): Promise<Outcome | undefined> {
+    const { record, hand } = run;
+    hand.signal.throwIfAborted();
+    switch (result.kind) {
+      case 'tie':
+        run.tie = result.hint;
+        return undefined;
+      case 'expired':
+        return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket: record.bucket };
+      case 'blocked':
+        return waitFor(run, result.ids);
+      case 'fault':
+        return afterFault(run, result);
+    }
+  }
+
+  async function waitFor(run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
+    const next = await waiting.waitOrFold({ record: run.record, attempt: { ids, isNewKey: run.isNewKey } }, run.hand);
+    if ('kind' in next) return next;
+    run.places = [next];
+    return undefined;
+  }
+
+  async function afterFault(run: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): Promise<Outcome | undefined> {
+    const { record, hand } = run;
+    run.isNewKey = false;
+    if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
+    if (fault.code === 'index.rejected') {
+      // an index that accepts nothing may be set up wrong, which is not the fault of this document
+      if (circuits.hasAccepted(record.bucket)) return { kind: 'rejected', fault, bucket: record.bucket };
+      circuits.indexFailed(record.bucket, fault, { sentAtMs: clock.monotonicMs() });
+    }
+    if (circuits.openOf(ids) === undefined && fault.code === 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true });
+    if (circuits.openOf(ids) !== undefined) return waitFor(run, ids);
+    switch (circuitOf(fault.code)) {
+      case 'cluster':
+      case 'index':
+        break;
+      case 'never':
+        if (fault.code !== 'index.rejected') return { kind: 'rejected', fault, bucket: record.bucket };
+        break;
+      case 'endpoint':
+      case 'bucket':
+      case 'queue':
+      case 'object':
+        return waiting.alone({ record, attempt: { ids, isNewKey: false } }, { fault, delayS: deferDelayS(hand.message.receiveCount) }, hand);
+    }
+    if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket: record.bucket };
+    hand.turnSlow();
+    await clock.sleep(RETRY_MS, hand.signal);
+    return undefined;
+  }
+
+  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may go on. */
+  function mayGoOn(run: Run, ids: () => readonly CircuitId[]): boolean {
+    if (circuits.isQuiet) return true;
+    const held = new Set(run.places.flatMap((place) => place.ids));
+    const place = circuits.take({ ids: ids().filter((id) => !held.has(id)), isNewKey: run.isNewKey });
+    if (place === undefined) return false;
+    run.places.push(place);
+    return true;
+  }
+
+  function leavePlaces(run: Run): void {
+    for (const place of run.places.splice(0)) place.leave();
+  }
+
+  async function attempt(run: Run): Promise<Attempt> {
+    const { record, hand } = run;
+    const sentAtMs = clock.monotonicMs();
+    const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
+    if (!mayGoOn(run, ids)) return { kind: 'blocked', ids: ids() };
     try {
       const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
-      if (bucket === undefined) return endUnconnected(record.bucket);
+      if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
       lastEvents.seen(record.bucket);
       noteSingleDelete(record);
-      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      const hint = run.tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
           return await writeExact(record, hint, { bucket, hand });
         case 'resolve':
         case 'observe':
           hand.turnSlow();
+          if (!mayGoOn(run, () => lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
           return await lookAndWrite(record, hint, { bucket, hand });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
@@ -109,19 +185,20 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       }
     } catch (error) {
       hand.signal.throwIfAborted();
-      return { kind: 'fault', fault: faultOf(error) };
+      const fault = faultOf(error);
+      noteStoreFault(record.bucket, fault, sentAtMs);
+      return { kind: 'fault', fault, ids: ids() };
     }
   }
 
-  /** A bucket that was disconnected while it was parked is no longer parked. */
-  function endUnconnected(bucket: string): Attempt {
-    for (const part of LOOK_NEEDS) parking.worked(bucket, part);
-    return { kind: 'ended', outcome: { kind: 'unconnected' } };
+  /** The faults of reads and of gaps: those of writes and looks are reported where they are sent. */
+  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
+    const level = circuitOf(fault.code);
+    if (level === 'cluster') circuits.clusterFailed(fault);
+    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
   }
 
   async function writeExact(record: ChangeRecord, hint: ExactHint, at: Context): Promise<Attempt> {
-    const parked = parking.parkedBy(record.bucket, 'index');
-    if (parked !== undefined) return { kind: 'fault', fault: parked };
     // the life begins with the decision, so enrichment is part of it
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const state = at.bucket.enrich === 'none' ? hint.state : await enriched(record, hint.state, { ...at, expiresAtMs });
@@ -140,14 +217,14 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     switch (answer.kind) {
       case 'written':
       case 'superseded':
-        parking.worked(record.bucket, 'index');
         if (document.expires_at !== undefined && !reportsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(hint.clock) };
       case 'expired':
-      case 'fault':
         return answer;
+      case 'fault':
+        return { ...answer, ids: indexCircuits(record.bucket) };
     }
   }
 
@@ -162,13 +239,10 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
 
   async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
     const { traces } = hand;
-    const parked = parking.parkedBy(record.bucket, 'index') ?? parking.parkedBy(record.bucket, 'storage');
-    if (parked !== undefined) return { kind: 'fault', fault: parked, bucket };
     const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
-        for (const part of LOOK_NEEDS) parking.worked(record.bucket, part);
         if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfLook(answer) };
       case 'tie':
@@ -176,7 +250,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'expired':
         return answer;
       case 'fault':
-        return { kind: 'fault', fault: answer.fault, bucket };
+        return { ...answer, ids: lookCircuits(bucket) };
     }
   }
 

@@ -21,6 +21,9 @@ export interface InHand {
   turnSlow(): void;
   /** Whether this is the last permitted receive: if the message were given back, SQS would move it to the dead-letter queue. */
   readonly isLastReceive: boolean;
+  /** What the message weighs of the held set, and what the whole set may weigh. */
+  readonly weight: number;
+  readonly weightMax: number;
   /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its last permitted receive. */
   holdLeftMs(): number;
 }
@@ -88,6 +91,8 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
             resolve();
           },
           isLastReceive: isLast(message),
+          weight: message.body.length,
+          weightMax: BODIES_LENGTH_MAX,
           holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
         };
         length += message.body.length;

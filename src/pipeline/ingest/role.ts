@@ -6,7 +6,8 @@
  *                                          message that waits is given    ▼ is aborted and given back
  *                                          back to its queue)           stopped
  */
-import type { FaultGate, Probe } from '../serving/fault-gate.ts';
+import type { Circuits } from '../serving/circuits.ts';
+import type { Folding } from '../gaps/folding.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createBucketAccess } from '../buckets/access.ts';
 import { createBucketRecordCache } from '../buckets/record-cache.ts';
@@ -28,14 +29,13 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
 import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
-import { createParking } from '../serving/parking.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
 import { traceWrites } from '../looks/trace-writes.ts';
 import { createReportedKeys } from '../gaps/reported-keys.ts';
-import { createWaitOut, type FaultContext } from './wait-out.ts';
+import { createWaiting } from './waiting.ts';
 import type { Fault } from '../../domain/fault.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
@@ -60,8 +60,8 @@ export interface IngestParts {
   readonly queues: QueueClient;
   readonly receiver: QueueReceiver;
   readonly topics: TopicClient;
-  readonly gate: FaultGate;
-  readonly probeIndex: Probe;
+  readonly circuits: Circuits;
+  readonly folding: Folding;
   readonly queueWatch: QueueWatch;
   readonly connect: ConnectBucket;
   readonly gaps: GapReports;
@@ -87,17 +87,17 @@ export interface IngestRole {
 
 /** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
-  const { store, storage, queues, receiver, clock, telemetry, gate, probeIndex, queueWatch, connect, gaps, tracing, limits } = parts;
+  const { store, storage, queues, receiver, clock, telemetry, circuits, folding, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const write = withPlainFallback(
-    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, limits: limits.bulk }),
+    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, circuits, limits: limits.bulk }),
     telemetry,
   );
   const stopped = aborting.signal;
-  const { observe, enricher } = createLooks({ storage, write, clock, telemetry, concurrency: limits.headConcurrency, stopped });
+  const { observe, enricher } = createLooks({ storage, write, clock, telemetry, circuits, concurrency: limits.headConcurrency, stopped });
   const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({
@@ -108,31 +108,23 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     reportUnconnected,
     autoConnectMax: limits.autoConnectMax,
   });
-  const probes = { index: probeIndex, storage: probeStorage };
-  const parking = createParking({ clock, telemetry, parkedMax: Math.ceil(limits.heldMax / 2) });
-  const waitOut = createWaitOut({ gate, clock, probes, parking });
+  const waiting = createWaiting({ ...limits, circuits, folding, queueWatch, clock, telemetry });
   const lastEvents = createLastEvents({ state: store.state, clock });
   const reportedKeys = createReportedKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, parking, lastEvents, waitOut, clock });
-  const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waitOut, clock, telemetry });
-  const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waitOut, maxReceiveCount });
+  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, waiting, clock });
+  const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waiting, circuits, clock, telemetry });
+  const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waiting, maxReceiveCount });
   const admission = createAdmission({
-    gate,
+    circuits,
     held,
     queueWatch,
     clock,
     telemetry,
-    probeIndex,
     store: store.state,
     inFlightMax: limits.inFlightMax,
     autoConnects: limits.autoConnectMax > 0,
   });
   const receiveFault = createReceiveFault('receive messages', telemetry);
-
-  function probeStorage({ bucket, region }: FaultContext): Probe {
-    return (signal) =>
-      region === undefined ? storage.regionOf(bucket, signal).then(() => undefined) : storage.probe({ bucket, region }, signal);
-  }
 
   return {
     start() {

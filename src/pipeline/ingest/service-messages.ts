@@ -4,7 +4,7 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -12,7 +12,9 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
 import { listAllRecords } from '../records/stored.ts';
-import type { WaitOut } from './wait-out.ts';
+import type { Waiting } from './waiting.ts';
+import type { Circuits } from '../serving/circuits.ts';
+import { deferDelayS } from '../../domain/messages/settlement.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 
@@ -23,20 +25,36 @@ interface ServiceDependencies {
   readonly state: StateStore;
   readonly topics: TopicClient;
   readonly gaps: GapReports;
-  readonly waitOut: WaitOut;
+  readonly waiting: Pick<Waiting, 'forCluster'>;
+  readonly circuits: Pick<Circuits, 'clusterFailed'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
+/** The third failure in a row of the store opens its circuit. */
+const RETRY_MS = 500;
+
 /** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */
-export function createFinishServiceMessage({ state, topics, gaps, waitOut, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
+export function createFinishServiceMessage({ state, topics, gaps, waiting, circuits, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
   return async function finishServiceMessage(message, hand) {
     telemetry.serviceMessage(message.kind);
     for (;;) {
-      const outcome = await finish(message, hand).catch((error: unknown) => waitOut(faultOf(error), hand));
+      const outcome = await finish(message, hand).catch((error: unknown) => afterFault(faultOf(error), hand));
       if (outcome !== undefined) return outcome;
     }
   };
+
+  /** Undefined when the message may be tried again. */
+  async function afterFault(fault: Fault, hand: InHand): Promise<Outcome | undefined> {
+    hand.signal.throwIfAborted();
+    if (circuitOf(fault.code) === 'never') return { kind: 'rejected', fault };
+    if (circuitOf(fault.code) === 'cluster') {
+      circuits.clusterFailed(fault);
+      await clock.sleep(RETRY_MS, hand.signal);
+      if (await waiting.forCluster(hand)) return undefined;
+    }
+    return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount) };
+  }
 
   async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
     if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };

@@ -4,10 +4,11 @@
  */
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { enrichedBytes } from '../../domain/enrichment.ts';
-import { faultOf, type Fault } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { Circuits } from '../serving/circuits.ts';
 
 export interface WriteRequest extends IndexWrite {
   /** The write is never sent at or after this moment of the monotonic clock (rule 9). */
@@ -80,25 +81,63 @@ export function backoffMs(pushBacks: number, { minMs, maxMs }: { readonly minMs:
 export interface Unfinished<Entry> {
   /** The store pushed them back (429): they may be sent again. */
   readonly pushedBack: readonly Entry[];
+  /** Whether the store pushed back the whole request, and not single items of it. */
+  readonly isWholePushedBack: boolean;
   /** The store holds the same clock. */
   readonly equal: readonly Entry[];
 }
+
+/** What a bulk request shows about the index store. */
+export type IndexReports = Pick<Circuits, 'accepted' | 'indexFailed' | 'clusterAnswered' | 'clusterFailed'>;
 
 interface SenderDependencies {
   readonly objects: Pick<ObjectIndex, 'write'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: IndexReports;
 }
 
 /** Sends one request, reports it, and answers each write that is finished. Never rejects: a failure of the request is the answer to each of its writes. */
-export function createBulkSender({ objects, clock, telemetry }: SenderDependencies) {
+export function createBulkSender({ objects, clock, telemetry, circuits }: SenderDependencies) {
   return async function sendBulk<Entry extends QueuedWrite>(batch: readonly Entry[]): Promise<Unfinished<Entry>> {
     const startedMs = clock.monotonicMs();
     const { result, answers } = await write(batch);
     telemetry.bulkSent({ actions: batch.length, sizeBytes: bytesOf(batch), durationMs: clock.monotonicMs() - startedMs, result });
     for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
-    return deliver(batch, answers);
+    if (result === 'ok') reportItems(batch, answers, startedMs);
+    else reportRequest(batch, answers[0] ?? UNANSWERED, startedMs);
+    return { ...deliver(batch, answers), isWholePushedBack: result === 'index.overloaded' };
   };
+
+  /** Before the writes are answered: whatever waits for an answer finds the circuits as this answer leaves them. */
+  function reportItems(batch: readonly QueuedWrite[], answers: readonly IndexWriteAnswer[], sentAtMs: number): void {
+    circuits.clusterAnswered();
+    let accepted: string | undefined;
+    batch.forEach(({ request }, index) => {
+      const { bucket } = request.document;
+      const answer = answers[index] ?? UNANSWERED;
+      if (answer.kind !== 'fault') {
+        // one report for many items of one bucket in a row
+        if (accepted !== bucket) circuits.accepted(bucket);
+        accepted = bucket;
+        return;
+      }
+      accepted = undefined;
+      const level = circuitOf(answer.code);
+      if (level === 'cluster' && answer.code !== 'index.overloaded') circuits.clusterFailed(answer);
+      else if (level === 'index') circuits.indexFailed(bucket, answer, { sentAtMs });
+    });
+  }
+
+  /** A request that failed as a whole is the cluster's failure, unless it is about an index and names one index alone. */
+  function reportRequest(batch: readonly QueuedWrite[], answer: IndexWriteAnswer, sentAtMs: number): void {
+    if (answer.kind !== 'fault') return;
+    const [first, ...others] = new Set(batch.map(({ request }) => request.document.bucket));
+    const isOneIndex = circuitOf(answer.code) === 'index' && first !== undefined && others.length === 0;
+    if (isOneIndex) circuits.indexFailed(first, answer, { sentAtMs, isWhole: true });
+    // a push-back only slows down, until the writes of it expire
+    else if (answer.code !== 'index.overloaded') circuits.clusterFailed(answer);
+  }
 
   async function write(
     batch: readonly QueuedWrite[],
@@ -112,7 +151,10 @@ export function createBulkSender({ objects, clock, telemetry }: SenderDependenci
   }
 }
 
-function deliver<Entry extends QueuedWrite>(batch: readonly Entry[], answers: readonly IndexWriteAnswer[]): Unfinished<Entry> {
+function deliver<Entry extends QueuedWrite>(
+  batch: readonly Entry[],
+  answers: readonly IndexWriteAnswer[],
+): Pick<Unfinished<Entry>, 'pushedBack' | 'equal'> {
   const pushedBack: Entry[] = [];
   const equal: Entry[] = [];
   batch.forEach((entry, index) => {

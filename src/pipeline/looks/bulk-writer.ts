@@ -5,7 +5,7 @@
  */
 import PQueue from 'p-queue';
 import { sameContent, type ObjectDocument } from '../../domain/documents/document.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -17,6 +17,7 @@ import {
   fittingCount,
   sizeOf,
   type BulkLimits,
+  type IndexReports,
   type QueuedWrite,
   type WriteAnswer,
   type WriteRequest,
@@ -29,6 +30,7 @@ interface WriterDependencies {
   readonly objects: ObjectIndex;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: IndexReports;
   readonly limits: BulkLimits;
 }
 
@@ -38,24 +40,33 @@ const FAST_PER_MS = 1;
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
+/** An index that pushes back so many times in a row (1.5 s) has failed: its circuit decides from then on. */
+const INDEX_PUSH_BACKS_MAX = 4;
+
+const PUSHED_BACK: Fault = { code: 'index.overloaded', reason: 'the index pushed the write back again and again' };
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
-export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDependencies): WriteDocument {
+export function createBulkWriter({ objects, clock, telemetry, circuits, limits }: WriterDependencies): WriteDocument {
   const requests = new PQueue({ concurrency: limits.concurrency });
   const linger = createLinger(clock, limits.lingerMs, () => pump(true));
-  const sendBulk = createBulkSender({ objects, clock, telemetry });
+  const sendBulk = createBulkSender({ objects, clock, telemetry, circuits });
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   let pushBacks = 0;
+  /** How often in a row the index of a bucket pushed items back. */
+  const indexPushBacks = new Map<string, number>();
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      const sizeBytes = sizeOf(request.document);
-      pending.push({ request, sizeBytes, answer: resolve, pushBack: undefined });
-      pendingBytes += sizeBytes;
-      linger.added();
+      add({ request, sizeBytes: sizeOf(request.document), answer: resolve, pushBack: undefined });
       pump(false);
     });
+  }
+
+  function add(entry: QueuedWrite): void {
+    pending.push(entry);
+    pendingBytes += entry.sizeBytes;
+    linger.added();
   }
 
   /** Sends what is full, or what has lingered, while a request is free. What waits for a free request fills the next one. */
@@ -90,14 +101,41 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
     expired.forEach(answerExpired);
     const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
     if (live.length === 0) return;
-    const { pushedBack, equal } = await sendBulk(live);
-    await Promise.all([answerEqual(equal), sendAgain(pushedBack)]);
+    const { pushedBack, equal, isWholePushedBack } = await sendBulk(live);
+    if (!isWholePushedBack) waitInLanes(live, pushedBack);
+    await Promise.all([answerEqual(equal), isWholePushedBack ? sendAgain(pushedBack) : undefined]);
     if (pushedBack.length === 0) pushBacks = 0;
+  }
+
+  /** Items that one index pushed back leave the request, so that its place serves the other indices, and wait in the lane of their index. */
+  function waitInLanes(sent: readonly QueuedWrite[], pushedBack: readonly QueuedWrite[]): void {
+    if (pushedBack.length === 0 && indexPushBacks.size === 0) return;
+    const lanes = Map.groupBy(pushedBack, ({ request }) => request.document.bucket);
+    for (const { request } of sent) if (!lanes.has(request.document.bucket)) indexPushBacks.delete(request.document.bucket);
+    for (const [bucket, entries] of lanes) void waitInLane(bucket, entries);
+  }
+
+  async function waitInLane(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
+    const count = (indexPushBacks.get(bucket) ?? 0) + 1;
+    indexPushBacks.set(bucket, count);
+    if (count > INDEX_PUSH_BACKS_MAX) {
+      indexPushBacks.delete(bucket);
+      for (const { answer, pushBack } of entries) {
+        const fault = pushBack ?? PUSHED_BACK;
+        circuits.indexFailed(bucket, fault, { sentAtMs: clock.monotonicMs(), isWhole: true });
+        answer({ kind: 'fault', fault });
+      }
+      return;
+    }
+    await clock.sleep(backoffMs(count, BACKOFF));
+    entries.forEach(add);
+    pump(false);
   }
 
   /** Rule 12: the same content at the same clock is a repeat; other content is a tie, which is not an order. */
   async function answerEqual(equal: readonly QueuedWrite[]): Promise<void> {
     for (const [bucket, entries] of Map.groupBy(equal, (entry) => entry.request.document.bucket)) {
+      const sentAtMs = clock.monotonicMs();
       try {
         const stored = await objects.getMany(
           bucket,
@@ -105,7 +143,10 @@ export function createBulkWriter({ objects, clock, telemetry, limits }: WriterDe
         );
         entries.forEach((entry, index) => entry.answer({ kind: isRepeat(entry.request, stored[index]) ? 'superseded' : 'tie' }));
       } catch (error) {
-        for (const entry of entries) entry.answer({ kind: 'fault', fault: faultOf(error) });
+        const fault = faultOf(error);
+        if (circuitOf(fault.code) === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+        else circuits.clusterFailed(fault);
+        for (const entry of entries) entry.answer({ kind: 'fault', fault });
       }
     }
   }

@@ -4,7 +4,7 @@ import type { WriteDocument } from './bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { createEnrichBreaker } from './enrich-breaker.ts';
+import type { Circuits } from '../serving/circuits.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
 import { createHeadQueue } from './head-queue.ts';
 
@@ -13,6 +13,7 @@ interface LooksDependencies {
   readonly write: WriteDocument;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
   /** How many HEADs and enrichment requests may run at the same time. */
   readonly concurrency: number;
   /** Aborted at the deadline of the stop; looks end then. */
@@ -25,8 +26,9 @@ export interface Looks {
 }
 
 /** Joins the parts. */
-export function createLooks({ storage, write, clock, telemetry, concurrency, stopped }: LooksDependencies): Looks {
-  const shared = { storage, heads: createHeadQueue({ concurrency, telemetry }), stopped, clock, telemetry };
-  const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
+export function createLooks({ storage, write, clock, telemetry, circuits, concurrency, stopped }: LooksDependencies): Looks {
+  const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: circuits.isFailing });
+  const shared = { storage, heads, stopped, clock, telemetry, circuits };
+  const enricher = createEnricher(shared);
   return { enricher, observe: createObserver({ ...shared, write, enricher }) };
 }

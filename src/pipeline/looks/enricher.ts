@@ -11,17 +11,18 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
 import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
-import { faultOf, scopeOf } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Traced } from '../ports/tracing.ts';
-import type { EnrichBreaker } from './enrich-breaker.ts';
+import { enrichmentCircuits, type Circuits, type Place } from '../serving/circuits.ts';
 import type { HeadQueue } from './head-queue.ts';
 
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;
 const LATE = new Error('the time for enrichment is over');
+const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
 
 export interface EnrichRequest<State extends ObjectState> {
   readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'> & Traced;
@@ -41,7 +42,7 @@ export interface Enricher {
 interface EnricherDependencies {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly breaker: EnrichBreaker;
+  readonly circuits: Pick<Circuits, 'take' | 'looked' | 'openOf'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** Aborted at the deadline of the stop; running requests count as late then. */
@@ -52,18 +53,23 @@ type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?:
 type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
 type Tags = NonNullable<PresentState['tags']>;
 
+/** A request with the place that it has in open circuits. */
+type Placed<Request> = Request & { readonly place: Place };
+
 /** Creates the enricher. */
 export function createEnricher(dependencies: EnricherDependencies): Enricher {
-  const { storage, heads, breaker, clock, telemetry, stopped } = dependencies;
+  const { storage, heads, circuits, clock, telemetry, stopped } = dependencies;
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
-    if (breaker.isPaused(request.bucket.bucket)) return withoutReading(request, { result: 'paused' });
+    // a request of enrichment is a trial as well; while S3 does not answer, the document is written without it and does not wait
+    const place = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
+    if (place === undefined) return withoutReading(request, { result: 'paused' });
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
-      const begin = (): Promise<PresentState> => (begun = readEvent(request, signal));
+      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, place }, signal));
       // no slot was free in time; a reading that has begun ends by the same signal
-      return heads.run(begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
-    });
+      return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
+    }).finally(() => place.leave());
   }
 
   async function ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState> {
@@ -75,10 +81,10 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (state.userMetadata === undefined) return withoutReading(asked, { result: 'listed' });
     report(bucket, 'head', { result: 'ok' });
     if (bucket.enrich === 'head') return asked.state;
-    const tags = breaker.isPaused(bucket.bucket)
-      ? ({ result: 'paused' } as const)
-      : await withinTime(request, (signal) => readLookTags(asked, signal));
-    return withTags(asked, tags);
+    const place = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
+    if (place === undefined) return withTags(asked, { result: 'paused' });
+    const tags = withinTime(request, (signal) => readLookTags({ ...asked, place }, signal));
+    return withTags(asked, await tags.finally(() => place.leave()));
   }
 
   /** Runs the work with a signal that is aborted when the time for enrichment is over. */
@@ -102,7 +108,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     }
   }
 
-  async function readEvent(request: EnrichRequest<PresentState>, signal: AbortSignal): Promise<PresentState> {
+  async function readEvent(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<PresentState> {
     const { bucket, state } = request;
     const asksTags = bucket.enrich === 'tags';
     const before = asksTags && !isLastingVersion(state.versionId) ? await readTags(request, signal) : undefined;
@@ -115,48 +121,53 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return withTags(enriched, head.result === 'ok' ? before : head);
   }
 
-  async function readLookTags(request: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<Tags>> {
+  async function readLookTags(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
     const { bucket, key, state } = request;
     const { versionId, etag } = state;
     const tags = await readTags(request, signal);
     if (tags.result !== 'ok' || isLastingVersion(versionId)) return tags;
     const version = { key, ...(versionId !== undefined && { versionId }), ...(etag !== undefined && { etag }) };
-    const again = await reading(bucket.bucket, signal, () => storage.readVersion(bucket, version, signal));
+    const again = await reading(request, signal, () => storage.readVersion(bucket, version, signal));
     if (again.result !== 'ok') return again;
     return isSameObject(state, again.value) ? tags : { result: 'gone' };
   }
 
-  function readHead({ bucket, key, state }: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<PresentState>> {
+  function readHead(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<PresentState>> {
+    const { bucket, key, state } = request;
     const { versionId, etag } = state;
     const condition = isLastingVersion(versionId) || etag === undefined ? {} : { etag };
     const version = { key, ...condition, ...(versionId !== undefined && { versionId }) };
-    return reading(bucket.bucket, signal, async () => {
+    return reading(request, signal, async () => {
       const seen = await storage.readVersion(bucket, version, signal);
       return seen === 'gone' ? seen : (enrichedState(state, seen) ?? 'gone');
     });
   }
 
-  function readTags({ bucket, key, state: { versionId } }: EnrichRequest<PresentState>, signal: AbortSignal): Promise<Reading<Tags>> {
+  function readTags(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+    const { bucket, key } = request;
+    const { versionId } = request.state;
     const version = { key, ...(versionId !== undefined && { versionId }) };
-    return reading(bucket.bucket, signal, () => storage.readTags(bucket, version, signal));
+    return reading(request, signal, () => storage.readTags(bucket, version, signal));
   }
 
   async function reading<Value extends object>(
-    bucket: string,
+    { bucket, key, place }: Placed<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
     signal: AbortSignal,
     ask: () => Promise<Value | 'gone'>,
   ): Promise<Reading<Value>> {
     if (signal.aborted) return { result: 'late' };
-    if (!breaker.admits(bucket)) return { result: 'paused' };
+    // the circuit opened while this request waited, and the request is not its trial
+    if (place.ids.length === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
+    const sentAtMs = clock.monotonicMs();
     try {
       const value = await ask();
-      breaker.answered(bucket);
+      circuits.looked(bucket, { key, sentAtMs, enriches: true });
       return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      if (signal.aborted || scopeOf(code) !== 'own') breaker.failed(bucket);
-      else breaker.answered(bucket);
-      return signal.aborted ? { result: 'late' } : { result: code, reason };
+      const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
+      // the refusal of one object says nothing about the bucket: a look would list it instead
+      if (!stopped.aborted && circuitOf(fault.code) !== 'object') circuits.looked(bucket, { key, sentAtMs, enriches: true, fault });
+      return signal.aborted ? { result: 'late' } : { result: fault.code, reason: fault.reason };
     }
   }
 

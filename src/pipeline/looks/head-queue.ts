@@ -1,25 +1,147 @@
-/** The queue of all requests to S3 about single objects, for looks and for enrichment, with one limit for both. */
-import PQueue from 'p-queue';
+/**
+ * The queue of all requests to S3 about single objects, for looks and for enrichment. It has one limit for all of them, and
+ * serves the buckets in turn. Requests that hang must not take every place, so one bucket, one region, and all that fails
+ * together have a share only.
+ */
+import type { Clock } from '../ports/clock.ts';
+import type { BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
+/** Of the places, when other buckets or regions are asked as well: what one bucket, one region, and all that fails may have. */
+const BUCKET_SHARE = 1 / 2;
+const REGION_SHARE = 3 / 4;
+const FAILING_SHARE = 1 / 4;
+/** How long a bucket counts as asked. A bucket that is asked alone may have every place. */
+const ASKED_MS = 60_000;
+
 export interface HeadQueue {
-  /** Runs the task when a slot is free. Rejects with the signal's reason if it is aborted before that. */
-  run<Result>(task: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
+  /** Runs the task when it may have a place. Rejects with the signal's reason if it is aborted before that. */
+  run<Result>(target: BucketLocation, task: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /** Reports how many tasks wait and run now. */
   report(): void;
 }
 
+interface HeadQueueDependencies {
+  readonly concurrency: number;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly telemetry: Pick<Telemetry, 'heads'>;
+  /** Whether the latest requests of this bucket failed. */
+  readonly isFailing: (target: BucketLocation) => boolean;
+}
+
+/** The tasks of one bucket. */
+interface Lane {
+  readonly target: BucketLocation;
+  readonly waiting: Set<() => void>;
+  running: number;
+  askedAtMs: number;
+}
+
 /** Creates an empty queue. It is bounded by the held set: each held message waits for its own tasks. */
-export function createHeadQueue(dependencies: { readonly concurrency: number; readonly telemetry: Telemetry }): HeadQueue {
-  const { concurrency, telemetry } = dependencies;
-  const queue = new PQueue({ concurrency });
+export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: HeadQueueDependencies): HeadQueue {
+  /** In the order in which they are served next. */
+  const lanes = new Map<string, Lane>();
+  const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
+  let queued = 0;
+  let running = 0;
+  let failing = 0;
+
+  function laneOf(target: BucketLocation): Lane {
+    const lane = lanes.get(target.bucket) ?? { target, waiting: new Set<() => void>(), running: 0, askedAtMs: 0 };
+    lane.askedAtMs = clock.monotonicMs();
+    lanes.set(target.bucket, lane);
+    return lane;
+  }
+
+  function forgetIdle(): void {
+    const sinceMs = clock.monotonicMs() - ASKED_MS;
+    for (const [bucket, lane] of lanes) {
+      if (lane.running === 0 && lane.waiting.size === 0 && lane.askedAtMs < sinceMs) lanes.delete(bucket);
+    }
+  }
+
+  function mayRun({ target, running: own }: Lane, isSuspect: boolean): boolean {
+    if (isSuspect && failing >= placesOf(FAILING_SHARE)) return false;
+    if (lanes.size > 1 && own >= placesOf(BUCKET_SHARE)) return false;
+    const others = [...lanes.values()].filter((lane) => lane.target.region !== target.region);
+    if (others.length === 0) return true;
+    return running - others.reduce((sum, lane) => sum + lane.running, 0) < placesOf(REGION_SHARE);
+  }
+
+  function pump(): void {
+    forgetIdle();
+    for (const [bucket, lane] of [...lanes]) {
+      if (running >= concurrency) return;
+      const [next] = lane.waiting;
+      if (next === undefined || !mayRun(lane, isFailing(lane.target))) continue;
+      // the bucket that was served goes to the end
+      lanes.delete(bucket);
+      lanes.set(bucket, lane);
+      next();
+    }
+  }
+
+  /** Takes a place. Returns the function that gives it back. */
+  function begin(lane: Lane): () => void {
+    const isSuspect = isFailing(lane.target);
+    running += 1;
+    lane.running += 1;
+    if (isSuspect) failing += 1;
+    return () => {
+      running -= 1;
+      lane.running -= 1;
+      if (isSuspect) failing -= 1;
+      pumpAll();
+      report();
+    };
+  }
+
+  /** One task of each bucket a round, while there are places. */
+  function pumpAll(): void {
+    for (let before = -1; before !== running && queued > 0; ) {
+      before = running;
+      pump();
+    }
+  }
+
+  /** Resolves with a place when one is free; rejects with the signal's reason. */
+  function placeFor(lane: Lane, signal: AbortSignal | undefined): Promise<() => void> {
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+    const leave = (): void => {
+      lane.waiting.delete(go);
+      queued -= 1;
+      signal?.removeEventListener('abort', abort);
+    };
+    const go = (): void => {
+      leave();
+      resolve(begin(lane));
+    };
+    const abort = (): void => {
+      leave();
+      reject(signal?.reason);
+    };
+    lane.waiting.add(go);
+    queued += 1;
+    signal?.addEventListener('abort', abort, { once: true });
+    return promise;
+  }
 
   function report(): void {
-    telemetry.heads({ queued: queue.size, inFlight: queue.pending });
+    telemetry.heads({ queued, inFlight: running });
   }
 
   return {
-    run: (task, signal) => queue.add(task, signal === undefined ? {} : { signal }).finally(report),
+    async run(target, task, signal) {
+      signal?.throwIfAborted();
+      const lane = laneOf(target);
+      const isFree = running < concurrency && lane.waiting.size === 0 && mayRun(lane, isFailing(target));
+      const end = isFree ? begin(lane) : await placeFor(lane, signal);
+      try {
+        return await task();
+      } finally {
+        end();
+      }
+    },
     report,
   };
 }

@@ -18,6 +18,7 @@ import type { HeadQueue } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { Circuits } from '../serving/circuits.ts';
 import { NO_TRACES, type Traces } from '../ports/tracing.ts';
 
 export interface LookRequest {
@@ -45,6 +46,7 @@ interface ObserverDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly heads: HeadQueue;
+  readonly circuits: Pick<Circuits, 'looked'>;
   readonly enricher: Pick<Enricher, 'ofLook'>;
   /** Aborted at the deadline of the stop; looks end then. */
   readonly stopped: AbortSignal;
@@ -57,7 +59,7 @@ interface Member {
 
 /** Creates the observer. */
 export function createObserver(dependencies: ObserverDependencies): Observe {
-  const { storage, write, clock, telemetry, heads, enricher, stopped } = dependencies;
+  const { storage, write, clock, telemetry, heads, circuits, enricher, stopped } = dependencies;
   /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
   const joinable = new Map<string, Member[]>();
 
@@ -72,7 +74,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
       }
       const members: Member[] = [member];
       joinable.set(id, members);
-      void heads.run(() => look(id, members));
+      void heads.run(request.bucket, () => look(id, members));
     });
   }
 
@@ -102,10 +104,12 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     try {
       const observation = await storage.observe({ bucket, region, traces }, key, stopped);
       sent(observation.state.present ? 'present' : 'absent');
+      circuits.looked({ bucket, region }, { key, sentAtMs: startedMs });
       return observation;
     } catch (error) {
       const fault = faultOf(error);
       sent(fault.code);
+      if (!stopped.aborted) circuits.looked({ bucket, region }, { key, sentAtMs: startedMs, fault });
       return { fault };
     }
   }

@@ -8,6 +8,9 @@ import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode, JobRecord, JobState } from '../../domain/reindex/job.ts';
 import type { IndexWriteAnswer } from './object-index.ts';
 
+/** What a circuit stands for: the index store, one index in it, S3 in one region, one bucket there, or the requests that enrich its documents. */
+export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
+
 export type SettlementKind = 'delete' | 'defer' | 'wait' | 'dead-letter' | 'give-back';
 
 /** Facts about a process and its data path. */
@@ -48,12 +51,11 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   gapsOpen(open: readonly { readonly bucket: string; readonly kind: GapKind; readonly count: number }[]): void;
   /** The state of each stored job. */
   jobs(states: readonly JobState[]): void;
-  /** A shared fault began (`paused`) or ended (`resumed`). Each is reported once. */
-  paused(code: FaultCode, reason: string): void;
-  resumed(code: FaultCode, pausedMs: number): void;
-  /** The records of a bucket are parked, or are tried again. */
-  bucketParked(bucket: string, code: FaultCode, reason: string): void;
-  bucketResumed(bucket: string): void;
+  /** A circuit opened or closed. `name`: the bucket or the region; empty for the cluster. */
+  circuitOpened(fact: { readonly level: CircuitLevel; readonly name: string; readonly code: FaultCode; readonly reason: string }): void;
+  circuitClosed(fact: { readonly level: CircuitLevel; readonly name: string; readonly openMs: number }): void;
+  /** A record became an open gap, because this fault kept it from being served for too long. */
+  folded(code: FaultCode): void;
   /** Whether messages are received, or why not. Reported at the first receive and at each change. */
   receiving(state: 'on' | 'held-full' | 'in-flight-cap' | 'paused' | 'no-bucket'): void;
   /** How many workers would drain the backlog within the target. */

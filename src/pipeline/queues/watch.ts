@@ -16,6 +16,10 @@ export interface QueueWatch {
   start(signal: AbortSignal): Promise<void>;
   /** The messages in flight in all bucket queues, as last read. */
   readonly inFlight: number;
+  /** How often the queues were read, so that a reader knows when `inFlight` is a new number. */
+  readonly readings: number;
+  /** How long the queue keeps a message; undefined if that could not be read. */
+  retentionMs(queueUrl: string): number | undefined;
   /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
   /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
@@ -43,6 +47,7 @@ interface WatchDependencies {
 export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   const { queues, clock, telemetry, bucketQueueUrls, workQueueUrl } = dependencies;
   const attributes = new Map<string, QueueAttributes>();
+  let readings = 0;
   let lastFault: Fault | undefined;
   let lastDeadLetterFault: Fault | undefined;
 
@@ -57,6 +62,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     let fault: Fault | undefined;
     for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
     lastFault = fault;
+    readings += 1;
     report('bucket', bucketQueueUrls);
     await readOther('work', workQueueUrl, signal);
     lastDeadLetterFault = await readOther('dead-letter', deadLetterQueueUrl(), signal);
@@ -95,6 +101,10 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     get inFlight() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.inFlight ?? 0), 0);
     },
+    get readings() {
+      return readings;
+    },
+    retentionMs: () => undefined,
     get visible() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.visible ?? 0), 0);
     },

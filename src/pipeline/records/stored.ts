@@ -44,7 +44,7 @@ export const refs = {
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
 };
 
-/** Reads the record; undefined if it is not stored. Throws the store's fault, and `index.state-missing` for a record that does not match its schema. */
+/** Reads the record; undefined if it is not stored. Throws the store's fault, and `record.newer` for a record that does not match its schema. */
 export async function readRecord<Schema extends z.ZodObject>(
   state: StateStore,
   ref: Pick<RecordRef<Schema>, 'id' | 'schema'>,
@@ -99,11 +99,11 @@ export async function listAllRecords<Schema extends z.ZodObject>(
   return records;
 }
 
-/** Parses a stored record. Throws `index.state-missing` if it does not match the schema. */
+/** Parses a stored record. Throws `record.newer` if it does not match the schema. */
 export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema: Schema): z.infer<Schema> {
   const parsed = schema.safeParse(entry.record);
   if (parsed.success) return parsed.data;
-  throw new FaultError('index.state-missing', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
+  throw new FaultError('record.newer', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
 }
 
 /** The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored. */

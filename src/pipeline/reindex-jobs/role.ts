@@ -8,7 +8,7 @@
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import { answerTo } from '../../domain/reindex/range-transitions.ts';
 import { createSettler } from '../queues/settler.ts';
-import type { FaultGate } from '../serving/fault-gate.ts';
+import type { Circuits } from '../serving/circuits.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Store } from '../ports/store.ts';
@@ -53,7 +53,7 @@ export interface ReindexParts {
   readonly sendTask: SendTask;
   /** Receives from the work queue, one message at a time. */
   readonly receiver: QueueReceiver;
-  readonly gate: Pick<FaultGate, 'closedBy'>;
+  readonly circuits: Pick<Circuits, 'openOf'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** A name that no other process has or had. */
@@ -71,7 +71,7 @@ export interface ReindexRole {
 
 /** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
-  const { store, queues, receiver, gate, sendTask, clock, telemetry, limits } = parts;
+  const { store, queues, receiver, circuits, sendTask, clock, telemetry, limits } = parts;
   const { state, scan } = store;
   const occupancy = createOccupancy(state);
   const ends = createJobEnds({ state, scan, clock, telemetry, sendTask });
@@ -86,7 +86,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   let hasWarned = false;
 
   async function admit(signal: AbortSignal): Promise<void> {
-    while (slots.isFull || gate.closedBy().has('index')) {
+    while (slots.isFull || circuits.openOf(['cluster']) !== undefined) {
       receivingSinceMs = undefined;
       await clock.sleep(ADMIT_CHECK_MS, signal);
     }

@@ -137,14 +137,14 @@ it('falls back to the age of younger messages when the oldest was told too long 
 
 it('says with a pause what it is and what to do, and that it ended', async () => {
   const { telemetry, lines, value } = createWorld();
-  telemetry.paused('index.unreachable', 'connect ECONNREFUSED');
+  telemetry.circuitOpened({ level: 'cluster', name: '', code: 'index.unreachable', reason: 'connect ECONNREFUSED' });
   expect(await value('tally_paused{fault="index.unreachable"}')).toBe(1);
-  telemetry.resumed('index.unreachable', 12_000);
+  telemetry.circuitClosed({ level: 'cluster', name: '', openMs: 12_000 });
   expect(await value('tally_paused{fault="index.unreachable"}')).toBe(0);
   const advice = adviceWhileServing('index.unreachable');
   expect(lines()).toMatchObject([
     { level: 'error', code: 'index.unreachable', reason: 'connect ECONNREFUSED', advice, msg: 'receiving paused' },
-    { level: 'info', code: 'index.unreachable', pausedMs: 12_000, msg: 'receiving resumed' },
+    { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
   ]);
 });
 
@@ -210,15 +210,24 @@ it('is silenced in one kind of fact only', () => {
 it('counts a bucket as parked until nothing of it is out of order', async () => {
   const { telemetry, value } = createWorld();
   const parked = () => value('tally_parked_buckets');
-  telemetry.bucketParked('photos', 'bucket.index-blocked', 'read-only');
-  telemetry.bucketParked('photos', 'bucket.missing', '404');
-  telemetry.bucketParked('videos', 'bucket.missing', '404');
+  const open = (level: 'index' | 'bucket' | 'endpoint', name: string) =>
+    telemetry.circuitOpened({ level, name, code: 'bucket.missing', reason: '404' });
+  const close = (level: 'index' | 'bucket' | 'endpoint', name: string) => telemetry.circuitClosed({ level, name, openMs: 1 });
+  open('index', 'photos');
+  open('bucket', 'photos');
+  open('bucket', 'videos');
+  open('endpoint', 'eu-central-1');
   expect(await parked()).toBe(2);
-  telemetry.bucketResumed('photos');
+  expect(await value('tally_circuit_open{system="s3",level="bucket"}')).toBe(2);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(1);
+  close('index', 'photos');
   expect(await parked()).toBe(2);
-  telemetry.bucketResumed('photos');
-  telemetry.bucketResumed('videos');
+  expect(await value('tally_circuit_open{system="index",level="bucket"}')).toBe(0);
+  close('bucket', 'photos');
+  close('bucket', 'videos');
+  close('endpoint', 'eu-central-1');
   expect(await parked()).toBe(0);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
 });
 
 it('writes one line of JSON for each fact, whatever is in a field', () => {
@@ -247,7 +256,7 @@ it.each([
 ])('writes at level %s what is at least as severe', (level, count) => {
   const { telemetry, text } = createWorld(level);
   telemetry.info('a fact');
-  telemetry.bucketParked('photos', 'bucket.index-blocked', 'read-only');
+  telemetry.circuitOpened({ level: 'index', name: 'photos', code: 'bucket.index-blocked', reason: 'read-only' });
   expect(text).toHaveLength(count);
 });
 

@@ -52,7 +52,7 @@ it('changes a series that is there, rather than adding another', async () => {
 
 it('shows a pause by whatever fault of a probe', async () => {
   const metrics = createMetrics();
-  const shared = Object.entries(faults).flatMap(([code, { scope }]) => (scope === 'shared' ? [code as FaultCode] : []));
+  const shared = Object.entries(faults).flatMap(([code, { circuit }]) => (circuit === 'cluster' ? [code as FaultCode] : []));
   for (const fault of [...shared, 'internal.unexpected'] as const) {
     metrics.set('tally_paused', 1, { fault });
     expect(await metrics.registry.metrics()).toContain(`tally_paused{fault="${fault}"} 1\n`);

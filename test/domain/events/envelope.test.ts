@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isBucketName } from '../../../src/domain/bucket.ts';
 import { unwrap, type Unwrapped } from '../../../src/domain/events/envelope.ts';
 import type { RecordResult } from '../../../src/domain/events/record.ts';
-import { scopeOf, type Fault } from '../../../src/domain/fault.ts';
+import { circuitOf, type Fault } from '../../../src/domain/fault.ts';
 import { isKey } from '../../../src/domain/events/keys.ts';
 import {
   awkwardKeys,
@@ -152,7 +152,7 @@ describe('a body that is none of them', () => {
       `{"Records":[{"eventVersion":"2.1","eventName":"ObjectCreated:Put","s3":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`,
     ],
   ])('may nest 100,000 %s', (_, body) => {
-    for (const fault of faultsOf(unwrap(body))) expect(scopeOf(fault.code)).toBe('never');
+    for (const fault of faultsOf(unwrap(body))) expect(circuitOf(fault.code)).toBe('never');
   });
 
   test('shows only a piece of itself, and nothing that a terminal would obey', () => {
@@ -248,7 +248,7 @@ function faultsOf(unwrapped: Unwrapped): readonly Fault[] {
 /** What must hold of any answer. */
 function expectSound(unwrapped: Unwrapped): void {
   for (const fault of faultsOf(unwrapped)) {
-    expect(scopeOf(fault.code)).toBe('never');
+    expect(circuitOf(fault.code)).toBe('never');
     expect(fault.reason).toMatch(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]+$/u);
     expect(fault.reason.length).toBeLessThan(800);
   }

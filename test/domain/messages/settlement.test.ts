@@ -15,8 +15,8 @@ const gap: Outcome = { kind: 'gap' };
 const ignored: Outcome = { kind: 'ignored', reason: 'no-effect' };
 const unconnected: Outcome = { kind: 'unconnected' };
 const provisional = (dueInS: number): Outcome => ({ kind: 'provisional', dueInS });
-const deferred: Outcome = { kind: 'deferred', fault: denied, bucket: 'a' };
-const deferredShared: Outcome = { kind: 'deferred', fault: unreachable, bucket: 'a' };
+const deferred: Outcome = { kind: 'deferred', fault: denied, delayS: 30, bucket: 'a', key: 'k' };
+const givenBack: Outcome = { kind: 'deferred', fault: unreachable, delayS: 0, bucket: 'a' };
 const rejected: Outcome = { kind: 'rejected', fault: invalid, bucket: 'b' };
 
 describe('the settlement of a message', () => {
@@ -26,19 +26,19 @@ describe('the settlement of a message', () => {
     ['several provisional: until the latest', [provisional(3), provisional(46), provisional(9)], first, { kind: 'wait', delayS: 46 }],
     ['provisional before rejected', [rejected, provisional(3)], first, { kind: 'wait', delayS: 3 }],
     ['deferred before all', [rejected, provisional(99), deferred, written], first, { kind: 'defer', delayS: 30, fault: denied }],
-    ['a shared fault: given back at once', [deferredShared], first, { kind: 'defer', delayS: 0, fault: unreachable }],
-    ['the longest delay of several', [deferred, deferredShared], first, { kind: 'defer', delayS: 30, fault: unreachable }],
+    ['deferred for no time: given back', [givenBack], first, { kind: 'defer', delayS: 0, fault: unreachable }],
+    ['the longest delay of several', [deferred, givenBack], first, { kind: 'defer', delayS: 30, fault: unreachable }],
     [
       'rejected: one dead letter',
       [written, rejected, superseded, rejected],
       first,
-      { kind: 'dead-letter', fault: invalid, records: [1, 3], buckets: ['b'] },
+      { kind: 'dead-letter', fault: invalid, records: [1, 3], losses: [{ bucket: 'b' }] },
     ],
     [
       'deferred at the last receive: one dead letter with the last fault, naming all that failed',
-      [rejected, written, { kind: 'deferred', fault: unreachable, bucket: 'c' }, deferred],
+      [rejected, written, { kind: 'deferred', fault: unreachable, delayS: 30, bucket: 'c' }, deferred],
       last,
-      { kind: 'dead-letter', fault: denied, records: [0, 2, 3], buckets: ['b', 'c', 'a'] },
+      { kind: 'dead-letter', fault: denied, records: [0, 2, 3], losses: [{ bucket: 'b' }, { bucket: 'c' }, { bucket: 'a', key: 'k' }] },
     ],
     [
       'provisional beside deferred at the last receive: waited for before the dead letter',
@@ -51,14 +51,14 @@ describe('the settlement of a message', () => {
       'rejected without a bucket',
       [{ kind: 'rejected', fault: invalid }],
       first,
-      { kind: 'dead-letter', fault: invalid, records: [0], buckets: [] },
+      { kind: 'dead-letter', fault: invalid, records: [0], losses: [] },
     ],
   ])('%s', (_what, outcomes, receives, settlement) => {
     expect(settlementOf(outcomes, receives)).toEqual(settlement);
   });
 
   const outcome = fc.oneof(
-    fc.constantFrom(written, superseded, gap, ignored, unconnected, deferred, deferredShared, rejected),
+    fc.constantFrom(written, superseded, gap, ignored, unconnected, deferred, givenBack, rejected),
     fc.integer({ min: 3, max: 99 }).map(provisional),
   );
 

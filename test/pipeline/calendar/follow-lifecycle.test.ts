@@ -14,6 +14,7 @@ import { createLooks } from '../../../src/pipeline/looks/create.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -29,8 +30,9 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
-  const write = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const circuits = createTestCircuits({ clock, telemetry });
+  const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;

@@ -17,6 +17,7 @@ import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/record
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const MINUTE_MS = 60_000;
 const WEEK_MS = 604_800_000;
@@ -28,8 +29,9 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
-  const write = createBulkWriter({ objects, clock, telemetry, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, concurrency: 8, stopped: never }).observe);
+  const circuits = createTestCircuits({ clock, telemetry });
+  const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
+  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);

@@ -7,6 +7,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../../src/pip
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const overloaded = new FaultError('index.overloaded', '429');
 const LIMITS = { actionsMax: 10, bytesMax: 100_000, concurrency: 2 };
@@ -37,7 +38,8 @@ async function setUp(limits: Partial<typeof LIMITS> = {}) {
       }
     },
   };
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits: { ...LIMITS, ...limits }, liveIsBusy: () => world.isBusy });
+  const circuits = createTestCircuits({ clock, telemetry });
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: { ...LIMITS, ...limits }, liveIsBusy: () => world.isBusy });
 
   function writesOf(keys: readonly string[], lifeMs = 30_000): readonly WriteRequest[] {
     return keys.map((key) => {

@@ -20,6 +20,7 @@ import { openTestStore } from '../../support/servers/opensearch.ts';
 import { randomOf } from '../../domain/ordering/history.ts';
 import { bucketRecord, createReindexWorld } from '../../support/worlds/reindex.ts';
 import { awsEndpoint, opensearchUrl } from '../../support/servers/found.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const BITS = ['a', 'b', '/', ' ', '+', '%', '*', '\\', 'é', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{1f600}', '\u{10ffff}'];
 
@@ -93,7 +94,8 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
     const clock = systemClock;
     const telemetry = createFakeTelemetry();
     const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 2 };
-    const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
+    const circuits = createTestCircuits({ clock, telemetry });
+    const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
     const { s3For: clientFor } = aws.clients();
     const storage = createS3Storage({ clientFor, region: aws.region, clock });
     const turn = createReconcileTurn({
@@ -104,6 +106,7 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
       writeAll,
       clock,
       telemetry,
+      circuits,
     });
     const request = { bucket: { ...bucketRecord, bucket, region: aws.region }, prefix: '', after: '', mode: 'apply', fill: false } as const;
     const controls = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createAdmission } from '../../../src/pipeline/ingest/admission.ts';
-import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import type { HeldSet } from '../../../src/pipeline/ingest/held-set.ts';
 import type { QueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -12,7 +12,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
   const stopping = new AbortController();
-  const gate = createFaultGate({ clock, telemetry, stopped: stopping.signal });
+  const circuits = createTestCircuits({ clock, telemetry, stopped: stopping.signal, probeCluster: () => store.objects.probe() });
   const conditions = { isFull: false, inFlight: 0 };
   const held: HeldSet = {
     run: async () => {},
@@ -43,14 +43,13 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
   const connect = () => store.plainState.put({ id: 'bucket:b', kind: 'bucket', record: {} }, null);
   if (options.connected !== false) await connect();
   const admission = createAdmission({
-    gate,
+    circuits,
     held,
     queueWatch,
     store: state,
     clock,
     telemetry,
     inFlightMax: 1e3,
-    probeIndex: (signal) => store.objects.probe(signal),
     autoConnects: options.autoConnects ?? false,
   });
   const admitted: string[] = [];
@@ -58,7 +57,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
     clock,
     telemetry,
     store,
-    gate,
+    circuits,
     conditions,
     connect,
     admission,
@@ -107,18 +106,17 @@ describe('a receive', () => {
     expect(world.recorded()).toEqual([state, 'on']);
   });
 
-  it('waits while a shared fault keeps the gate closed', async () => {
+  it('waits while the index store does not answer', async () => {
     const world = await setUp();
-    let isDown = true;
-    world.gate.trip('index', { code: 'index.unreachable', reason: 'gone' }, async () => {
-      if (isDown) throw new FaultError('index.unreachable', 'gone');
-    });
+    const gone = new FaultError('index.unreachable', 'gone');
+    world.store.broken.all = gone;
+    world.circuits.clusterFailed(gone, { isLasting: true });
     world.admit('a');
     await world.run(30_000);
     expect(world.recorded()).toEqual(['paused']);
     expect(world.lists()).toBe(0);
-    isDown = false;
-    await world.run(5_200);
+    world.store.broken.all = undefined;
+    await world.run(15_200);
     expect(world.admitted).toEqual(['a']);
   });
 
@@ -143,15 +141,15 @@ describe('a receive', () => {
     expect(world.lists()).toBe(0);
   });
 
-  it('closes the gate when the store cannot say whether there is a bucket', async () => {
+  it('waits when the store cannot say whether there is a bucket', async () => {
     const world = await setUp();
     world.store.broken.all = new FaultError('index.state-missing', 'no state index');
     world.admit('a');
     await world.run(20_000);
-    expect(world.gate.closedBy().get('index')).toMatchObject({ code: 'index.state-missing' });
+    expect(world.circuits.openOf(['cluster'])).toMatchObject({ fault: { code: 'index.state-missing' } });
     expect(world.recorded()).toEqual(['paused']);
     world.store.broken.all = undefined;
-    await world.run(5_200);
+    await world.run(15_200);
     expect(world.admitted).toEqual(['a']);
   });
 

@@ -1,3 +1,4 @@
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -24,7 +25,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
   await store.objects.createBucket('b');
-  const writeDocument = createBulkWriter({ objects: store.objects, clock, telemetry, limits: { ...LIMITS, ...limits } });
+  const writeDocument = createBulkWriter({ objects: store.objects, clock, telemetry, circuits: createTestCircuits({ clock, telemetry }), limits: { ...LIMITS, ...limits } });
   const answers = new Map<string, WriteAnswer[]>();
 
   function write(key: string, change: WriteChange = {}) {
@@ -190,6 +191,7 @@ describe('a write', () => {
     const writeDocument = createBulkWriter({
       clock: world.clock,
       telemetry: world.telemetry,
+      circuits: createTestCircuits(world),
       limits: LIMITS,
       objects: {
         ...world.store.objects,
@@ -223,7 +225,7 @@ describe('a push-back', () => {
         );
       },
     };
-    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, limits: LIMITS });
+    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, circuits: createTestCircuits(world), limits: LIMITS });
     const done: string[] = [];
     for (const key of ['a', 'busy-1', 'b', 'busy-2']) {
       void writeDocument({ document: tombstone(key), equalClock: 'accept', expiresAtMs: 30_000 }).then(({ kind }) =>
@@ -234,7 +236,7 @@ describe('a push-back', () => {
     expect(done).toEqual(['a written', 'b written']);
     await run(world, 1_000);
     expect(done).toEqual(['a written', 'b written', 'busy-1 written', 'busy-2 written']);
-    expect(world.requests().slice(1)).toEqual([['busy-1'], ['busy-2']]);
+    expect(world.requests().slice(1)).toEqual([['busy-1', 'busy-2']]);
   });
 
   it('of a whole request has it sent again in halves, later and later', async () => {
@@ -338,6 +340,7 @@ describe('whatever arrives, whenever the store answers whatever', () => {
             objects: { ...objects, write },
             clock,
             telemetry: createFakeTelemetry(),
+            circuits: createTestCircuits({ clock, telemetry: createFakeTelemetry() }),
             limits: bounds,
           });
           const failures: unknown[] = [];

@@ -96,7 +96,7 @@ describe('a look', () => {
       expect(await world.document('k')).toMatchObject({ content_type: 'text/plain', etag: 'etag-1' });
       expect(await world.document('k')).not.toHaveProperty('tags');
       expect(results(world)).toEqual(['head ok', `tags ${code}`]);
-      expect([world.outcomes(), world.gate.isOpen]).toEqual([['provisional'], true]);
+      expect([world.outcomes(), world.role.admission.state]).toEqual([['provisional'], 'on']);
     },
   );
 

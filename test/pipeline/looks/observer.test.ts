@@ -3,7 +3,7 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
-import { createEnrichBreaker } from '../../../src/pipeline/looks/enrich-breaker.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createEnricher } from '../../../src/pipeline/looks/enricher.ts';
 import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
@@ -29,15 +29,17 @@ async function setUp(concurrency = 4) {
       return observation;
     },
   };
+  const circuits = createTestCircuits({ clock, telemetry });
   const write = createBulkWriter({
     objects: store.objects,
     clock,
     telemetry,
+    circuits,
     limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
   });
-  const heads = createHeadQueue({ concurrency, telemetry });
-  const shared = { storage: slowStorage, heads, clock, telemetry, stopped: stopping.signal };
-  const enricher = createEnricher({ ...shared, breaker: createEnrichBreaker({ clock }) });
+  const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: circuits.isFailing });
+  const shared = { storage: slowStorage, heads, clock, telemetry, circuits, stopped: stopping.signal };
+  const enricher = createEnricher(shared);
   const look = createObserver({ ...shared, write, enricher });
   const bucket: BucketRecord = {
     bucket: 'b',

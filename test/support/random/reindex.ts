@@ -1,4 +1,5 @@
 /** Whole re-indexes by the product's own turn: ranges at once, turns of random length, ends and faults in the middle, changes while it lists. */
+import { createTestCircuits } from '../fakes/circuits.ts';
 import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
@@ -51,15 +52,17 @@ const TURNS_MAX = 500;
 export function createReindexer(store: Store, server: ListingServer): Reindexer {
   const aws = createClients(server.url);
   const telemetry = createFakeTelemetry();
+  const circuits = createTestCircuits({ clock: systemClock, telemetry });
   const limits = { actionsMax: 50, bytesMax: 1_000_000, concurrency: 2 };
   const turn = createReconcileTurn({
     objects: store.objects,
     scan: store.scan,
     listing: createS3Listing({ clientFor: aws.s3For, clock: systemClock }),
     storage: createS3Storage({ clientFor: aws.s3For, region: 'us-east-1', clock: systemClock }),
-    writeAll: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, limits, liveIsBusy: () => false }),
+    writeAll: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, circuits, limits, liveIsBusy: () => false }),
     clock: systemClock,
     telemetry,
+    circuits,
   });
 
   return {

@@ -7,7 +7,6 @@ import { type FaultCode } from '../../../src/domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
-import { createFaultGate } from '../../../src/pipeline/serving/fault-gate.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
@@ -20,6 +19,8 @@ import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
+import type { FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
@@ -43,13 +44,15 @@ interface WorldOptions {
   readonly buckets?: readonly string[];
   readonly bucket?: Partial<BucketRecord>;
   readonly tracing?: Tracing;
+  /** False: records may not be folded. */
+  readonly folds?: boolean;
 }
 
 const LIMITS: IngestLimits = {
   bulk: { actionsMax: 1_000, bytesMax: 5_000_000, lingerMs: 20, concurrency: 4 },
   headConcurrency: 32,
   heldMax: 100,
-  holdMaxMs: 600_000,
+  holdMaxMs: 60_000,
   inFlightMax: 1_000,
   visibilityS: 60,
   autoConnectMax: 0,
@@ -98,7 +101,14 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     bucketQueueUrls: [QUEUE],
     deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
   });
-  const gate = createFaultGate({ clock: workerClock, telemetry, stopped: stopping.signal });
+  const circuits = createTestCircuits({
+    clock: workerClock,
+    telemetry,
+    probeCluster: () => store.objects.probe(),
+    stopped: stopping.signal,
+  });
+  const folded: FoldedRecord[] = [];
+  const foldingState = { isPermitted: options.folds ?? true };
   const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
   const role = createIngestRole(
     {
@@ -106,7 +116,16 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       storage: seenStorage,
       queues,
       receiver,
-      gate,
+      circuits,
+      folding: {
+        get isPermitted() {
+          return foldingState.isPermitted;
+        },
+        fold: async (record) => {
+          await store.state.get('any');
+          folded.push(record);
+        },
+      },
       queueWatch,
       connect,
       gaps,
@@ -120,7 +139,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
           confirmed.push(topicArn);
         },
       },
-      probeIndex: (signal) => store.objects.probe(signal),
       sendDeadLetter: deadLetters.send,
       limits: {
         ...LIMITS,
@@ -174,7 +192,9 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     storageHooks: seenStorage.hooks,
     queues,
     telemetry,
-    gate,
+    circuits,
+    folded,
+    foldingState,
     role,
     receiver,
     confirmed,

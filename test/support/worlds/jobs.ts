@@ -18,6 +18,7 @@ import { createBackgroundWriter } from '../../../src/pipeline/compare/background
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
 import { reindexRequest } from '../requests.ts';
 import { BUCKET, settled } from './ingest.ts';
@@ -83,8 +84,9 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       write: (writes, signal) => tapCall({ tap, dead: dead.signal }, 'objects.write', () => store.objects.write(writes, signal)),
     };
     const writerLimits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-    const writeAll = createBackgroundWriter({ ...own, objects, limits: writerLimits, liveIsBusy: () => false });
-    const ownTurn = turn ?? createReconcileTurn({ ...own, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
+    const circuits = createTestCircuits(own);
+    const writeAll = createBackgroundWriter({ ...own, circuits, objects, limits: writerLimits, liveIsBusy: () => false });
+    const ownTurn = turn ?? createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
     const sendTask = createSendTask(tapped.queues, WORK_QUEUE);
     const receiver = createWorkReceiver({ queues: tapped.queues, clock, dead: dead.signal, pollMs });
     const role = createReindexRole({
@@ -96,7 +98,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       workQueueUrl: WORK_QUEUE,
       sendTask,
       receiver,
-      gate: { closedBy: () => new Map() },
+      circuits,
       worker: name,
       limits: { ...limits, listings, visibilityS: VISIBILITY_S },
     });

@@ -15,6 +15,7 @@ import { createBackgroundWriter } from '../../../src/pipeline/compare/background
 import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
 
 export const BUCKET = 'b';
 
@@ -111,8 +112,9 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   };
   const scan: ObjectScan = { ...store.scan, scan: async (...asked) => hooks.scanned(await store.scan.scan(...asked)) };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, limits, liveIsBusy: () => false });
-  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry });
+  const circuits = createTestCircuits({ clock, telemetry });
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
+  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits });
   const reserved: number[] = [];
   const controls: TurnControls = {
     reserve: async (count) => {

@@ -1,0 +1,124 @@
+/**
+ * One circuit: what does not answer now, and who may try it.
+ *
+ *             opening rule                    time over, or a new key          succeeded                 64 places, or nothing waits
+ *   closed ───────────────► open (no place) ─────────────────────────► trial ───────────► 2, 4, 8 … places ─────────────► closed
+ *                             ▲                        failed: twice the time │                 │ half or more failed
+ *                             └───────────────────────────────────────────────┴─────────────────┘
+ *
+ * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is asked.
+ */
+import type { Fault } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+
+/** Soon enough that a short outage costs little. */
+const TRIAL_MIN_MS = 5_000;
+/** A recovery is seen within a minute, and one request a minute is no load on what recovers. */
+const TRIAL_MAX_MS = 60_000;
+/** Opening again within this time is the same outage. */
+const SAME_OUTAGE_MS = 60_000;
+/** More places than one process has for requests: nothing is held back any more. */
+const PLACES_MAX = 64;
+
+export interface Circuit {
+  /** The latest fault while the circuit is open; undefined while it is closed. */
+  readonly fault: Fault | undefined;
+  /** When it opened, by this machine's clock. */
+  readonly sinceMs: number;
+  /** When the next trial is due, by the monotonic clock. */
+  readonly trialAtMs: number;
+  /** Opens the circuit. Returns whether it was closed. */
+  open(fault: Fault): boolean;
+  /** Whether an attempt may begin. If so, it has a place until it gives it back. `isNewKey`: no attempt for this key failed since the circuit opened. */
+  take(isNewKey: boolean): boolean;
+  giveBack(): void;
+  /** Returns whether this closed the circuit. */
+  succeeded(): boolean;
+  /** A request failed that was sent at this moment of the monotonic clock. */
+  failed(fault: Fault, sentAtMs: number): void;
+  /** Closes the circuit if attempts succeed and none runs. Returns whether it did. */
+  closeIfIdle(): boolean;
+}
+
+/** Creates a closed circuit. */
+export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circuit {
+  let fault: Fault | undefined;
+  let sinceMs = 0;
+  let openedAtMs = 0;
+  let closedAtMs = -Infinity;
+  let intervalMs = TRIAL_MIN_MS;
+  let trialAtMs = 0;
+  let mayNewKeyTry = false;
+  /** 0: no attempt has succeeded yet. */
+  let places = 0;
+  let running = 0;
+  let succeededCount = 0;
+  let failedCount = 0;
+
+  function reopen(next: Fault): void {
+    fault = next;
+    openedAtMs = clock.monotonicMs();
+    trialAtMs = openedAtMs + intervalMs;
+    mayNewKeyTry = true;
+    places = 0;
+    succeededCount = 0;
+    failedCount = 0;
+  }
+
+  function close(): true {
+    fault = undefined;
+    closedAtMs = clock.monotonicMs();
+    return true;
+  }
+
+  return {
+    get fault() {
+      return fault;
+    },
+    get sinceMs() {
+      return sinceMs;
+    },
+    get trialAtMs() {
+      return trialAtMs;
+    },
+    open(next) {
+      if (fault !== undefined) return false;
+      const isSameOutage = clock.monotonicMs() - closedAtMs < SAME_OUTAGE_MS;
+      if (!isSameOutage) sinceMs = clock.nowMs();
+      if (!isSameOutage || succeededCount > failedCount) intervalMs = TRIAL_MIN_MS;
+      reopen(next);
+      return true;
+    },
+    take(isNewKey) {
+      const isTrialDue = clock.monotonicMs() >= trialAtMs || (mayNewKeyTry && isNewKey);
+      const isFree = places > 0 ? running < places : running === 0 && isTrialDue;
+      if (!isFree) return false;
+      mayNewKeyTry = false;
+      running += 1;
+      return true;
+    },
+    giveBack() {
+      running -= 1;
+    },
+    succeeded() {
+      succeededCount += 1;
+      if (fault === undefined) return false;
+      places = Math.max(2, places * 2);
+      return places >= PLACES_MAX && close();
+    },
+    failed(next, sentAtMs) {
+      // what was sent before the circuit opened is the same failure once more
+      if (fault !== undefined && sentAtMs < openedAtMs) return;
+      failedCount += 1;
+      if (fault === undefined) return;
+      if (places > 0) {
+        if (failedCount >= succeededCount) reopen(next);
+        return;
+      }
+      fault = next;
+      intervalMs = Math.min(TRIAL_MAX_MS, intervalMs * 2);
+      trialAtMs = clock.monotonicMs() + intervalMs;
+    },
+    closeIfIdle: () => fault !== undefined && places > 0 && running === 0 && close(),
+  };
+}

@@ -1,0 +1,314 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import { refs } from '../../../src/pipeline/records/stored.ts';
+import { BUCKET, createIngestWorld, nativeRecord, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const OTHER = 'other';
+const s3Down = new FaultError('s3.unavailable', '503');
+const denied = new FaultError('object.denied', 'no permission');
+
+function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
+  world.storage.put(bucket, key);
+  return syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() });
+}
+
+const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
+const opened = (world: IngestWorld) => world.telemetry.recorded('circuitOpened').map(([{ level, name }]) => `${level} ${name}`.trim());
+const closed = (world: IngestWorld) => world.telemetry.recorded('circuitClosed').map(([{ level, name }]) => `${level} ${name}`.trim());
+const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
+
+/** Sends an exact event and a look of the healthy neighbour, and expects both in the index within five seconds. */
+async function expectHealthy(world: IngestWorld, name: string, bucket = OTHER): Promise<void> {
+  await world.send(world.put(`exact-${name}`, { bucket }));
+  await world.send(routedPut(world, `look-${name}`, bucket));
+  await world.run(5 * SECOND_MS);
+  expect(await world.document(`exact-${name}`, bucket)).toBeDefined();
+  expect(await world.document(`look-${name}`, bucket)).toBeDefined();
+}
+
+describe('one object that S3 always answers with an error', () => {
+  it.each<FaultCode>(['s3.unavailable', 's3.throttled', 'object.failed', 'object.denied', 'object.undated'])(
+    '(%s) makes nobody wait: not the other objects of its bucket, and not other buckets',
+    async (code) => {
+      const world = await twoBuckets();
+      world.storage.failWith(new FaultError(code, 'as scripted'), { key: 'poison' });
+      for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, 'poison'));
+      await expectHealthy(world, 'beside', BUCKET);
+      await expectHealthy(world, 'other');
+      expect(opened(world)).toEqual([]);
+      expect(world.role.admission.state).toBe('on');
+    },
+  );
+
+  it('is deferred by itself, and at its last permitted receive becomes a letter and a gap of its key alone', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 4 });
+    world.storage.failWith(s3Down, { key: 'poison' });
+    await world.send(routedPut(world, 'poison'));
+    await world.run(10 * MINUTE_MS);
+    expect(world.settlements()).toEqual(['defer', 'defer', 'defer', 'dead-letter']);
+    expect(world.letters()).toHaveLength(1);
+    expect(world.folded).toMatchObject([{ bucket: BUCKET, key: 'poison' }]);
+  });
+
+  it('does not keep the circuit of its bucket open: the first other key closes it', async () => {
+    const world = await createIngestWorld();
+    const poisons = Array.from({ length: 8 }, (_, index) => `poison-${index}`);
+    world.storageHooks.afterLook = async (key) => {
+      if (key.startsWith('poison')) throw s3Down;
+    };
+    for (const key of poisons) await world.send(routedPut(world, key));
+    await world.run(SECOND_MS);
+    expect(opened(world)).toContain(`bucket ${BUCKET}`);
+    await world.send(routedPut(world, 'well'));
+    await world.run(2 * SECOND_MS);
+    expect(await world.document('well')).toBeDefined();
+  });
+});
+
+describe('a bucket that S3 does not serve', () => {
+  const fail = (world: IngestWorld, fault = s3Down): void => world.storage.failWith(fault, { bucket: BUCKET });
+
+  it.each<FaultCode>(['s3.unavailable', 's3.throttled', 'bucket.missing', 'bucket.denied', 'object.denied'])(
+    '(%s) waits alone: its exact events and all of other buckets are indexed',
+    async (code) => {
+      const world = await twoBuckets();
+      await expectHealthy(world, 'before');
+      fail(world, new FaultError(code, 'as scripted'));
+      for (let count = 0; count < 40; count += 1) await world.send(routedPut(world, `k-${count}`));
+      await world.run(3 * SECOND_MS);
+      expect(opened(world)).toEqual([`bucket ${BUCKET}`]);
+      await expectHealthy(world, 'meanwhile');
+      await world.send(world.put('exact'));
+      await world.run(2 * SECOND_MS);
+      expect(await world.document('exact')).toMatchObject({ settled: true });
+      expect(world.role.admission.state).toBe('on');
+    },
+  );
+
+  it('is tried by single attempts, ever more seldom, and goes on by itself with everything that waited', async () => {
+    const world = await createIngestWorld({ folds: false });
+    fail(world);
+    for (let count = 0; count < 10; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(5 * MINUTE_MS);
+    const looks = world.storage.observed.length;
+    await world.run(5 * MINUTE_MS);
+    // one trial a minute at most
+    expect(world.storage.observed.length - looks).toBeLessThanOrEqual(6);
+    world.storage.failWith(undefined);
+    await world.run(6 * MINUTE_MS);
+    expect(await Promise.all(Array.from({ length: 10 }, (_, index) => world.document(`k-${index}`)))).not.toContain(undefined);
+    expect(closed(world)).toContain(`bucket ${BUCKET}`);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('is not asked where nothing waits for it', async () => {
+    const world = await createIngestWorld({ folds: true });
+    fail(world);
+    for (let count = 0; count < 10; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(15 * MINUTE_MS);
+    expect(world.messages()).toEqual([]);
+    const looks = world.storage.observed.length;
+    await world.run(30 * MINUTE_MS);
+    expect(world.storage.observed).toHaveLength(looks);
+  });
+
+  it('for ten minutes has its records folded: acknowledged with at most seven receives and no letter', async () => {
+    const world = await createIngestWorld({ limits: { heldMax: 20 } });
+    fail(world);
+    for (let count = 0; count < 30; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.send(world.remove('gone', { sequencer: null }));
+    await world.run(9 * MINUTE_MS);
+    expect(world.folded).toEqual([]);
+    expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
+    await world.run(7 * MINUTE_MS);
+    expect(world.folded).toHaveLength(31);
+    expect(world.folded.filter(({ change }) => change === 'delete')).toHaveLength(1);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+    expect(new Set(world.outcomes())).toEqual(new Set(['deferred', 'gap']));
+  });
+
+  it('is waited for where folding is not permitted, and at the last permitted receive in hand', async () => {
+    const world = await createIngestWorld({ folds: false, maxReceiveCount: 6 });
+    fail(world);
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(60 * MINUTE_MS);
+    expect(world.letters()).toEqual([]);
+    expect(world.messages()).toHaveLength(6);
+    world.storage.failWith(undefined);
+    await world.run(6 * MINUTE_MS);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('has a quarter of the held set at most, so that others have room', async () => {
+    const world = await twoBuckets({ limits: { heldMax: 40 } });
+    fail(world);
+    for (let count = 0; count < 100; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(10 * SECOND_MS);
+    expect(world.telemetry.recorded('held').at(-1)?.[0]).toBeLessThanOrEqual(10);
+    await expectHealthy(world, 'beside');
+  });
+
+  it('that was created again in another region is found there', async () => {
+    const world = await createIngestWorld();
+    world.storageHooks.beforeLook = ({ region }) => {
+      if (region !== 'eu-central-1') throw new FaultError('bucket.missing', 'the bucket is in eu-central-1');
+    };
+    world.storage.createBucket(BUCKET, { region: 'eu-central-1' });
+    await world.send(routedPut(world, 'k'));
+    await world.run(3 * MINUTE_MS);
+    expect(await world.document('k')).toBeDefined();
+    expect((await world.bucketRecord())?.region).toBe('eu-central-1');
+  });
+
+  it('is decided anew after the wait: a HEAD from before it is never written', async () => {
+    const world = await createIngestWorld();
+    fail(world);
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(10 * SECOND_MS);
+    world.storage.put(BUCKET, 'k-5', { etag: 'latest' });
+    world.storage.failWith(undefined);
+    await world.run(5 * MINUTE_MS);
+    expect(await world.document('k-5')).toMatchObject({ etag: 'latest' });
+  });
+});
+
+describe('S3 that does not answer in one region', () => {
+  it('holds back only looks of that region', async () => {
+    const world = await createIngestWorld({ buckets: [] });
+    for (const [bucket, region] of [
+      ['near-1', 'us-east-1'],
+      ['near-2', 'us-east-1'],
+      ['far', 'eu-central-1'],
+    ] as const) {
+      await world.connectBucket(bucket, { region });
+    }
+    await world.run(6 * SECOND_MS);
+    await expectHealthy(world, 'before', 'near-1');
+    await expectHealthy(world, 'before', 'near-2');
+    world.storageHooks.beforeLook = ({ region }) => {
+      if (region === 'us-east-1') throw s3Down;
+    };
+    for (let count = 0; count < 8; count += 1) {
+      await world.send(routedPut(world, `k-${count}`, 'near-1'));
+      await world.send(routedPut(world, `k-${count}`, 'near-2'));
+    }
+    await world.run(2 * SECOND_MS);
+    expect(opened(world)).toContain('endpoint us-east-1');
+    await expectHealthy(world, 'meanwhile', 'far');
+    await world.send(world.put('exact', { bucket: 'near-1' }));
+    await world.run(SECOND_MS);
+    expect(await world.document('exact', 'near-1')).toBeDefined();
+    world.storageHooks.beforeLook = undefined;
+    await world.run(5 * MINUTE_MS);
+    expect(closed(world)).toContain('endpoint us-east-1');
+    expect(await world.document('k-7', 'near-2')).toBeDefined();
+  });
+
+  it('(no credentials) is one failure, whichever bucket is asked, and exact events go on', async () => {
+    const world = await twoBuckets();
+    world.storage.failWith(new FaultError('s3.credentials', 'ExpiredToken'));
+    await world.send(routedPut(world, 'k'));
+    await world.run(SECOND_MS);
+    expect(opened(world)).toEqual(['endpoint us-east-1']);
+    await world.send(world.put('exact'), world.put('exact', { bucket: OTHER }));
+    await world.run(SECOND_MS);
+    expect(await world.document('exact', OTHER)).toBeDefined();
+  });
+});
+
+describe('the index of one bucket', () => {
+  it.each<FaultCode>(['bucket.index-blocked', 'bucket.index-missing', 'bucket.index-unavailable', 'bucket.index-outdated', 'index.overloaded'])(
+    '(%s of its items) waits alone',
+    async (code) => {
+      const world = await twoBuckets();
+      await expectHealthy(world, 'before');
+      world.store.broken.buckets.set(BUCKET, code);
+      for (let count = 0; count < 20; count += 1) await world.send(world.put(`k-${count}`));
+      await world.run(20 * SECOND_MS);
+      expect(opened(world)).toEqual([`index ${BUCKET}`]);
+      await expectHealthy(world, 'meanwhile');
+      expect(world.role.admission.state).toBe('on');
+      const attempts = () => world.store.requests.filter((writes) => writes.some(({ document }) => document.bucket === BUCKET)).length;
+      const before = attempts();
+      await world.run(MINUTE_MS);
+      expect(attempts() - before).toBeLessThanOrEqual(5);
+      world.store.broken.buckets.clear();
+      await world.run(6 * MINUTE_MS);
+      expect(await world.document('k-19')).toBeDefined();
+      expect(closed(world)).toEqual([`index ${BUCKET}`]);
+      expect(world.messages()).toEqual([]);
+    },
+  );
+
+  it('that refuses every document is not believed: nothing is a letter, and what it cannot take is folded', async () => {
+    const world = await twoBuckets();
+    await expectHealthy(world, 'before');
+    world.store.broken.buckets.set(BUCKET, 'index.rejected');
+    for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(15 * MINUTE_MS);
+    expect(world.letters()).toEqual([]);
+    expect(world.folded).toHaveLength(5);
+  });
+
+  it('that refuses one document, and accepted another within a minute, is believed', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('well'));
+    await world.run(SECOND_MS);
+    world.store.broken.buckets.set(BUCKET, 'index.rejected');
+    await world.send(world.put('k'));
+    await world.run(SECOND_MS);
+    expect(world.letters()).toHaveLength(1);
+  });
+
+  it('waits while its bucket’s record cannot be read, exact events too, and goes on when it can', async () => {
+    const world = await twoBuckets();
+    const { id, kind } = refs.bucket(BUCKET);
+    const entry = (await world.store.plainState.get(id))!;
+    await world.store.plainState.put({ id, kind, record: { bucket: BUCKET, source: 'of the future' } }, entry.version);
+    await world.send(world.put('k'));
+    await world.send(routedPut(world, 'l'));
+    await world.run(5 * SECOND_MS);
+    expect(world.telemetry.recorded('circuitOpened')).toMatchObject([[{ level: 'index', name: BUCKET, code: 'record.newer' }]]);
+    await expectHealthy(world, 'meanwhile');
+    const broken = (await world.store.plainState.get(id))!;
+    await world.store.plainState.put({ id, kind, record: entry.record as Record<string, unknown> }, broken.version);
+    await world.run(6 * MINUTE_MS);
+    expect(await world.document('k')).toBeDefined();
+    expect(await world.document('l')).toBeDefined();
+  });
+
+  it('and all others at once are the index store: receiving stops, and goes on by itself', async () => {
+    const world = await twoBuckets();
+    await expectHealthy(world, 'before');
+    for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-blocked');
+    for (let count = 0; count < 30; count += 1) {
+      await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
+      await world.run(SECOND_MS);
+    }
+    expect(opened(world)).toContain('cluster');
+    world.store.broken.buckets.clear();
+    await world.run(6 * MINUTE_MS);
+    expect(await world.document('k-29')).toBeDefined();
+    expect(await world.document('k-29', OTHER)).toBeDefined();
+    expect(world.letters()).toEqual([]);
+  });
+});
+
+describe('a message', () => {
+  it('of which one record waits and another is done keeps both', async () => {
+    const world = await twoBuckets();
+    world.storage.failWith(denied, { bucket: BUCKET });
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `open-${count}`));
+    await world.run(SECOND_MS);
+    await world.send(routedPut(world, 'k'), nativeRecord('n', { bucket: OTHER, eventTimeMs: world.clock.nowMs() }));
+    await world.run(20 * MINUTE_MS);
+    expect(await world.document('n', OTHER)).toBeDefined();
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+});
