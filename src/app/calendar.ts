@@ -1,6 +1,7 @@
 /** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
 import { systemClock } from '../adapters/system-clock.ts';
+import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
@@ -24,7 +25,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** 15 s are frequent enough, because a gap first waits for a quiet minute. */
-const CLOSE_GAPS: Schedule = { name: 'close-gaps', intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
+const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
 const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, claimMs: 4 * MINUTE_MS };
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */

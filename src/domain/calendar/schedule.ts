@@ -21,6 +21,9 @@ export const scheduleSchema = z.object({
 });
 export type ScheduleRecord = z.infer<typeof scheduleSchema>;
 
+/** The schedule that closes gaps. It runs every few seconds wherever a re-index worker runs, so its record also shows that one does. */
+export const CLOSE_GAPS_NAME = 'close-gaps';
+
 /** What a worker does with a schedule now. */
 export type ScheduleAction = { readonly kind: 'claim'; readonly record: ScheduleRecord } | { readonly kind: 'wait' };
 

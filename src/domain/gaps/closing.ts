@@ -26,9 +26,13 @@ export function gapDueAtMs(gap: GapRecord): number {
   return Math.max(dueAtMs, gap.notBeforeMs ?? 0);
 }
 
-/** Whether a job can close the gap: it is an apply job, it waits for late events, and its prefix contains the gap's. */
+/**
+ * Whether a job can close the gap: it is an apply job, it waits for late events, its prefix contains the gap's, and it reads
+ * the tags of all objects again if changes of tags were folded into the gap.
+ */
 export function canClose(job: JobRecord, gap: GapRecord): boolean {
-  return job.mode === 'apply' && job.now !== true && (gap.prefix ?? '').startsWith(job.prefix);
+  const readsEnough = gap.tags !== true || job.tags === true;
+  return job.mode === 'apply' && job.now !== true && (gap.prefix ?? '').startsWith(job.prefix) && readsEnough;
 }
 
 /** Whether the job covers every change that the gap stands for: its floor was stored after the latest one, or is not stored yet. */

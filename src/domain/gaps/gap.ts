@@ -32,6 +32,10 @@ export const gapSchema = z.object({
   covered: z.boolean().optional(),
   /** The time of the latest bulk delete that came with one event per key. */
   keysToldMs: z.number().optional(),
+  /** True once records were folded into the gap: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
+  folded: z.boolean().optional(),
+  /** True once tag changes were folded into the gap: only a reconcile that reads the tags of every object again closes it. */
+  tags: z.boolean().optional(),
   /** Number of consecutive jobs that failed to close the gap. */
   failures: z.number().optional(),
   /** Why the gap is still open, and until when according to the current plan; shown to users. */
@@ -52,6 +56,10 @@ export interface GapSighting {
   readonly standing?: true;
   /** For a bulk delete: when the bucket's keys were last reported one by one, as far as the reporting worker knows. */
   readonly keysToldMs?: number;
+  /** Records were folded: their messages are deleted, and only the gap stands for their changes. */
+  readonly folded?: true;
+  /** Changes of tags are among what was folded. */
+  readonly tags?: true;
 }
 
 /** The id of the gap record: there is one for each (bucket, kind, prefix). */
@@ -88,6 +96,8 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
     count: base.count + count,
     state: 'open',
     ...laterKeysReported(base.keysToldMs, sighting.keysToldMs),
+    ...(sighting.folded === true && { folded: true }),
+    ...(sighting.tags === true && { tags: true }),
   });
 }
 
@@ -126,6 +136,6 @@ function laterKeysReported(a: number | undefined, b: number | undefined): { read
 }
 
 function withCover(gap: GapRecord): GapRecord {
-  const isCovered = gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_REPORTED_LIFE_MS;
+  const isCovered = gap.folded !== true && gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_REPORTED_LIFE_MS;
   return isCovered ? { ...gap, covered: true } : gap;
 }

@@ -44,6 +44,8 @@ export const jobSchema = z.object({
   finishedAtMs: z.number().optional(),
   /** `--fill`: documents that lack a field of the listing are written too. */
   fill: z.boolean().optional(),
+  /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
+  tags: z.boolean().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
   /** The gaps that the job closes when it is done. */
@@ -80,6 +82,8 @@ export const jobSchema = z.object({
   allowDeletes: z.number().optional(),
   /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
   counts: countsSchema.optional(),
+  /** Why the job could not begin yet, and since when: it begins once the fault is over. */
+  waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;
@@ -122,6 +126,8 @@ export const rangeSchema = z.object({
   /** Number of consecutive leases that ended without progress. Three fail the job. */
   fruitless: z.number(),
   error: jobFaultSchema.optional(),
+  /** Since when its turns have ended without progress because S3 or the index refuses. */
+  waitingSinceMs: z.number().optional(),
   /** Number of turns stored so far. A task names its turn, so that a task of an earlier turn is recognised as late. */
   turn: z.number(),
   /** When the range's task was last sent, and how often it was sent again since the last turn. */

@@ -1,9 +1,9 @@
 /**
- * Merges the writes that many callers want for one record into at most one write a second:
+ * Merges the writes that many callers want for one record into at most one write an interval (a second, unless it says otherwise):
  *
- *   idle ──item──► waiting for its second ──► writing ──► idle
- *                     ▲ items join                │ items that came meanwhile
- *                     └───────────────────────────┘
+ *   idle ──item──► waiting for its turn ──► writing ──► idle
+ *                     ▲ items join              │ items that came meanwhile
+ *                     └─────────────────────────┘
  *
  * A caller's promise resolves when a write that contains its item is durable, so nothing is acknowledged that is not stored.
  */
@@ -13,7 +13,7 @@ import { inTime } from '../serving/async.ts';
 
 /** One write a second for each record. Even a hundred workers stay far below what a store can take. */
 const INTERVAL_MS = 1_000;
-/** Above this many records the writer forgets those that are idle, at most once a second. */
+/** Above this many records the writer forgets those that are idle, at most once an interval. */
 const LANES_SWEEP_AT = 1_000;
 /** How many records are written at the same time: one message may name thousands of buckets. */
 const WRITES_MAX = 16;
@@ -23,6 +23,8 @@ interface CoalescingDependencies<Item> {
   /** Merges two items of one record; the second came later. */
   readonly merge: (earlier: Item, later: Item) => Item;
   readonly write: (id: string, item: Item) => Promise<void>;
+  /** From one write of a record to the next. Default: a second. */
+  readonly intervalMs?: number;
 }
 
 interface Batch<Item> {
@@ -38,7 +40,7 @@ interface Lane<Item> {
 }
 
 /** Creates the writer. Its promise resolves when the item is stored, alone or merged with others; it rejects with that write's error, or with the signal's reason. */
-export function createCoalescingWriter<Item>({ clock, merge, write }: CoalescingDependencies<Item>) {
+export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs = INTERVAL_MS }: CoalescingDependencies<Item>) {
   const lanes = new Map<string, Lane<Item>>();
   const writes = new PQueue({ concurrency: WRITES_MAX });
   let sweepAtMs = 0;
@@ -63,7 +65,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
 
   function forgetIdle(): void {
     // a scan for each of thousands of new records would find none that is idle yet
-    sweepAtMs = clock.monotonicMs() + INTERVAL_MS;
+    sweepAtMs = clock.monotonicMs() + intervalMs;
     for (const [id, lane] of lanes) {
       if (!lane.isRunning && lane.nextWriteAtMs <= clock.monotonicMs()) lanes.delete(id);
     }
@@ -91,7 +93,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write }: Coalescing
     const batch = lane.next;
     if (batch === undefined) return;
     lane.next = undefined;
-    lane.nextWriteAtMs = clock.monotonicMs() + INTERVAL_MS;
+    lane.nextWriteAtMs = clock.monotonicMs() + intervalMs;
     await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
   }
 }

@@ -52,7 +52,7 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
     const { bucket, kind, reason } = sum.sighting;
-    if ((await readRecord(state, refs.bucket(bucket))) === undefined) return;
+    if (!(await isConnected(state, bucket))) return;
     let isOpen = false;
     await updateRecord(state, refs.gap(id), (current) => {
       const next = withSightings(current, sum, clock.nowMs());
@@ -70,6 +70,14 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
     },
     report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
   };
+}
+
+/**
+ * Whether the bucket has a record, which is all that a gap needs: one that this version cannot read must not keep a loss from
+ * being stored. Throws the store's fault.
+ */
+export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
+  return (await state.get(refs.bucket(bucket).id)) !== undefined;
 }
 
 function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {

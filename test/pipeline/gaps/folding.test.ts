@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { gapId, gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { createFolding, type FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const permission = { isPermitted: true };
+
+async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
+  const { state } = createMemoryStore();
+  const puts: string[] = [];
+  const noting: StateStore = {
+    ...state,
+    put: (entry, expected, signal) => {
+      puts.push(entry.id);
+      return state.put(entry, expected, signal);
+    },
+  };
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  for (const bucket of ['photos', 'videos']) await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
+  const folding = createFolding({ state: wrap(noting), clock, telemetry, permission });
+  const record = (more: Partial<FoldedRecord> = {}): FoldedRecord => {
+    const nowMs = clock.nowMs();
+    return { bucket: 'photos', change: 'other', sentAtMs: nowMs, eventTimeMs: nowMs, reason: 's3.unavailable', ...more };
+  };
+  const gap = (of: Partial<Parameters<typeof gapId>[0]> = {}) =>
+    readRecord(state, refs.gap(gapId({ bucket: 'photos', kind: 'loss', ...of })));
+  return { state, clock, telemetry, folding, puts, record, gap, gaps: () => listAllRecords(state, 'gap', gapSchema) };
+}
+
+/** Whether the promise is still pending after all that can run now has run. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isDone = false;
+  void Promise.allSettled([promise]).then(() => {
+    isDone = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  return !isDone;
+}
+
+describe('a folded record', () => {
+  it('has an open gap that was last seen after its change', async () => {
+    const { folding, record, gap, clock } = await setUp();
+    await folding.fold(record());
+    expect(await gap()).toMatchObject({
+      kind: 'loss',
+      state: 'open',
+      folded: true,
+      reason: 'could not be served: s3.unavailable',
+      firstSeenMs: clock.nowMs(),
+      lastSeenMs: clock.nowMs() + 10_000,
+      count: 1,
+    });
+    expect(await gap()).not.toHaveProperty('tags');
+  });
+
+  it('costs no write if its change was before what is stored, and is counted by the next one', async () => {
+    const world = await setUp();
+    await world.folding.fold(world.record());
+    for (let count = 0; count < 10_000; count += 1) await world.folding.fold(world.record());
+    expect(world.puts).toEqual(['gap:photos:loss']);
+    await world.clock.advance(5_000);
+    expect(world.puts).toHaveLength(2);
+    expect(await world.gap()).toMatchObject({ count: 10_001, lastSeenMs: world.clock.nowMs() + 10_000 });
+    await world.clock.advance(3_600_000);
+    expect(world.puts).toHaveLength(2);
+  });
+
+  it('waits for the next write if its change is later than what is stored, as on a machine whose clock is slow', async () => {
+    const world = await setUp();
+    await world.folding.fold(world.record());
+    const sentAtMs = world.clock.nowMs() + 600_000;
+    const folded = world.folding.fold(world.record({ sentAtMs, eventTimeMs: undefined }));
+    expect(await isPending(folded)).toBe(true);
+    await world.clock.advance(5_000);
+    await folded;
+    expect(await world.gap()).toMatchObject({ lastSeenMs: sentAtMs + 10_000, count: 2 });
+  });
+
+  it('with an event time that is not plausible does not keep its gap open until then', async () => {
+    const { folding, record, gap, clock } = await setUp();
+    await folding.fold(record({ eventTimeMs: clock.nowMs() + 86_400_000 }));
+    expect(await gap()).toMatchObject({ lastSeenMs: clock.nowMs() + 70_000 });
+  });
+
+  it('that reports a delete has a gap of deletes, which single deletes never cover', async () => {
+    const { folding, record, gap, clock } = await setUp();
+    await folding.fold(record({ change: 'delete' }));
+    const kind = 'bulk-delete';
+    expect(await gap({ kind })).toMatchObject({ kind, state: 'open', folded: true });
+    expect(await gap()).toBeUndefined();
+    expect(clock.nowMs()).toBeGreaterThan(0);
+  });
+
+  it('that reports tags marks the gap, even if a later lastSeen is stored', async () => {
+    const world = await setUp();
+    await world.folding.fold(world.record());
+    const folded = world.folding.fold(world.record({ change: 'tags' }));
+    expect(await isPending(folded)).toBe(true);
+    await world.clock.advance(5_000);
+    await folded;
+    expect(await world.gap()).toMatchObject({ tags: true, count: 2 });
+    expect(await isPending(world.folding.fold(world.record({ change: 'tags' })))).toBe(false);
+  });
+
+  it('that reports tags marks the gap again after it was closed and opened for something else', async () => {
+    const world = await setUp();
+    await world.folding.fold(world.record({ change: 'tags' }));
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await world.clock.advance(20_000);
+    await world.folding.fold(world.record());
+    expect(await world.gap()).toMatchObject({ state: 'open' });
+    expect(await world.gap()).not.toHaveProperty('tags');
+    const folded = world.folding.fold(world.record({ change: 'tags' }));
+    await world.clock.advance(5_000);
+    await folded;
+    expect(await world.gap()).toMatchObject({ state: 'open', tags: true });
+  });
+
+  it('needs only that its bucket has a record, not that this version can read it', async () => {
+    const world = await setUp();
+    const entry = await world.state.get('bucket:photos');
+    await world.state.put({ id: 'bucket:photos', kind: 'bucket', record: { source: 'of a newer version' } }, entry?.version ?? null);
+    await world.folding.fold(world.record());
+    expect(await world.gap()).toMatchObject({ state: 'open' });
+  });
+
+  it('of a bucket that is not connected is dropped, and the next one after it is connected is not', async () => {
+    const world = await setUp();
+    await world.folding.fold(world.record({ bucket: 'elsewhere' }));
+    expect(await world.gaps()).toEqual([]);
+    await updateRecord(world.state, refs.bucket('elsewhere'), () => ({ ...bucketRecord, bucket: 'elsewhere' }));
+    const folded = world.folding.fold(world.record({ bucket: 'elsewhere' }));
+    await world.clock.advance(5_000);
+    await folded;
+    expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere', state: 'open' }]);
+  });
+
+  it('is not folded if the store refuses the gap, while those of another bucket are', async () => {
+    const fault = new FaultError('index.unreachable', 'gone');
+    const world = await setUp((state) => ({
+      ...state,
+      put: (entry, expected, signal) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, expected, signal)),
+    }));
+    const refused = world.folding.fold(world.record());
+    await world.folding.fold(world.record({ bucket: 'videos' }));
+    await expect(refused).rejects.toBe(fault);
+    const again = world.folding.fold(world.record());
+    const answer = Promise.allSettled([again]);
+    await world.clock.advance(5_000);
+    expect(await answer).toMatchObject([{ status: 'rejected' }]);
+  });
+});
+
+describe('an object that fails alone', () => {
+  it('has a gap of its key', async () => {
+    const { folding, record, gap } = await setUp();
+    await folding.fold(record({ key: 'a/b.jpg' }));
+    expect(await gap({ prefix: 'a/b.jpg' })).toMatchObject({ prefix: 'a/b.jpg', state: 'open', count: 1 });
+    expect(await gap()).toBeUndefined();
+  });
+
+  it('shares the gap of the whole bucket once a hundred others have one', async () => {
+    const { folding, record, gaps, clock } = await setUp();
+    for (let number = 0; number < 100; number += 1) await folding.fold(record({ key: `key-${number}` }));
+    await folding.fold(record({ key: 'one-too-many' }));
+    const again = folding.fold(record({ key: 'key-7' }));
+    await clock.advance(5_000);
+    await again;
+    const all = await gaps();
+    expect(all).toHaveLength(101);
+    expect(all.filter(({ prefix }) => prefix === undefined)).toMatchObject([{ count: 1 }]);
+    expect(all.find(({ prefix }) => prefix === 'key-7')).toMatchObject({ count: 2 });
+  });
+
+  it('has a gap again once those of others are closed', async () => {
+    const { folding, record, gaps, gap, clock, state } = await setUp();
+    for (let number = 0; number < 100; number += 1) await folding.fold(record({ key: `key-${number}` }));
+    for (const { id } of await gaps()) await updateRecord(state, refs.gap(id), (open) => open && { ...open, state: 'closed' as const });
+    await clock.advance(60_000);
+    await folding.fold(record({ key: 'later' }));
+    expect(await gap({ prefix: 'later' })).toMatchObject({ state: 'open' });
+  });
+});

@@ -1,0 +1,217 @@
+/**
+ * Random interleavings of workers that fold, reconciles that close gaps, crashes and wrong clocks. Whatever the order, a
+ * record that was acknowledged has an open gap that a reconcile will close, or a reconcile has run that began after its change.
+ */
+import { setImmediate } from 'node:timers/promises';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { gapAfterOther } from '../../../src/domain/gaps/closing.ts';
+import { gapId, gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { createFolding, type FoldedRecord, type Folding } from '../../../src/pipeline/gaps/folding.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const BUCKET = 'photos';
+const DAY_MS = 86_400_000;
+const WORKERS = 3;
+
+/** A record that a worker was allowed to acknowledge. */
+interface Acknowledged {
+  readonly change: FoldedRecord['change'];
+  readonly key: string | undefined;
+  /** When S3 made the change, by S3's clock. */
+  readonly changedAtMs: number;
+}
+
+interface Reconcile {
+  /** By S3's clock. */
+  readonly beganAtMs: number;
+  readonly prefix: string;
+  readonly tags: boolean;
+}
+
+const foldOf = fc.record({
+  worker: fc.nat({ max: WORKERS - 1 }),
+  change: fc.constantFrom('delete' as const, 'tags' as const, 'other' as const),
+  key: fc.option(fc.constantFrom('a', 'ab', 'b'), { nil: undefined, freq: 4 }),
+  /** How long before it is folded the change was made, and how long after the change the message was sent. */
+  agoMs: fc.constantFrom(0, 900, 30_000, 700_000, DAY_MS),
+  sentAfterMs: fc.constantFrom(0, 1_500, 120_000),
+  eventTime: fc.constantFrom('whole second' as const, 'absent' as const, 'far ahead' as const, 'long ago' as const),
+});
+
+type Step =
+  | { readonly kind: 'fold'; readonly fold: typeof foldOf extends fc.Arbitrary<infer Fold> ? Fold : never }
+  | { readonly kind: 'wait'; readonly forMs: number }
+  | { readonly kind: 'reconcile begins'; readonly prefix: string; readonly tags: boolean }
+  | { readonly kind: 'reconcile ends' }
+  | { readonly kind: 'crash'; readonly worker: number }
+  | { readonly kind: 'store fails'; readonly puts: number };
+
+const stepOf: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('fold' as const), fold: foldOf }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 5_000, 12_000, 90_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('reconcile begins' as const), prefix: fc.constantFrom('', 'a'), tags: fc.boolean() }),
+  },
+  { weight: 3, arbitrary: fc.constant({ kind: 'reconcile ends' as const }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('crash' as const), worker: fc.nat({ max: WORKERS - 1 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('store fails' as const), puts: fc.constantFrom(1, 2) }) },
+);
+
+interface Clocks {
+  /** How wrong the clock of each worker is. */
+  readonly skewsMs: readonly number[];
+  /** The clock of SQS against that of S3. */
+  readonly sqsSkewMs: number;
+}
+
+const clocksOf = fc.record({
+  skewsMs: fc.array(fc.constantFrom(0, -3_000, 4_000, -DAY_MS, 3_600_000), { minLength: WORKERS, maxLength: WORKERS }),
+  sqsSkewMs: fc.integer({ min: -900, max: 900 }),
+});
+
+async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
+  const acknowledged: Acknowledged[] = [];
+  let running: Reconcile[] = [];
+  const ended: Reconcile[] = [];
+  let failingPuts = 0;
+  let workers = skewsMs.map(startWorker);
+
+  function startWorker(skewMs: number): { readonly folding: Folding; readonly crash: () => void } {
+    const dead = new AbortController();
+    const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
+    const folding = createFolding({
+      state: leftAt(dead.signal),
+      clock: own,
+      telemetry: createFakeTelemetry(),
+      permission: { isPermitted: true },
+    });
+    return { folding, crash: () => dead.abort(new Error('crashed')) };
+  }
+
+  /** The store as a worker sees it until it crashes: a put may be its last act, whose answer it never gets. */
+  function leftAt(dead: AbortSignal): StateStore {
+    const never = new Promise<never>(() => {});
+    return {
+      ...state,
+      get: (...args) => (dead.aborted ? never : state.get(...args)),
+      put: async (...args) => {
+        if (dead.aborted) return never;
+        failingPuts -= 1;
+        if (failingPuts >= 0) throw new FaultError('index.unreachable', 'gone');
+        const answer = await state.put(...args);
+        await setImmediate();
+        return dead.aborted ? never : answer;
+      },
+    };
+  }
+
+  function fold({ worker, change, key, agoMs, sentAfterMs, eventTime }: Extract<Step, { kind: 'fold' }>['fold']): void {
+    const changedAtMs = clock.nowMs() - agoMs;
+    const eventTimes = {
+      'whole second': Math.floor(changedAtMs / 1_000) * 1_000,
+      absent: undefined,
+      'far ahead': changedAtMs + DAY_MS,
+      'long ago': changedAtMs - DAY_MS,
+    };
+    const sentAtMs = changedAtMs + sentAfterMs + sqsSkewMs;
+    const record = { bucket: BUCKET, change, sentAtMs, eventTimeMs: eventTimes[eventTime], reason: 's3.unavailable' };
+    workers[worker]?.folding.fold({ ...record, ...(key !== undefined && { key }) }).then(
+      () => acknowledged.push({ change, key, changedAtMs }),
+      () => undefined,
+    );
+  }
+
+  /** The first LIST page is older than now by the time that the request took, and states whole seconds. */
+  function begin(prefix: string, tags: boolean): void {
+    running.push({ beganAtMs: Math.floor((clock.nowMs() - 200) / 1_000) * 1_000, prefix, tags });
+  }
+
+  async function end(): Promise<void> {
+    const [first, ...rest] = running;
+    if (first === undefined) return;
+    running = rest;
+    ended.push(first);
+    const { beganAtMs: coversBeforeMs, prefix, tags } = first;
+    const facts = { id: 'job-1', bucket: BUCKET, mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0 } as const;
+    const job: JobRecord = { ...facts, prefix, coversBeforeMs, ...(tags && { tags }) };
+    for (const { id } of await gaps()) {
+      await updateRecord(state, refs.gap(id), (gap) => (gap?.state === 'open' ? gapAfterOther(gap, job, clock.nowMs()) : undefined));
+    }
+  }
+
+  const gaps = () => listAllRecords(state, 'gap', gapSchema);
+
+  async function take(step: Step): Promise<void> {
+    switch (step.kind) {
+      case 'fold':
+        return fold(step.fold);
+      case 'wait':
+        return clock.advance(step.forMs);
+      case 'reconcile begins':
+        return begin(step.prefix, step.tags);
+      case 'reconcile ends':
+        return end();
+      case 'crash':
+        workers[step.worker]?.crash();
+        workers = workers.map((worker, number) => (number === step.worker ? startWorker(skewsMs[number] ?? 0) : worker));
+        return;
+      case 'store fails':
+        failingPuts = step.puts;
+    }
+  }
+
+  return { clock, acknowledged, ended, gaps, take, begin, end };
+}
+
+function isRepaired({ change, key, changedAtMs }: Acknowledged, ended: readonly Reconcile[]): boolean {
+  return ended.some(
+    ({ beganAtMs, prefix, tags }) => beganAtMs > changedAtMs && (key ?? '').startsWith(prefix) && (change !== 'tags' || tags),
+  );
+}
+
+function isWaiting({ change, key, changedAtMs }: Acknowledged, gaps: readonly GapRecord[]): boolean {
+  const kind = change === 'delete' ? 'bulk-delete' : 'loss';
+  const gap = gaps.find(({ id }) => id === gapId({ bucket: BUCKET, kind, ...(key !== undefined && { prefix: key }) }));
+  return gap !== undefined && gap.state !== 'closed' && gap.lastSeenMs >= changedAtMs && (change !== 'tags' || gap.tags === true);
+}
+
+describe('a record that was folded', () => {
+  it('is waited for by an open gap, or was covered by a reconcile that began after its change: in every history', async () => {
+    let acknowledgedInAll = 0;
+    let repairedEarly = 0;
+    await fc.assert(
+      fc.asyncProperty(clocksOf, fc.array(stepOf, { minLength: 5, maxLength: 40 }), async (clocks, steps) => {
+        const world = await createWorld(clocks);
+        for (const step of steps) {
+          await world.take(step);
+          await world.clock.advance(0);
+          const gaps = await world.gaps();
+          for (const each of world.acknowledged)
+            expect(isWaiting(each, gaps) || isRepaired(each, world.ended), JSON.stringify(each)).toBe(true);
+        }
+        acknowledgedInAll += world.acknowledged.length;
+        repairedEarly += world.acknowledged.filter((each) => isRepaired(each, world.ended)).length;
+        // the outage ends: a reconcile that begins after all that was seen closes everything
+        await world.clock.advance(3 * DAY_MS);
+        world.begin('', true);
+        while ((await world.gaps()).some((gap) => gap.state !== 'closed')) await world.end();
+        expect(world.acknowledged.filter((each) => !isRepaired(each, world.ended))).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+    // the histories are not trivial
+    expect(acknowledgedInAll).toBeGreaterThan(1_000);
+    expect(repairedEarly).toBeGreaterThan(50);
+  }, 60_000);
+});
