@@ -1,6 +1,7 @@
 /** The readiness checks of a serving process. */
 import { faults, type Fault } from '../domain/fault.ts';
-import type { Circuits, OpenCircuit } from '../pipeline/serving/circuits.ts';
+import type { Circuits } from '../pipeline/serving/circuits.ts';
+import type { OpenCircuit } from '../pipeline/serving/open-circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';
 import type { QueueWatch } from '../pipeline/queues/watch.ts';
 import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';

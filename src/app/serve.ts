@@ -23,6 +23,8 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
 import { createCircuits } from '../pipeline/serving/circuits.ts';
+import { createFolding } from '../pipeline/gaps/folding.ts';
+import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import { createLiveLoad } from '../pipeline/serving/live-load.ts';
@@ -153,6 +155,14 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
+  const permission = createFoldingPermission({
+    state: core.store.state,
+    clock,
+    telemetry,
+    hasWorkQueue: core.sendTask !== undefined,
+    requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
+  });
+  const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
   const ingests = settings.TALLY_ROLES.includes('ingest');
   const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
   const liveTelemetry = live.watching(telemetry);
@@ -237,6 +247,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, movedLetters, movedLettersOf(core));
+      await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
       stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));

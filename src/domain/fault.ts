@@ -54,7 +54,11 @@ export const faults = {
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
   /** The store was upgraded by a newer version of Tally. */
-  'index.newer': { opensAtOnce: true, circuit: 'cluster', advice: 'Run the newest version of Tally that has used this index store, or a later one.' },
+  'index.newer': {
+    opensAtOnce: true,
+    circuit: 'cluster',
+    advice: 'Run the newest version of Tally that has used this index store, or a later one.',
+  },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
@@ -94,7 +98,11 @@ export const faults = {
     advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
-  's3.credentials': { opensAtOnce: true, circuit: 'endpoint', advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.' },
+  's3.credentials': {
+    opensAtOnce: true,
+    circuit: 'endpoint',
+    advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.',
+  },
   /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     circuit: 'bucket',

@@ -14,8 +14,8 @@ export const ingestSettings = {
   TALLY_INGEST_HELD_MAX: integer(10, 20_000, 1_000).describe(
     'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take 2 MiB of memory, and 1 GiB if each has the maximum of 1 MiB.',
   ),
-  TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 600_000).describe(
-    'How long a message is held during an outage before it is given back to the queue, in milliseconds. With 10 min even a long outage uses up few of a message’s receives.',
+  TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 60_000).describe(
+    'How long a message is held while its bucket, its index or S3 does not answer, in milliseconds. After that it is hidden in its queue for 30 s to 5 min, so that another worker may be able to handle it. While the index store as a whole does not answer, messages are held for up to 11 hours.',
   ),
   TALLY_INGEST_IN_FLIGHT_MAX: integer(100, 120_000, 80_000).describe(
     'Receiving pauses while SQS reports more messages in flight than this. The default of 80,000 keeps a margin to 120,000, where SQS stops delivering without an error.',

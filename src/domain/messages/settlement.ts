@@ -57,7 +57,9 @@ export function settlementOf(outcomes: readonly Outcome[], receives: Receives): 
 }
 
 function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
-  const failed = outcomes.flatMap((outcome, index) => (outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : []));
+  const failed = outcomes.flatMap((outcome, index) =>
+    outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : [],
+  );
   const losses = failed.flatMap(({ outcome: { bucket, ...rest } }) =>
     bucket === undefined ? [] : [{ bucket, ...('key' in rest && rest.key !== undefined && { key: rest.key }) }],
   );

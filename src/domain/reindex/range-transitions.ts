@@ -109,6 +109,7 @@ const answers: Partial<Record<FaultCode, FaultAnswer>> = {
   'bucket.missing': 'fail',
   'object.denied': 'fail',
   // a shard is being moved, or an operator set a block: both end without a change to the job
+  's3.throttled': 'wait',
   'bucket.index-unavailable': 'wait',
   'bucket.index-blocked': 'wait',
 };

@@ -30,7 +30,8 @@ export function createLookAgain(observe: Observe): LookAgain {
       ),
     );
     for (const answer of answers) {
-      if (answer.kind === 'fault' && circuitOf(answer.fault.code) !== 'object') throw new FaultError(answer.fault.code, answer.fault.reason);
+      if (answer.kind === 'fault' && circuitOf(answer.fault.code) !== 'object')
+        throw new FaultError(answer.fault.code, answer.fault.reason);
     }
   };
 }

@@ -12,7 +12,7 @@ import type { RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { circuitOf, faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
-import type { Settlement } from '../../domain/messages/settlement.ts';
+import type { Loss, Settlement } from '../../domain/messages/settlement.ts';
 import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
@@ -23,6 +23,7 @@ import type { SettlementKind, Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
+import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Folding } from '../gaps/folding.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -45,12 +46,10 @@ interface DataPathDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** A gap that could not be stored may have failed by chance: it is stored again soon, and the third failure in a row opens the circuit of the store. */
-const RETRY_MS = 500;
-
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } = dependencies;
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
+    dependencies;
 
   return async function handleMessages(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
@@ -156,15 +155,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
     hand.turnSlow();
     try {
-      // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
-      const { sentAtMs } = hand.message;
-      const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
-      const reason = `dead letter: ${letter.fault.code}`;
-      for (const { bucket, key } of letter.losses) {
-        // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
-        if (key !== undefined) await folding.fold({ bucket, key, change: 'other', sentAtMs, eventTimeMs: undefined, reason });
-        else await gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
-      }
+      for (const loss of letter.losses) await reportLoss(loss, letter.fault, hand);
       await sendDeadLetter(hand.message, letter.fault, letter.records);
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
@@ -172,6 +163,14 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     await settler.remove(hand.message);
     settled(hand, 'dead-letter', letter.fault.code);
     return true;
+  }
+
+  async function reportLoss({ bucket, key }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
+    const reason = `dead letter: ${code}`;
+    // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
+    if (key !== undefined) return folding.fold({ bucket, key, change: 'other', sentAtMs, eventTimeMs: undefined, reason });
+    // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
+    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
   }
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {

@@ -6,7 +6,7 @@ import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';
 
 /** SQS hides a message for at most 12 hours in all; this is an hour less. */
-const LAST_HOLD_MAX_MS = 11 * 3_600_000;
+export const HOLD_MAX_MS = 11 * 3_600_000;
 
 /** Records in hand take about ten times the memory of their body, so 32 Mi characters need a few hundred MB. A usual message has 2,000. */
 const BODIES_LENGTH_MAX = 33_554_432;
@@ -24,7 +24,7 @@ export interface InHand {
   /** What the message weighs of the held set, and what the whole set may weigh. */
   readonly weight: number;
   readonly weightMax: number;
-  /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its last permitted receive. */
+  /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its receive. */
   holdLeftMs(): number;
 }
 
@@ -46,7 +46,6 @@ interface HeldSetDependencies {
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
   readonly heldMax: number;
-  readonly holdMaxMs: number;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly stopping: AbortSignal;
 }
@@ -56,7 +55,7 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, telemetry, tracing, heldMax, holdMaxMs, maxReceiveCount, stopping } = dependencies;
+  const { clock, telemetry, tracing, heldMax, maxReceiveCount, stopping } = dependencies;
   const running = new Set<Promise<void>>();
   let slow = 0;
   let slowLength = 0;
@@ -70,10 +69,6 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
 
   function isLast(message: QueueMessage): boolean {
     return isLastReceive({ receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) });
-  }
-
-  function holdMaxOf(message: QueueMessage): number {
-    return isLast(message) ? LAST_HOLD_MAX_MS : holdMaxMs;
   }
 
   return {
@@ -93,7 +88,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
           isLastReceive: isLast(message),
           weight: message.body.length,
           weightMax: BODIES_LENGTH_MAX,
-          holdLeftMs: () => message.receivedAtMonotonicMs + holdMaxOf(message) - clock.monotonicMs(),
+          holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
         };
         length += message.body.length;
         const ended = work(hand).finally(() => {

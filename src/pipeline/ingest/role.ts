@@ -112,7 +112,15 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const lastEvents = createLastEvents({ state: store.state, clock });
   const reportedKeys = createReportedKeys({ gaps, clock });
   const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, waiting, clock });
-  const finishServiceMessage = createFinishServiceMessage({ state: store.state, topics: parts.topics, gaps, waiting, circuits, clock, telemetry });
+  const finishServiceMessage = createFinishServiceMessage({
+    state: store.state,
+    topics: parts.topics,
+    gaps,
+    waiting,
+    circuits,
+    clock,
+    telemetry,
+  });
   const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waiting, maxReceiveCount });
   const admission = createAdmission({
     circuits,

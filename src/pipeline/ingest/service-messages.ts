@@ -12,6 +12,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
 import { listAllRecords } from '../records/stored.ts';
+import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';
@@ -31,11 +32,16 @@ interface ServiceDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** The third failure in a row of the store opens its circuit. */
-const RETRY_MS = 500;
-
 /** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */
-export function createFinishServiceMessage({ state, topics, gaps, waiting, circuits, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
+export function createFinishServiceMessage({
+  state,
+  topics,
+  gaps,
+  waiting,
+  circuits,
+  clock,
+  telemetry,
+}: ServiceDependencies): FinishServiceMessage {
   return async function finishServiceMessage(message, hand) {
     telemetry.serviceMessage(message.kind);
     for (;;) {

@@ -13,11 +13,10 @@ import type { FoldedRecord, Folding } from '../gaps/folding.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
-import type { Attempt, Circuits, Place } from '../serving/circuits.ts';
-import type { InHand } from './held-set.ts';
+import type { Circuits } from '../serving/circuits.ts';
+import type { Attempt, Place } from '../serving/open-circuits.ts';
+import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
-/** SQS counts its 12 hours from the receive, and a message that is hidden or in hand is in flight. */
-const IN_HAND_MAX_MS = 11 * 3_600_000;
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
 const HIDDEN_MIN_S = 30;
 const HIDDEN_MAX_S = 300;
@@ -72,7 +71,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   async function forCluster(hand: InHand): Promise<boolean> {
     hand.turnSlow();
-    const place = await circuits.wait({ ids: ['cluster'], isNewKey: false }, leftMs(hand, IN_HAND_MAX_MS), hand.signal);
+    const place = await circuits.wait({ ids: ['cluster'], isNewKey: false }, leftMs(hand, HOLD_MAX_MS), hand.signal);
     place?.leave();
     return place !== undefined;
   }
@@ -150,7 +149,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket };
     if (hand.isLastReceive) {
       // half as much room again, for those that would become dead letters
-      const place = await inHand(unserved, hand, { maxMs: IN_HAND_MAX_MS, ofShare: 1.5 });
+      const place = await inHand(unserved, hand, { maxMs: HOLD_MAX_MS, ofShare: 1.5 });
       if (place !== undefined) return place;
     }
     hidden.sinceReading += 1;

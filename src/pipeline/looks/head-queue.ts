@@ -68,17 +68,26 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
     return running - others.reduce((sum, lane) => sum + lane.running, 0) < placesOf(REGION_SHARE);
   }
 
-  function pump(): void {
-    forgetIdle();
-    for (const [bucket, lane] of [...lanes]) {
-      if (running >= concurrency) return;
+  /** Serves the next task of each bucket once. Returns whether one could begin. */
+  function serveEachBucket(): boolean {
+    let hasBegun = false;
+    // a copy: the bucket that was served goes to the end
+    for (const [bucket, lane] of Array.from(lanes)) {
+      if (running >= concurrency) return false;
       const [next] = lane.waiting;
       if (next === undefined || !mayRun(lane, isFailing(lane.target))) continue;
-      // the bucket that was served goes to the end
       lanes.delete(bucket);
       lanes.set(bucket, lane);
       next();
+      hasBegun = true;
     }
+    return hasBegun;
+  }
+
+  function serve(): void {
+    if (queued === 0) return;
+    forgetIdle();
+    while (serveEachBucket());
   }
 
   /** Takes a place. Returns the function that gives it back. */
@@ -91,17 +100,9 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
       running -= 1;
       lane.running -= 1;
       if (isSuspect) failing -= 1;
-      pumpAll();
+      serve();
       report();
     };
-  }
-
-  /** One task of each bucket a round, while there are places. */
-  function pumpAll(): void {
-    for (let before = -1; before !== running && queued > 0; ) {
-      before = running;
-      pump();
-    }
   }
 
   /** Resolves with a place when one is free; rejects with the signal's reason. */

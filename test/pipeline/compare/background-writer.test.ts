@@ -39,7 +39,14 @@ async function setUp(limits: Partial<typeof LIMITS> = {}) {
     },
   };
   const circuits = createTestCircuits({ clock, telemetry });
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: { ...LIMITS, ...limits }, liveIsBusy: () => world.isBusy });
+  const writeAll = createBackgroundWriter({
+    objects,
+    clock,
+    telemetry,
+    circuits,
+    limits: { ...LIMITS, ...limits },
+    liveIsBusy: () => world.isBusy,
+  });
 
   function writesOf(keys: readonly string[], lifeMs = 30_000): readonly WriteRequest[] {
     return keys.map((key) => {

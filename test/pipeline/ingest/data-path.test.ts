@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { refs } from '../../../src/pipeline/records/stored.ts';
 import {
   BUCKET,
   createIngestWorld,

@@ -222,28 +222,31 @@ describe('S3 that does not answer in one region', () => {
 });
 
 describe('the index of one bucket', () => {
-  it.each<FaultCode>(['bucket.index-blocked', 'bucket.index-missing', 'bucket.index-unavailable', 'bucket.index-outdated', 'index.overloaded'])(
-    '(%s of its items) waits alone',
-    async (code) => {
-      const world = await twoBuckets();
-      await expectHealthy(world, 'before');
-      world.store.broken.buckets.set(BUCKET, code);
-      for (let count = 0; count < 20; count += 1) await world.send(world.put(`k-${count}`));
-      await world.run(20 * SECOND_MS);
-      expect(opened(world)).toEqual([`index ${BUCKET}`]);
-      await expectHealthy(world, 'meanwhile');
-      expect(world.role.admission.state).toBe('on');
-      const attempts = () => world.store.requests.filter((writes) => writes.some(({ document }) => document.bucket === BUCKET)).length;
-      const before = attempts();
-      await world.run(MINUTE_MS);
-      expect(attempts() - before).toBeLessThanOrEqual(5);
-      world.store.broken.buckets.clear();
-      await world.run(6 * MINUTE_MS);
-      expect(await world.document('k-19')).toBeDefined();
-      expect(closed(world)).toEqual([`index ${BUCKET}`]);
-      expect(world.messages()).toEqual([]);
-    },
-  );
+  it.each<FaultCode>([
+    'bucket.index-blocked',
+    'bucket.index-missing',
+    'bucket.index-unavailable',
+    'bucket.index-outdated',
+    'index.overloaded',
+  ])('(%s of its items) waits alone', async (code) => {
+    const world = await twoBuckets();
+    await expectHealthy(world, 'before');
+    world.store.broken.buckets.set(BUCKET, code);
+    for (let count = 0; count < 20; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(20 * SECOND_MS);
+    expect(opened(world)).toEqual([`index ${BUCKET}`]);
+    await expectHealthy(world, 'meanwhile');
+    expect(world.role.admission.state).toBe('on');
+    const attempts = () => world.store.requests.filter((writes) => writes.some(({ document }) => document.bucket === BUCKET)).length;
+    const before = attempts();
+    await world.run(MINUTE_MS);
+    expect(attempts() - before).toBeLessThanOrEqual(5);
+    world.store.broken.buckets.clear();
+    await world.run(6 * MINUTE_MS);
+    expect(await world.document('k-19')).toBeDefined();
+    expect(closed(world)).toEqual([`index ${BUCKET}`]);
+    expect(world.messages()).toEqual([]);
+  });
 
   it('that refuses every document is not believed: nothing is a letter, and what it cannot take is folded', async () => {
     const world = await twoBuckets();
@@ -276,7 +279,7 @@ describe('the index of one bucket', () => {
     expect(world.telemetry.recorded('circuitOpened')).toMatchObject([[{ level: 'index', name: BUCKET, code: 'record.newer' }]]);
     await expectHealthy(world, 'meanwhile');
     const broken = (await world.store.plainState.get(id))!;
-    await world.store.plainState.put({ id, kind, record: entry.record as Record<string, unknown> }, broken.version);
+    await world.store.plainState.put({ id, kind, record: entry.record }, broken.version);
     await world.run(6 * MINUTE_MS);
     expect(await world.document('k')).toBeDefined();
     expect(await world.document('l')).toBeDefined();

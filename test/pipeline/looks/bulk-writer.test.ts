@@ -25,7 +25,13 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
   await store.objects.createBucket('b');
-  const writeDocument = createBulkWriter({ objects: store.objects, clock, telemetry, circuits: createTestCircuits({ clock, telemetry }), limits: { ...LIMITS, ...limits } });
+  const writeDocument = createBulkWriter({
+    objects: store.objects,
+    clock,
+    telemetry,
+    circuits: createTestCircuits({ clock, telemetry }),
+    limits: { ...LIMITS, ...limits },
+  });
   const answers = new Map<string, WriteAnswer[]>();
 
   function write(key: string, change: WriteChange = {}) {
@@ -225,7 +231,13 @@ describe('a push-back', () => {
         );
       },
     };
-    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, circuits: createTestCircuits(world), limits: LIMITS });
+    const writeDocument = createBulkWriter({
+      objects,
+      clock: world.clock,
+      telemetry: world.telemetry,
+      circuits: createTestCircuits(world),
+      limits: LIMITS,
+    });
     const done: string[] = [];
     for (const key of ['a', 'busy-1', 'b', 'busy-2']) {
       void writeDocument({ document: tombstone(key), equalClock: 'accept', expiresAtMs: 30_000 }).then(({ kind }) =>

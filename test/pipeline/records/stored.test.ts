@@ -62,10 +62,10 @@ describe('stored records', () => {
     expect((await state.get(ref.id))?.record).toMatchObject({ hue: 'new', count: 2 });
   });
 
-  it('that are not ours are index.state-missing', async () => {
+  it('that cannot be read are record.newer', async () => {
     const { state } = createMemoryStore();
     await state.put({ id: ref.id, kind: 'unconnected', record: { bucket: 7 } }, null);
-    await expect(readRecord(state, ref)).rejects.toMatchObject({ code: 'index.state-missing' });
+    await expect(readRecord(state, ref)).rejects.toMatchObject({ code: 'record.newer' });
   });
 
   it('are all listed beyond one page, in id order', async () => {

@@ -1,0 +1,73 @@
+/** What the fault of one attempt means for its record: wait for a circuit, try again soon, be deferred alone, or be rejected. */
+import { circuitOf, type Fault } from '../../domain/fault.ts';
+import type { ChangeRecord } from '../../domain/events/record.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
+import { deferDelayS } from '../../domain/messages/settlement.ts';
+import type { BucketAccess } from '../buckets/access.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Circuits } from '../serving/circuits.ts';
+import type { CircuitId } from '../serving/open-circuits.ts';
+import type { InHand } from './held-set.ts';
+import type { Waiting } from './waiting.ts';
+
+/** A failure that has not opened its circuit yet may be chance: the record tries again soon, and the third failure opens the circuit. */
+export const RETRY_MS = 500;
+
+/** A failed attempt, and the circuits that it needed. */
+interface FailedAttempt {
+  readonly record: ChangeRecord;
+  readonly fault: Fault;
+  readonly ids: readonly CircuitId[];
+}
+
+interface FaultsDependencies {
+  readonly circuits: Circuits;
+  readonly waiting: Pick<Waiting, 'alone'>;
+  readonly buckets: Pick<BucketAccess, 'readRegionAgain'>;
+  readonly clock: Clock;
+}
+
+/** Resolves to undefined when the record may be decided again, else to its outcome. `waitFor` waits for the circuits of the attempt. */
+type AfterFault = (failed: FailedAttempt, hand: InHand, waitFor: () => Promise<Outcome | undefined>) => Promise<Outcome | undefined>;
+
+/** Creates the decision. */
+export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDependencies): AfterFault {
+  /** An index that accepts nothing may be set up wrong, so its refusal of one document is not believed. Returns whether it is. */
+  function isRejected({ record: { bucket }, fault }: FailedAttempt): boolean {
+    if (circuitOf(fault.code) !== 'never') return false;
+    if (fault.code !== 'index.rejected' || circuits.hasAccepted(bucket)) return true;
+    circuits.indexFailed(bucket, fault, { sentAtMs: clock.monotonicMs() });
+    return false;
+  }
+
+  async function tryAgainSoon({ record: { bucket }, fault }: FailedAttempt, hand: InHand): Promise<Outcome | undefined> {
+    if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
+    hand.turnSlow();
+    await clock.sleep(RETRY_MS, hand.signal);
+    return undefined;
+  }
+
+  return async function afterFault(failed, hand, waitFor) {
+    const { record, fault, ids } = failed;
+    if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
+    if (isRejected(failed)) return { kind: 'rejected', fault, bucket: record.bucket };
+    // the store pushed the write back until it expired
+    if (fault.code === 'index.overloaded' && circuits.openOf(ids) === undefined) circuits.clusterFailed(fault, { isLasting: true });
+    if (circuits.openOf(ids) !== undefined) return waitFor();
+    switch (circuitOf(fault.code)) {
+      case 'cluster':
+      case 'index':
+      case 'never':
+        return tryAgainSoon(failed, hand);
+      case 'endpoint':
+      case 'bucket':
+      case 'queue':
+      case 'object':
+        return waiting.alone(
+          { record, attempt: { ids, isNewKey: false } },
+          { fault, delayS: deferDelayS(hand.message.receiveCount) },
+          hand,
+        );
+    }
+  };
+}

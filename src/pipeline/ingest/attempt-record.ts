@@ -1,0 +1,186 @@
+/**
+ * One attempt to serve a record:
+ *
+ *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
+ */
+import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { hintOf, hintOfTie, sourceOf, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
+import type { Outcome } from '../../domain/messages/outcome.ts';
+import type { ChangeRecord } from '../../domain/events/record.ts';
+import type { BucketAccess } from '../buckets/access.ts';
+import type { LastEvents } from '../buckets/last-events.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { ReportedKeys } from '../gaps/reported-keys.ts';
+import type { WriteDocument } from '../looks/bulk-writer.ts';
+import type { Enricher } from '../looks/enricher.ts';
+import type { LookAnswer, Observe } from '../looks/observer.ts';
+import type { Clock } from '../ports/clock.ts';
+import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
+import type { CircuitId } from '../serving/open-circuits.ts';
+import type { InHand } from './held-set.ts';
+
+export interface AttemptDependencies {
+  readonly buckets: BucketAccess;
+  readonly write: WriteDocument;
+  readonly observe: Observe;
+  readonly enricher: Pick<Enricher, 'ofEvent'>;
+  readonly gaps: GapReports;
+  readonly reportedKeys: ReportedKeys;
+  readonly circuits: Circuits;
+  readonly lastEvents: Pick<LastEvents, 'seen'>;
+  readonly clock: Clock;
+}
+
+/** What an attempt begins with. */
+export interface AttemptStart {
+  readonly hand: InHand;
+  /** The tie that an earlier attempt met. */
+  readonly tie: ObserveHint | undefined;
+  /** Takes the places that the attempt needs in open circuits. Returns whether it may go on. */
+  readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
+}
+
+/** Makes one attempt. Rejects only with the reason of the stop. */
+export type AttemptRecord = (record: ChangeRecord, start: AttemptStart) => Promise<Attempt>;
+
+/** The bucket record by which a change record is decided, and the message that waits for it. */
+interface Context {
+  readonly bucket: BucketRecord;
+  readonly hand: InHand;
+}
+
+/** The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. */
+export type Attempt =
+  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'tie'; readonly hint: ObserveHint }
+  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[] }
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
+
+/** Creates the function. */
+export function createAttemptRecord(dependencies: AttemptDependencies): AttemptRecord {
+  const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
+
+  return async function attemptRecord(record, { hand, tie, mayGoOn }) {
+    const sentAtMs = clock.monotonicMs();
+    const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
+    if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
+    try {
+      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
+      if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
+      lastEvents.seen(record.bucket);
+      noteSingleDelete(record);
+      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      switch (hint.kind) {
+        case 'exact':
+          return await writeExact(record, hint, { bucket, hand });
+        case 'resolve':
+        case 'observe':
+          hand.turnSlow();
+          if (!mayGoOn(() => lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
+          return await lookAndWrite(record, hint, { bucket, hand });
+        case 'gap':
+          await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
+          return { kind: 'ended', outcome: { kind: 'gap' } };
+        case 'ignored':
+          return { kind: 'ended', outcome: hint };
+      }
+    } catch (error) {
+      hand.signal.throwIfAborted();
+      const fault = faultOf(error);
+      noteStoreFault(record.bucket, fault, sentAtMs);
+      return { kind: 'fault', fault, ids: ids() };
+    }
+  };
+
+  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
+  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
+    const level = circuitOf(fault.code);
+    if (level === 'cluster') circuits.clusterFailed(fault);
+    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+  }
+
+  async function writeExact(record: ChangeRecord, hint: ExactHint, at: Context): Promise<Attempt> {
+    // the life begins with the decision, so enrichment is part of it
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const state = at.bucket.enrich === 'none' ? hint.state : await enriched(record, hint.state, { ...at, expiresAtMs });
+    const document = documentOf({
+      bucket: record.bucket,
+      key: record.key,
+      state,
+      clock: hint.clock,
+      settled: true,
+      source: sourceOf(record.dialect),
+      cause: record,
+      stateAtMs: record.eventTimeMs ?? clock.nowMs(),
+      nowMs: clock.nowMs(),
+    });
+    const answer = await write({ document, equalClock: 'refuse', expiresAtMs, traces: at.hand.traces });
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        if (document.expires_at !== undefined && !reportsExpirations(at.bucket.source)) await reportLifecycle(record.bucket);
+        return { kind: 'ended', outcome: answer };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(hint.clock) };
+      case 'expired':
+        return answer;
+      case 'fault':
+        return { ...answer, ids: indexCircuits(record.bucket) };
+    }
+  }
+
+  /** Enriches the state of a live object. The message waits in the held set, because S3 is involved. */
+  async function enriched(record: ChangeRecord, state: ObjectState, at: Context & { readonly expiresAtMs: number }): Promise<ObjectState> {
+    if (!state.present) return state;
+    return slowly(
+      at.hand,
+      enricher.ofEvent({ bucket: { ...at.bucket, traces: at.hand.traces }, key: record.key, state, expiresAtMs: at.expiresAtMs }),
+    );
+  }
+
+  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
+    const { traces } = hand;
+    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
+        return { kind: 'ended', outcome: outcomeOfLook(answer) };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
+      case 'expired':
+        return answer;
+      case 'fault':
+        return { ...answer, ids: lookCircuits(bucket) };
+    }
+  }
+
+  function noteSingleDelete({ bucket, dialect, change, eventTimeMs }: ChangeRecord): void {
+    const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
+    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, eventTimeMs);
+  }
+
+  async function reportBulkDelete({ bucket, eventName }: ChangeRecord, seenAtMs: number): Promise<void> {
+    const keysToldMs = reportedKeys.bulk(bucket, seenAtMs);
+    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, ...(keysToldMs !== undefined && { keysToldMs }) });
+  }
+
+  async function reportLifecycle(bucket: string): Promise<void> {
+    const reason = 'S3 answered a HEAD with an expiration date (x-amz-expiration)';
+    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
+  }
+}
+
+/** Waits for the store or S3 with the message in the held set. */
+function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
+  hand.turnSlow();
+  return work;
+}
+
+function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
+  return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
+}

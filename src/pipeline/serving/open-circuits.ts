@@ -1,0 +1,265 @@
+/**
+ * The open circuits of one process: who may try, who waits, and when a circuit closes. What makes a circuit open is decided in
+ * circuits.ts.
+ */
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { CircuitLevel, Telemetry } from '../ports/telemetry.ts';
+import { createCircuit, type Circuit } from './circuit.ts';
+
+/** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
+const PROBE_MIN_MS = 1_000;
+const PROBE_MAX_MS = 15_000;
+/** A circuit for which nothing was tried for so long says nothing about the present. */
+const FORGOTTEN_MS = 600_000;
+
+export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
+
+export interface OpenCircuit {
+  readonly level: CircuitLevel;
+  /** The bucket or the region; empty for the cluster. */
+  readonly name: string;
+  readonly fault: Fault;
+  readonly sinceMs: number;
+}
+
+/** The places that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
+export interface Place {
+  readonly ids: readonly CircuitId[];
+  leave(): void;
+}
+
+/** What an attempt needs, and whether it is the first for its key since it began to wait. */
+export interface Attempt {
+  readonly ids: readonly CircuitId[];
+  readonly isNewKey: boolean;
+}
+
+export interface OpenCircuits {
+  /** Whether no circuit is open: the usual case, in which nothing else need be asked. */
+  readonly isQuiet: boolean;
+  has(id: CircuitId): boolean;
+  /** The first of these that is open; callers name outer circuits first. */
+  openOf(ids: readonly CircuitId[]): OpenCircuit | undefined;
+  /** All open circuits, without those for which nothing was tried for ten minutes. */
+  all(): readonly OpenCircuit[];
+  /** The places in all open circuits that the attempt needs; undefined if it has to wait for one of them. */
+  take(attempt: Attempt): Place | undefined;
+  /** Waits until the attempt may begin. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+  wait(attempt: Attempt, forMs: number, signal: AbortSignal): Promise<Place | undefined>;
+  open(id: CircuitId, fault: Fault): void;
+  succeeded(id: CircuitId): void;
+  /** A request failed that was sent at this moment of the monotonic clock. It opens nothing, but it ends a trial. */
+  failed(id: CircuitId, fault: Fault, sentAtMs: number): void;
+}
+
+export interface CircuitsDependencies {
+  readonly clock: Clock;
+  readonly telemetry: Pick<Telemetry, 'circuitOpened' | 'circuitClosed' | 'warn'>;
+  /** Reads and swaps a record of the state index; throws the fault that every write would meet. */
+  readonly probeCluster: (signal: AbortSignal) => Promise<void>;
+  /** Aborted when the process stops. */
+  readonly stopped: AbortSignal;
+}
+
+interface Waiter extends Attempt {
+  readonly resolve: (place: Place) => void;
+}
+
+const NO_PLACE: Place = { ids: [], leave: () => undefined };
+
+/** Creates the circuits, all closed. Their memory is bounded by the buckets and regions of failing requests. */
+export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): OpenCircuits {
+  const circuits = new Map<CircuitId, Circuit>();
+  const open = new Set<CircuitId>();
+  const waiters = new Set<Waiter>();
+  let isPumpDue = false;
+
+  function circuitOfId(id: CircuitId): Circuit {
+    const known = circuits.get(id);
+    if (known !== undefined) return known;
+    const circuit = createCircuit(clock);
+    circuits.set(id, circuit);
+    return circuit;
+  }
+
+  function openCircuit(id: CircuitId, fault: Fault): void {
+    if (stopped.aborted || !circuitOfId(id).open(fault)) return;
+    open.add(id);
+    telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
+    if (id === 'cluster') probeUntilClosed();
+    else pumpAfter(circuitOfId(id).trialAtMs - clock.monotonicMs());
+  }
+
+  function closed(id: CircuitId): void {
+    const circuit = circuitOfId(id);
+    open.delete(id);
+    telemetry.circuitClosed({ ...partsOf(id), openMs: Math.max(0, clock.nowMs() - circuit.sinceMs) });
+    schedulePump();
+  }
+
+  function succeeded(id: CircuitId): void {
+    if (circuits.get(id)?.succeeded() === true) closed(id);
+    else if (open.has(id)) schedulePump();
+  }
+
+  function failed(id: CircuitId, fault: Fault, sentAtMs: number): void {
+    const circuit = circuits.get(id);
+    circuit?.failed(fault, sentAtMs);
+    if (circuit?.fault !== undefined) pumpAfter(circuit.trialAtMs - clock.monotonicMs());
+  }
+
+  /** The cluster has no trials by records, because nothing is received while it is open: its probe is the trial. */
+  function probeUntilClosed(): void {
+    const cluster = circuitOfId('cluster');
+    const noteFault = (fault: Fault): void => cluster.failed(fault, clock.monotonicMs());
+    untilProbeSucceeds({ clock, probeCluster, stopped }, noteFault).then(
+      () => forget('cluster'),
+      (error: unknown) => {
+        // only the stop of the process ends the probes; every other end must be reported
+        if (!stopped.aborted) telemetry.warn('the probes of the index store ended unexpectedly', { reason: faultOf(error).reason });
+      },
+    );
+  }
+
+  function forget(id: CircuitId): void {
+    closed(id);
+    circuits.delete(id);
+  }
+
+  function take({ ids, isNewKey }: Attempt): Place | undefined {
+    const taken: CircuitId[] = [];
+    const leave = (): void => {
+      for (const id of taken.splice(0)) circuits.get(id)?.giveBack();
+      schedulePump();
+    };
+    for (const id of ids) {
+      if (!open.has(id)) continue;
+      if (id === 'cluster' || !circuitOfId(id).take(isNewKey)) {
+        leave();
+        return undefined;
+      }
+      taken.push(id);
+    }
+    return taken.length === 0 ? NO_PLACE : { ids: [...taken], leave };
+  }
+
+  function schedulePump(): void {
+    if (isPumpDue || (waiters.size === 0 && open.size === 0)) return;
+    isPumpDue = true;
+    queueMicrotask(pump);
+  }
+
+  function pumpAfter(ms: number): void {
+    clock.sleep(Math.max(0, ms), stopped).then(schedulePump, () => undefined);
+  }
+
+  /**
+   * Lets those go that may, then closes the circuits whose attempts succeed and for which nothing waits. First go those that
+   * fewest circuits hold back, since their attempts say most about an outer circuit, and of these the new keys.
+   */
+  function pump(): void {
+    const rank = ({ ids, isNewKey }: Waiter): number => 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
+    for (const waiter of [...waiters].sort((a, b) => rank(a) - rank(b))) {
+      const place = take(waiter);
+      if (place === undefined) continue;
+      waiters.delete(waiter);
+      waiter.resolve(place);
+    }
+    const awaited = awaitedIds();
+    for (const id of open) if (!awaited.has(id) && circuitOfId(id).closeIfIdle()) closed(id);
+    isPumpDue = false;
+  }
+
+  function forgetIdle(): void {
+    const awaited = awaitedIds();
+    for (const id of open) {
+      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).trialAtMs >= FORGOTTEN_MS;
+      if (isIdle) forget(id);
+    }
+  }
+
+  function awaitedIds(): ReadonlySet<CircuitId> {
+    return new Set([...waiters].flatMap(({ ids }) => ids));
+  }
+
+  function shown(id: CircuitId): OpenCircuit {
+    const { fault, sinceMs } = circuitOfId(id);
+    return { ...partsOf(id), fault: fault ?? { code: 'internal.unexpected', reason: 'the reason is unknown' }, sinceMs };
+  }
+
+  return {
+    get isQuiet() {
+      return open.size === 0;
+    },
+    has: (id) => open.has(id),
+    openOf(ids) {
+      const id = ids.find((each) => open.has(each));
+      return id === undefined ? undefined : shown(id);
+    },
+    all() {
+      forgetIdle();
+      return [...open].map(shown);
+    },
+    take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
+    wait(attempt, forMs, signal) {
+      const waited = waitAmong(waiters, attempt, { clock, forMs, signal });
+      schedulePump();
+      return waited;
+    },
+    open: openCircuit,
+    succeeded,
+    failed,
+  };
+}
+
+/** Waits until the attempt is resolved with its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+async function waitAmong(
+  waiters: Set<Waiter>,
+  attempt: Attempt,
+  { clock, forMs, signal }: { readonly clock: Clock; readonly forMs: number; readonly signal: AbortSignal },
+): Promise<Place | undefined> {
+  signal.throwIfAborted();
+  const ended = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<Place>();
+  const waiter: Waiter = { ...attempt, resolve };
+  waiters.add(waiter);
+  const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal])).then(() => undefined);
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    waiters.delete(waiter);
+    ended.abort(new Error('the wait is over'));
+    timeout.catch(() => undefined);
+  }
+}
+
+interface Probing {
+  readonly clock: Clock;
+  readonly probeCluster: (signal: AbortSignal) => Promise<void>;
+  readonly stopped: AbortSignal;
+}
+
+/** Resolves when the probe succeeds, or fails by something that shows that the cluster works. Rejects with the reason of the stop. */
+async function untilProbeSucceeds({ clock, probeCluster, stopped }: Probing, noteFault: (fault: Fault) => void): Promise<void> {
+  for (let waitMs = PROBE_MIN_MS; ; waitMs = Math.min(PROBE_MAX_MS, waitMs * 2)) {
+    await clock.sleep(waitMs, stopped);
+    try {
+      return await probeCluster(stopped);
+    } catch (error) {
+      stopped.throwIfAborted();
+      const fault = faultOf(error);
+      if (circuitOf(fault.code) !== 'cluster' && fault.code !== 'internal.unexpected') return;
+      noteFault(fault);
+    }
+  }
+}
+
+const levels: readonly CircuitLevel[] = ['index', 'endpoint', 'bucket', 'enrichment'];
+
+function partsOf(id: CircuitId): { readonly level: CircuitLevel; readonly name: string } {
+  if (id === 'cluster') return { level: 'cluster', name: '' };
+  const space = id.indexOf(' ');
+  const level = levels.find((each) => each === id.slice(0, space));
+  return { level: level ?? 'bucket', name: id.slice(space + 1) };
+}
