@@ -71,13 +71,11 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
   /** Serves the next task of each bucket once. Returns whether one could begin. */
   function serveEachBucket(): boolean {
     let hasBegun = false;
-    // a copy: the bucket that was served goes to the end
-    for (const [bucket, lane] of Array.from(lanes)) {
+    // a copy, because the order changes
+    for (const lane of Array.from(lanes.values())) {
       if (running >= concurrency) return false;
       const [next] = lane.waiting;
       if (next === undefined || !mayRun(lane, isFailing(lane.target))) continue;
-      lanes.delete(bucket);
-      lanes.set(bucket, lane);
       next();
       hasBegun = true;
     }
@@ -92,6 +90,9 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
 
   /** Takes a place. Returns the function that gives it back. */
   function begin(lane: Lane): () => void {
+    // the bucket that is served goes to the end
+    lanes.delete(lane.target.bucket);
+    lanes.set(lane.target.bucket, lane);
     const isSuspect = isFailing(lane.target);
     running += 1;
     lane.running += 1;

@@ -1,0 +1,228 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
+import { indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+
+const a = { bucket: 'a', region: 'us-east-1' };
+const b = { bucket: 'b', region: 'us-east-1' };
+const far = { bucket: 'far', region: 'eu-central-1' };
+const faultOf = (code: FaultCode): Fault => ({ code, reason: 'as scripted' });
+
+function setUp() {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const probe: { fault: FaultError | undefined; count: number } = { fault: undefined, count: 0 };
+  const circuits = createTestCircuits({
+    clock,
+    telemetry,
+    probeCluster: async () => {
+      probe.count += 1;
+      if (probe.fault !== undefined) throw probe.fault;
+    },
+  });
+  const look = (target: typeof a, key: string, code?: FaultCode) =>
+    circuits.looked(target, { key, sentAtMs: clock.monotonicMs(), ...(code !== undefined && { fault: faultOf(code) }) });
+  const fail = (bucket: string, code: FaultCode = 'bucket.index-unavailable') =>
+    circuits.indexFailed(bucket, faultOf(code), { sentAtMs: clock.monotonicMs() });
+  const open = () => circuits.all().map(({ level, name }) => `${level} ${name}`.trim());
+  async function run(forMs: number): Promise<void> {
+    for (let doneMs = 0; doneMs < forMs; doneMs += 500) {
+      await clock.advance(Math.min(500, forMs - doneMs));
+      for (let turn = 0; turn < 5; turn += 1) await setImmediate();
+    }
+  }
+  return { clock, telemetry, circuits, probe, look, fail, open, run };
+}
+
+describe('the circuit of a bucket in S3', () => {
+  it('opens on five looks in a row that failed at three objects, however far apart', async () => {
+    const world = setUp();
+    for (const key of ['k', 'l', 'm', 'k']) {
+      world.look(a, key, 'object.denied');
+      await world.run(60_000);
+    }
+    expect(world.open()).toEqual([]);
+    world.look(a, 'l', 'object.failed');
+    expect(world.open()).toEqual(['bucket a']);
+  });
+
+  it('stays closed while one look between them succeeds, and while fewer than three objects fail', () => {
+    const world = setUp();
+    for (let count = 0; count < 50; count += 1) world.look(a, `k-${count % 2}`, 's3.unavailable');
+    for (let count = 0; count < 50; count += 1) world.look(b, `k-${count}`, count % 5 === 4 ? undefined : 's3.throttled');
+    expect(world.open()).toEqual([]);
+  });
+
+  it.each<FaultCode>(['bucket.missing', 'bucket.denied'])('opens on one %s', (code) => {
+    const world = setUp();
+    world.look(a, 'k', code);
+    expect(world.open()).toEqual(['bucket a']);
+  });
+});
+
+describe('the circuit of an endpoint', () => {
+  it('opens on three failures in a row of two buckets, and not of one alone', () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.unavailable');
+    expect(world.open()).toEqual(['bucket a']);
+    world.look(b, 'k', 's3.unavailable');
+    expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
+  });
+
+  it.each<FaultCode | undefined>([undefined, 'object.denied', 'object.failed', 's3.throttled', 'bucket.missing'])(
+    'does not open while any bucket of it answers (%s)',
+    (code) => {
+      const world = setUp();
+      for (let count = 0; count < 9; count += 1) {
+        world.look(a, 'k', 's3.unavailable');
+        world.look(b, 'k', 's3.unavailable');
+        world.look(b, 'l', code);
+      }
+      expect(world.open().filter((each) => each.startsWith('endpoint'))).toEqual([]);
+    },
+  );
+
+  it('opens on missing credentials, and says nothing about the buckets or another region', () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.credentials');
+    expect(world.open()).toEqual(['endpoint us-east-1']);
+    expect(world.circuits.openOf(lookCircuits(far))).toBeUndefined();
+    expect(world.circuits.openOf(indexCircuits('a'))).toBeUndefined();
+  });
+});
+
+describe('the circuit of an index', () => {
+  it('opens on three failures in a row, and stays closed when one is accepted between', () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) {
+      world.fail('a');
+      world.fail('a');
+      world.circuits.accepted('a');
+    }
+    expect(world.open()).toEqual([]);
+    for (let count = 0; count < 3; count += 1) world.fail('a');
+    expect(world.open()).toEqual(['index a']);
+    expect(world.circuits.openOf(indexCircuits('b'))).toBeUndefined();
+  });
+
+  it('is the cluster’s when every index that was asked is open and nothing was accepted for ten seconds', async () => {
+    const world = setUp();
+    world.circuits.accepted('b');
+    world.probe.fault = new FaultError('index.blocked', 'flood stage');
+    for (let count = 0; count < 3; count += 1) world.fail('a');
+    await world.run(11_000);
+    world.fail('a');
+    expect(world.open()).toEqual(['index a']);
+    for (let count = 0; count < 3; count += 1) world.fail('b');
+    expect(world.open()).toContain('cluster');
+  });
+
+  it('of one bucket alone is never the cluster’s', async () => {
+    const world = setUp();
+    for (let count = 0; count < 60; count += 1) {
+      world.fail('a');
+      await world.run(1_000);
+    }
+    expect(world.open()).toEqual(['index a']);
+  });
+});
+
+describe('the circuit of the cluster', () => {
+  it('opens on three failed requests in a row over a second, and on fewer not', async () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) world.circuits.clusterFailed(faultOf('index.unreachable'));
+    expect(world.open()).toEqual([]);
+    await world.run(1_000);
+    world.circuits.clusterAnswered();
+    for (let count = 0; count < 2; count += 1) world.circuits.clusterFailed(faultOf('index.unreachable'));
+    await world.run(1_000);
+    world.circuits.clusterFailed(faultOf('index.unreachable'));
+    expect(world.open()).toEqual(['cluster']);
+  });
+
+  it('is probed after 1 s, then less often down to once in 15 s, until a probe succeeds, and is reported once', async () => {
+    const world = setUp();
+    world.probe.fault = new FaultError('index.unreachable', 'gone');
+    world.circuits.clusterFailed(faultOf('index.blocked'));
+    await world.run(61_000);
+    // 1, 3, 7, 15, 30, 45 and 60 s after it opened
+    expect(world.probe.count).toBe(7);
+    world.probe.fault = undefined;
+    await world.run(15_000);
+    expect(world.open()).toEqual([]);
+    expect(world.telemetry.recorded('circuitOpened')).toHaveLength(1);
+    expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
+  });
+
+  it('closes when its probe fails by something that shows that the store answers', async () => {
+    const world = setUp();
+    world.probe.fault = new FaultError('bucket.index-blocked', 'one index');
+    world.circuits.clusterFailed(faultOf('index.blocked'));
+    await world.run(1_000);
+    expect(world.open()).toEqual([]);
+  });
+});
+
+describe('an attempt that waits', () => {
+  const never = new AbortController().signal;
+
+  it('begins when each circuit that it needs lets it, those with fewer open circuits and new keys first', async () => {
+    const world = setUp();
+    world.look(a, 'k', 's3.credentials');
+    for (let count = 0; count < 3; count += 1) world.fail('a');
+    const begun: string[] = [];
+    const wait = (name: string, ids: ReturnType<typeof lookCircuits>, isNewKey: boolean) =>
+      void world.circuits.wait({ ids, isNewKey }, 600_000, never).then((place) => {
+        begun.push(name);
+        world.look(b, name);
+        place?.leave();
+      });
+    wait('needs both', lookCircuits(a), false);
+    wait('failed before', lookCircuits(b), false);
+    await world.run(500);
+    expect(begun).toEqual([]);
+    wait('new key', lookCircuits(b), true);
+    await world.run(500);
+    expect(begun.slice(0, 2)).toEqual(['new key', 'failed before']);
+    await world.run(10_000);
+    expect(begun).toEqual(['new key', 'failed before', 'needs both']);
+  });
+
+  it('ends after its time, and with the signal', async () => {
+    const world = setUp();
+    world.look(a, 'k', 'bucket.missing');
+    const stopping = new AbortController();
+    const ends: unknown[] = [];
+    void world.circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 3_000, never).then((place) => ends.push(place));
+    void world.circuits
+      .wait({ ids: lookCircuits(a), isNewKey: false }, 600_000, stopping.signal)
+      .catch((error: unknown) => ends.push(error instanceof Error && error.message));
+    await world.run(3_500);
+    expect(ends).toEqual([undefined]);
+    stopping.abort(new Error('stop'));
+    await world.run(500);
+    expect(ends).toEqual([undefined, 'stop']);
+  });
+
+  it('gives its place to the next when it leaves without a result', async () => {
+    const world = setUp();
+    world.look(a, 'k', 'bucket.missing');
+    await world.run(5_000);
+    const attempt = { ids: lookCircuits(a), isNewKey: false };
+    const first = world.circuits.take(attempt);
+    expect(world.circuits.take(attempt)).toBeUndefined();
+    first?.leave();
+    expect(world.circuits.take(attempt)).toBeDefined();
+  });
+});
+
+it('a circuit for which nothing was tried for ten minutes is forgotten', async () => {
+  const world = setUp();
+  world.look(a, 'k', 'bucket.missing');
+  await world.run(590_000);
+  expect(world.open()).toEqual(['bucket a']);
+  await world.run(30_000);
+  expect(world.open()).toEqual([]);
+});
