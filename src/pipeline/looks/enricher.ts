@@ -38,7 +38,7 @@ export interface Enricher {
   ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState>;
 }
 
-interface EnricherDependencies {
+export interface EnricherDependencies {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
   readonly breaker: EnrichBreaker;

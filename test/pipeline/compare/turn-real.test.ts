@@ -105,7 +105,14 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
       clock,
       telemetry,
     });
-    const request = { bucket: { ...bucketRecord, bucket, region: aws.region }, prefix: '', after: '', mode: 'apply', fill: false } as const;
+    const request = {
+      bucket: { ...bucketRecord, bucket, region: aws.region },
+      prefix: '',
+      after: '',
+      mode: 'apply',
+      fill: false,
+      tags: false,
+    } as const;
     const controls = {
       reserve: async (count: number) => count,
       shouldEnd: () => false,

@@ -131,7 +131,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
   ): Promise<TurnResult> {
-    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false } as const;
+    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
     return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
   }
 
