@@ -1,9 +1,11 @@
 /** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
+import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
+import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../pipeline/calendar/look-again.ts';
@@ -63,8 +65,10 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   if (core.sendTask === undefined) return;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
   const startJob: StartJob = (request, each) => jobs.start(request, each);
+  const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
+  const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });
   const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
-  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }), signal);
+  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay }), signal);
   sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
 }
 

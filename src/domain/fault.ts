@@ -17,10 +17,24 @@ import { withoutPasswords } from './passwords.ts';
  */
 export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue' | 'object' | 'never';
 
+/**
+ * What work in the background does about a fault: re-index jobs, sweeps, and the set-up of the store.
+ *
+ * - `stop`: a service that all buckets share does not work. A job keeps its place and waits; a sweep leaves the bucket; set-up ends.
+ * - `wait`: this bucket, or its index, does not work. Its jobs keep their place and wait; a sweep leaves the bucket; set-up
+ *   continues with the other buckets.
+ * - `skip`: permission is missing, for one object or for all. A job waits; a sweep continues with the next object.
+ * - `retry`: this object or this listing fails. A job tries again, and fails after three attempts without progress; a sweep
+ *   continues with the next object.
+ * - `fail`: it can never succeed. A job fails.
+ */
+export type BackgroundAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
+
 interface FaultEntry {
   readonly circuit: FaultCircuit;
   /** One such answer opens the circuit: it cannot be about one request only. Other faults must be repeated. */
   readonly opensAtOnce?: true;
+  readonly background: BackgroundAnswer;
   /** What to do about it, for the operator of a daemon as well as for the user of a command; shown with every report. */
   readonly advice: string;
 }
@@ -30,59 +44,81 @@ export const faults = {
   /** No connection, a time-out, or 502/503/504 of the whole request. */
   'index.unreachable': {
     circuit: 'cluster',
+    background: 'stop',
     advice: 'Check that the index store at TALLY_INDEX_URL is up and can be reached from here.',
   },
   /** 401 or 403 for the credentials in use (not a block). */
-  'index.denied': { circuit: 'cluster', advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.' },
+  'index.denied': {
+    circuit: 'cluster',
+    background: 'stop',
+    advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.',
+  },
   /** OpenSearch pushed back (429 of the whole request or of an item's thread pool). */
   'index.overloaded': {
     circuit: 'cluster',
+    background: 'stop',
     advice: 'Wait: this usually passes. If it lasts, add data nodes or lower TALLY_BULK_CONCURRENCY.',
   },
   /** A cluster-wide write block, flood stage, or a block on the state index. */
-  'index.blocked': { opensAtOnce: true, circuit: 'cluster', advice: 'Free disk space in the cluster, or remove its write block.' },
+  'index.blocked': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    background: 'stop',
+    advice: 'Free disk space in the cluster, or remove its write block.',
+  },
   /** The state index is missing or not upgraded yet. */
   'index.state-missing': {
     circuit: 'cluster',
     opensAtOnce: true,
+    background: 'stop',
     advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
   },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     circuit: 'cluster',
     opensAtOnce: true,
+    background: 'stop',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
   /** The store was upgraded by a newer version of Tally. */
   'index.newer': {
-    opensAtOnce: true,
     circuit: 'cluster',
+    opensAtOnce: true,
+    background: 'stop',
     advice: 'Run the newest version of Tally that has used this index store, or a later one.',
   },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
     opensAtOnce: true,
+    background: 'wait',
     advice:
       'A newer version of Tally wrote this record, or it is damaged. Update this worker. The records of the bucket wait until then; other buckets are not affected.',
   },
   /** One index has a write block or is closed. */
   'bucket.index-blocked': {
     circuit: 'index',
+    background: 'wait',
     advice: 'Remove the write block from the index of this bucket, or open the index again. The records of the bucket wait until then.',
   },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
     circuit: 'index',
+    background: 'wait',
     advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. Then re-index the bucket.',
   },
   /** The primary shard of one index is not active. */
-  'bucket.index-unavailable': { circuit: 'index', advice: 'Check the shard allocation of the index of this bucket.' },
+  'bucket.index-unavailable': { circuit: 'index', background: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
   /** strict_dynamic_mapping_exception: the index is older than this version; a restart upgrades it. */
-  'bucket.index-outdated': { circuit: 'index', advice: 'Restart one worker of the newest version: it upgrades the mappings of the index.' },
+  'bucket.index-outdated': {
+    circuit: 'index',
+    background: 'wait',
+    advice: 'Restart one worker of the newest version: it upgrades the mappings of the index.',
+  },
   /** The store will never take this document (mapping error of one item). */
   'index.rejected': {
     circuit: 'never',
+    background: 'fail',
     advice: 'Report this as a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
   },
 
@@ -90,23 +126,27 @@ export const faults = {
   /** 5xx, a time-out or no connection. */
   's3.unavailable': {
     circuit: 'endpoint',
+    background: 'stop',
     advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
   },
   /** 503 SlowDown or 429. */
   's3.throttled': {
     circuit: 'bucket',
+    background: 'stop',
     advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {
-    opensAtOnce: true,
     circuit: 'endpoint',
+    opensAtOnce: true,
+    background: 'stop',
     advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.',
   },
   /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     circuit: 'bucket',
     opensAtOnce: true,
+    background: 'wait',
     advice:
       'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
   },
@@ -114,24 +154,32 @@ export const faults = {
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
+    background: 'wait',
     advice: 'Allow this process s3:ListBucket on the bucket. The records of the bucket that need S3 wait until then.',
   },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {
     circuit: 'object',
+    background: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
   /** The answer carried no Date header, so it proves nothing about time. */
-  'object.undated': { circuit: 'object', advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.' },
+  'object.undated': {
+    circuit: 'object',
+    background: 'retry',
+    advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.',
+  },
   /** Any other refusal of one object. */
   'object.failed': {
     circuit: 'object',
+    background: 'retry',
     advice: 'Read the reason, which names the request. Tally tries a message again until its last permitted receive, then dead-letters it.',
   },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
   'lifecycle.denied': {
     circuit: 'object',
+    background: 'retry',
     advice:
       'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then only the expirations that S3 reports with each object are followed.',
   },
@@ -140,12 +188,14 @@ export const faults = {
   /** The listing has keys out of UTF-8 order, repeated keys, or keys outside of the request: nothing may be concluded from it. */
   'listing.disorder': {
     circuit: 'object',
+    background: 'retry',
     advice:
       'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
   },
   /** A page could not be read completely. */
   'listing.incomplete': {
     circuit: 'object',
+    background: 'retry',
     advice:
       'The listing ended early or could not be read. Nothing was deleted, and the range is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
   },
@@ -153,12 +203,14 @@ export const faults = {
   // ── queues ──
   'queue.unreachable': {
     circuit: 'queue',
+    background: 'stop',
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
   /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     circuit: 'object',
+    background: 'retry',
     advice:
       'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 20, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
@@ -167,66 +219,87 @@ export const faults = {
   /** No connection, or no answer in time. */
   'registry.unreachable': {
     circuit: 'object',
+    background: 'retry',
     advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
   },
   /** Another program answers there, or a version of Tally whose answers this one does not know. */
   'registry.unknown-answer': {
     circuit: 'object',
+    background: 'retry',
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
   },
 
   // ── messages and records ──
   'message.not-json': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
   /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
   'message.empty': {
     circuit: 'object',
+    background: 'retry',
     advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
   },
   'message.unknown-wrapper': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
   },
   'message.too-deep': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The message has more than two SNS envelopes. Check the chain of topics in front of the bucket queue.',
   },
   'message.unknown-topic': {
     circuit: 'never',
+    background: 'fail',
     advice:
       'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
   'message.confirmation-failed': {
     circuit: 'object',
+    background: 'retry',
     advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, create the subscription again.',
   },
   /** SQS moved the message to the dead-letter queue by its redrive policy; why it was received so often is not known. */
   'message.moved': {
     circuit: 'never',
+    background: 'fail',
     advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
   },
   'record.invalid': {
     circuit: 'never',
+    background: 'fail',
     advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
   },
-  'record.bucket-invalid': { circuit: 'never', advice: 'The record names no valid bucket. Find out what sends such records.' },
+  'record.bucket-invalid': {
+    circuit: 'never',
+    background: 'fail',
+    advice: 'The record names no valid bucket. Find out what sends such records.',
+  },
   'record.key-missing': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
   },
   'record.key-invalid': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
   },
   'record.version-unknown': {
     circuit: 'never',
+    background: 'fail',
     advice: 'The event has a major version other than 2. Update Tally, then replay the message.',
   },
 
   // ── the process itself ──
-  'internal.unexpected': { circuit: 'object', advice: 'Report this as a bug, with the log lines around it. The message is kept.' },
+  'internal.unexpected': {
+    circuit: 'object',
+    background: 'retry',
+    advice: 'Report this as a bug, with the log lines around it. The message is kept.',
+  },
 } as const satisfies Record<string, FaultEntry>;
 
 export type FaultCode = keyof typeof faults;
@@ -279,6 +352,11 @@ export function circuitOf(code: FaultCode): FaultCircuit {
 /** Whether one such fault opens its circuit. */
 export function opensAtOnce(code: FaultCode): boolean {
   return 'opensAtOnce' in faults[code];
+}
+
+/** What work in the background does about a fault, from the catalogue. */
+export function backgroundOf(code: FaultCode): BackgroundAnswer {
+  return faults[code].background;
 }
 
 /** Turns an error into a fault. Anything but a {@link FaultError} is `internal.unexpected`. Passwords in URLs are masked. */

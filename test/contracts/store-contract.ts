@@ -160,6 +160,20 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         await store.objects.probe();
       });
 
+      it('proves that documents of a bucket can be written, and leaves nothing behind', async () => {
+        const bucket = await newBucket();
+        for (let attempt = 0; attempt < 3; attempt += 1) await store.objects.probeBucket(bucket);
+        await store.scan.refresh(bucket);
+        expect(await store.scan.scan(bucket, { prefix: '', after: '', limit: 10 })).toEqual([]);
+        expect(await store.maintenance.tombstones(bucket, { deletedBeforeMs: 4_000_000_000_000, after: '', limit: 10 })).toEqual([]);
+        expect(await store.maintenance.unsettled(bucket, { clockBelow: 2 ** 53 - 1, after: '', limit: 10 })).toEqual([]);
+        expect(await store.objects.write([accept(live(bucket, 'a', 1))])).toEqual([{ kind: 'written' }]);
+      });
+
+      it('says that documents of a bucket without an index cannot be written', async () => {
+        await expect(store.objects.probeBucket('never-created')).rejects.toMatchObject({ code: 'bucket.index-missing' });
+      });
+
       it('rejects with the reason of a signal that was aborted before', async () => {
         const reason = new Error('stopping');
         const signal = AbortSignal.abort(reason);
@@ -170,6 +184,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         await expect(store.objects.createBucket(bucket, signal)).rejects.toBe(reason);
         await expect(store.objects.removeBucket(bucket, signal)).rejects.toBe(reason);
         await expect(store.objects.probe(signal)).rejects.toBe(reason);
+        await expect(store.objects.probeBucket(bucket, signal)).rejects.toBe(reason);
         await expect(store.setup.prepare(signal)).rejects.toBe(reason);
         await expect(store.state.get('bucket:a', signal)).rejects.toBe(reason);
         await expect(store.state.put({ id: 'bucket:a', kind: 'bucket', record: {} }, null, signal)).rejects.toBe(reason);

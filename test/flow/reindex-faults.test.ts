@@ -39,8 +39,6 @@ const lasting: readonly (readonly [name: string, fault: Fault, code: string])[] 
   ['is out of order', { kind: 'swapped' }, 'listing.disorder'],
   ['repeats a key', { kind: 'repeated' }, 'listing.disorder'],
   ['begins again at the beginning', { kind: 'restarted' }, 'listing.disorder'],
-  ['is denied', { kind: 'error', status: 403, code: 'AccessDenied' }, 'object.denied'],
-  ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }, 'bucket.missing'],
 ];
 
 /** Those that may pass: the job waits for it. */
@@ -48,6 +46,8 @@ const passing: readonly (readonly [name: string, fault: Fault])[] = [
   ['is refused for its rate', { kind: 'slow-down' }],
   ['ends in a connection that is reset', { kind: 'reset' }],
   ['fails inside of S3', { kind: 'error', status: 500, code: 'InternalError' }],
+  ['is denied', { kind: 'error', status: 403, code: 'AccessDenied' }],
+  ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }],
 ];
 
 describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {

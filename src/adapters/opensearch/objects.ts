@@ -8,7 +8,7 @@ import { bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
-import { createProbe } from './probe.ts';
+import { createBucketProbe, createProbe } from './probe.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;
@@ -77,6 +77,7 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
     },
 
     probe: createProbe(client, names),
+    probeBucket: createBucketProbe(client, names),
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/fault.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
@@ -20,25 +21,10 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  */
 export function createProbe(client: OpenSearchClient, names: IndexNames) {
   return async function probe(signal?: AbortSignal): Promise<void> {
-    await attemptWrite(signal);
+    const fault = await attemptWrite(client, names.state, signal);
+    if (fault !== undefined) throw stateFault(fault);
     await lookForFloodStage(signal);
   };
-
-  async function attemptWrite(signal?: AbortSignal): Promise<void> {
-    const action = { index: { _index: names.state, _id: 'probe', if_seq_no: NEVER, if_primary_term: 1 } };
-    const answer = await client.send(
-      {
-        method: 'POST',
-        path: '/_bulk',
-        query: { require_alias: true, timeout: '5s' },
-        lines: `${JSON.stringify(action)}\n{}\n`,
-      },
-      signal,
-    );
-    if (answer.status !== 200) throw stateFault(requestFault(answer));
-    const { status, error } = parseAnswer(conflictSchema, answer.body).items[0].index;
-    if (status !== 409) throw stateFault(itemFault(status, error ?? { type: 'no_error' }));
-  }
 
   async function lookForFloodStage(signal?: AbortSignal): Promise<void> {
     const setting = 'index.blocks.read_only_allow_delete';
@@ -50,4 +36,33 @@ export function createProbe(client: OpenSearchClient, names: IndexNames) {
     const flooded = indices.find(([, { settings }]) => settings[setting] === 'true');
     if (flooded !== undefined) throw new FaultError('index.blocked', `${flooded[0]}: ${setting} (the disk is past its flood stage)`);
   }
+}
+
+/**
+ * Creates the probe of one bucket: the same conditional write, to the alias of the bucket's index. Its id is none that a key
+ * has. The shard refuses it after every check of a real write and before anything is stored, so it leaves no document, no
+ * tombstone and no sequence number behind.
+ */
+export function createBucketProbe(client: OpenSearchClient, names: IndexNames) {
+  return async function probeBucket(bucket: string, signal?: AbortSignal): Promise<void> {
+    const fault = await attemptWrite(client, names.objectsAlias(bucket), signal);
+    if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
+  };
+}
+
+/** Attempts the write that ends in a conflict; resolves with the fault of any other end. */
+async function attemptWrite(client: OpenSearchClient, alias: string, signal?: AbortSignal): Promise<Fault | undefined> {
+  const action = { index: { _index: alias, _id: 'probe', if_seq_no: NEVER, if_primary_term: 1 } };
+  const answer = await client.send(
+    {
+      method: 'POST',
+      path: '/_bulk',
+      query: { require_alias: true, timeout: '5s' },
+      lines: `${JSON.stringify(action)}\n{}\n`,
+    },
+    signal,
+  );
+  if (answer.status !== 200) return requestFault(answer);
+  const { status, error } = parseAnswer(conflictSchema, answer.body).items[0].index;
+  return status === 409 ? undefined : itemFault(status, error ?? { type: 'no_error' });
 }

@@ -4,7 +4,7 @@
  * each added field) are upgraded. Newer ones are not changed.
  */
 import { z } from 'zod';
-import { circuitOf } from '../../domain/fault.ts';
+import { backgroundOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { StateStore } from '../../pipeline/ports/state.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
@@ -143,7 +143,7 @@ function createMappings({ client, names, definitions }: SetupTarget) {
       return;
     }
     const fault = requestFault(answer);
-    if (definition === definitions.state || circuitOf(fault.code) === 'cluster') throw fault;
+    if (definition === definitions.state || backgroundOf(fault.code) === 'stop') throw fault;
   }
 
   return { outdated, upgrade };

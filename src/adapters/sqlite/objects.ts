@@ -1,6 +1,7 @@
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
@@ -53,6 +54,14 @@ export function createSqliteObjects(connection: SqliteConnection): ObjectIndex {
       // only a real commit detects a full disk
       connection.use(({ statement }) => statement('UPDATE probe SET writes = writes + 1').run(), signal);
     },
+
+    async probeBucket(bucket, signal) {
+      connection.use(({ statement }) => {
+        if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) === undefined)
+          throw new FaultError('bucket.index-missing', missingReason(bucket));
+        statement('UPDATE probe SET writes = writes + 1').run();
+      }, signal);
+    },
   };
 }
 
@@ -66,10 +75,14 @@ function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): 
   return writes.map((write) => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
-      return { kind: 'fault', code: 'bucket.index-missing', reason: `the index of bucket ${bucket} was never created, or it was removed` };
+      return { kind: 'fault', code: 'bucket.index-missing', reason: missingReason(bucket) };
     }
     return writeOne(statement, write);
   });
+}
+
+function missingReason(bucket: string): string {
+  return `the index of bucket ${bucket} was never created, or it was removed`;
 }
 
 function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {

@@ -1,12 +1,14 @@
 /**
  * How a gap is closed automatically:
  *
- *   open ──quiet, or open for long──► closing (a job) ──job done, and its floor is later than lastSeen──► closed
- *     ▲                                  │
+ *   open ──quiet, or open for long, and the bucket and its index answer──► closing (a job)
+ *     ▲                                                                      │
+ *     │                     job done, and its floor is later than lastSeen ──┴──► closed
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
  */
-import type { GapRecord } from './gap.ts';
+import { isOfDeletes, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
+import { waitMs } from '../reindex/range-transitions.ts';
 
 /** A reconcile starts after no change was reported for this long, so that a burst of deletes needs only one reconcile. */
 export const GAP_QUIET_MS = 60_000;
@@ -17,6 +19,8 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
+/** A bucket that refuses is asked again after a minute. */
+const REFUSED_MIN_MS = 60_000;
 
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
 export function gapDueAtMs(gap: GapRecord): number {
@@ -53,11 +57,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
         ? closing(gap, job)
         : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
     case 'paused':
-      return openWithJob(
-        gap,
-        job,
-        `${job.id} is paused (${job.pausedBecause ?? 'requested'}): resume it, or cancel it so that another job can start`,
-      );
+      return afterPause(gap, job, nowMs);
     case 'done':
       return afterDone(gap, job, nowMs);
     case 'failed':
@@ -80,7 +80,7 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
   switch (job.state) {
     case 'queued':
     case 'running':
-      return closing(gap, job);
+      return isBraked(gap, job) ? gap : closing(gap, job);
     case 'done':
       return job.coversBeforeMs === undefined ? gap : afterDone(gap, job, nowMs);
     case 'paused':
@@ -90,10 +90,25 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
   }
 }
 
+/** Whether the job's brake may stop it before it has deleted all that this gap exists to delete. If it is done all the same, it closes the gap. */
+function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): boolean {
+  return isOfDeletes(kind) && (brake === undefined ? !gapIds.includes(id) : brake.limit !== undefined);
+}
+
+/**
+ * A gap of deletes is closed by another job. So is one whose job was paused by request. A loss whose job met the brake waits for
+ * a person: another job would meet the brake too, after it had deleted as much again.
+ */
+function afterPause(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+  if (job.pausedBecause === 'brake' && !isOfDeletes(gap.kind))
+    return openWithJob(gap, job, `${job.id} is paused (brake): resume it, or cancel it so that another job can start`);
+  return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
+}
+
 /** The gap with a job that is closing it. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -103,7 +118,7 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, ...rest } = gap;
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, ...rest } = gap;
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
@@ -118,6 +133,13 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: it is asked again soon, later less often. */
+export function refused(gap: GapRecord, reason: string, nowMs: number): GapRecord {
+  const refusedSinceMs = gap.refusedSinceMs ?? nowMs;
+  const untilMs = nowMs + Math.max(REFUSED_MIN_MS, waitMs(refusedSinceMs, nowMs));
+  return { ...gap, refusedSinceMs, notBeforeMs: untilMs, waits: { reason, untilMs } };
 }
 
 /** The gap with the reason why it is still open. Returns the same object when it already has that reason. */

@@ -6,6 +6,17 @@ import { z } from 'zod';
 export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
 export type GapKind = (typeof gapKinds)[number];
 
+/** Whether the gaps of this kind consist of deletes: the limit of a job's brake would keep them from ever closing. */
+export function isOfDeletes(kind: GapKind): boolean {
+  switch (kind) {
+    case 'bulk-delete':
+    case 'lifecycle':
+      return true;
+    case 'loss':
+      return false;
+  }
+}
+
 export const gapStates = ['open', 'closing', 'closed'] as const;
 
 export const gapSchema = z.object({
@@ -42,6 +53,8 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
+  refusedSinceMs: z.number().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
 

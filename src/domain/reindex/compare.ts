@@ -88,7 +88,7 @@ interface Scanned extends ComparedDocument {
   readonly key: string;
 }
 
-/** A key on which the sides differ, or whose document gets the true LastModified. */
+/** A key on which the sides differ, or whose document gets the true LastModified, or whose tags are read. */
 export interface Finding {
   readonly key: string;
   /** Absent: the listing lacks the key. */
@@ -109,6 +109,8 @@ export interface Sides {
   readonly isDocumentsEnd: boolean;
   /** The listing is known up to this key, inclusive; undefined: to the end. Keys beyond it are not compared. */
   readonly through: string | undefined;
+  /** Keys on which both sides agree are findings too: their tags, which no listing has, may differ. */
+  readonly findsEqual: boolean;
   /** The slice ends after this many findings that need a HEAD (`isLook`). */
   readonly looksMax: number;
   readonly isLook: (finding: Finding) => boolean;
@@ -139,7 +141,7 @@ export function compareSides(sides: Sides): Slice {
   let looks = 0;
   let pair = pairAt(sides, at);
   for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at)) {
-    const finding = findingOf(pair);
+    const finding = findingOf(pair, sides.findsEqual);
     if (finding === undefined) equal += 1;
     else findings.push(finding);
     if (finding !== undefined && sides.isLook(finding)) looks += 1;
@@ -190,10 +192,10 @@ function within<Side extends { readonly key: string }>(side: Side | undefined, t
   return side !== undefined && through !== undefined && compareKeys(side.key, through) > 0 ? undefined : side;
 }
 
-/** The finding for a pair; undefined when both sides agree and the document needs no correction. */
-function findingOf({ key, listed, document }: Pair): Finding | undefined {
+/** The finding for a pair; undefined when both sides agree, the document needs no correction, and such pairs are not wanted. */
+function findingOf({ key, listed, document }: Pair, findsEqual: boolean): Finding | undefined {
   if (listed === undefined) return { key, kind: 'phantom', ...NOTHING_COMPARED };
   if (document === undefined) return { key, state: listed.state, kind: 'missing', ...NOTHING_COMPARED };
   const comparison = compareObject(listed.state, document);
-  return comparison.kind === 'equal' && !comparison.isInexact ? undefined : { key, state: listed.state, ...comparison };
+  return comparison.kind === 'equal' && !comparison.isInexact && !findsEqual ? undefined : { key, state: listed.state, ...comparison };
 }

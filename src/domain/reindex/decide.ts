@@ -56,11 +56,19 @@ export type SeenDecision = { readonly kind: 'agrees' } | { readonly kind: 'write
 
 /**
  * The decision after a HEAD of a key on which listing and index differ. It is an observation (rule 4) with T = the stored
- * document's clock, or T = 0 when no document is stored.
+ * document's clock, or T = 0 when no document is stored. `areTagsSame`: false if the tags were read and the document has others.
  */
-export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined, observedAtMs: number): SeenDecision {
-  if (agrees(seen, stored)) return { kind: 'agrees' };
+export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined, observedAtMs: number, areTagsSame = true): SeenDecision {
+  if (areTagsSame && agrees(seen, stored)) return { kind: 'agrees' };
   return { kind: 'write', plan: planObservedWrite([hintOfTie(stored?.clock ?? 0)], observedAtMs) };
+}
+
+/** How the tags that S3 has compare with those of the document: it may lack them, if they could not be read when it was written. */
+export function compareTags(seen: ObjectState, stored: Pick<ObjectDocument, 'deleted' | 'tags'> | undefined): 'same' | 'lacks' | 'differs' {
+  if (!seen.present || seen.tags === undefined || stored === undefined || stored.deleted) return 'same';
+  if (stored.tags === undefined) return 'lacks';
+  const [read, known] = [Object.entries(seen.tags), new Map(Object.entries(stored.tags))];
+  return read.length === known.size && read.every(([name, value]) => known.get(name) === value) ? 'same' : 'differs';
 }
 
 function agrees(seen: ObjectState, stored: StoredDocument | undefined): boolean {

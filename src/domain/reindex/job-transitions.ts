@@ -170,7 +170,12 @@ function inPhase(job: JobRecord, phase: JobPhase): JobRecord {
 function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
   switch (transition.kind) {
     case 'wait':
-      return { ...job, startedAtMs: transition.atMs, coversBeforeMs: transition.coversBeforeMs, waitUntilMs: transition.waitUntilMs };
+      return {
+        ...withoutWait(job),
+        startedAtMs: transition.atMs,
+        coversBeforeMs: transition.coversBeforeMs,
+        waitUntilMs: transition.waitUntilMs,
+      };
     case 'compare':
       return withStart(job, transition);
     case 'pause':
@@ -192,7 +197,7 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
 function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax, listRequests }: StartedJob & { readonly atMs: number }) {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
-    ...job,
+    ...withoutWait(job),
     startedAtMs: job.startedAtMs ?? atMs,
     comparingAtMs: atMs,
     documentsAtStart,
@@ -201,6 +206,12 @@ function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax
     listRequestsAtStart: listRequests,
     ...(job.mode === 'apply' && { brake: { ...limit, reserved: 0, waiting: 0 } }),
   };
+}
+
+/** The job once it was able to begin. */
+function withoutWait(job: JobRecord): JobRecord {
+  const { waits: _, ...begun } = job;
+  return begun;
 }
 
 function withBrake(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
@@ -234,7 +245,7 @@ function released(brake: Brake, allowDeletes = 0): Brake {
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { cuts: _, ...kept } = job;
+  const { cuts: _, waits: __, ...kept } = job;
   const { counts, rangesDone } = sums;
   return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
 }

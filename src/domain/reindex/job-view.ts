@@ -10,7 +10,7 @@ const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
 /** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
-export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'taskAtMs' | 'resends'> {
+export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'taskAtMs' | 'resends' | 'waits'> {
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
   readonly progress?: number;
   /** Objects listed per second of comparing, without pauses. */
@@ -21,7 +21,7 @@ export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRe
   readonly cursor?: string;
   /** The estimated cost of the job's S3 requests so far, in US dollars. */
   readonly costUsd?: number;
-  /** A fault of one of its ranges; the range is tried again. */
+  /** A fault of one of its ranges, or of its start; it is tried again. */
   readonly lastFault?: JobFault;
 }
 
@@ -45,10 +45,10 @@ export function sumOf(
 
 /** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
-  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, ...shown } = job;
+  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, waits, ...shown } = job;
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
   if (hasEnded(job)) return { ...shown, ...measuresOf(job, job.counts, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
-  if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 } };
+  if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };
   const { counts, examples, rangesDone: done } = sumOf(job, ranges);
   const leased = ranges.filter(({ lease }) => lease !== undefined && lease.untilMs > nowMs).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
@@ -62,6 +62,10 @@ export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: nu
     ...(cursor !== '' && { cursor }),
     ...(fault !== undefined && { lastFault: fault }),
   };
+}
+
+function startFault(waits: JobRecord['waits']): Pick<JobView, 'lastFault'> {
+  return waits === undefined ? {} : { lastFault: { code: waits.code, reason: waits.reason } };
 }
 
 /** The cursor of the first range, in key order, that is not done; empty when every range is done or nothing was compared. */

@@ -9,9 +9,9 @@
  * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance because the worker
  * died or because of a fault of the range itself.
  */
-import { circuitOf, type Fault, type FaultCode } from '../fault.ts';
+import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import type { JobFault, RangeRecord } from './job.ts';
+import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 
 export const FRUITLESS_MAX = 3;
 
@@ -65,9 +65,9 @@ export interface TurnEnd {
 }
 
 /** The range after a turn: free, and with an advanced cursor. `splits` is removed, because the parts have their own records by now. */
-export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, fault }: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, splits: ___, ...rest } = range;
-  const hasProgress = done || cursor !== range.cursor;
+export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
+  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, ...rest } = range;
+  const { cursor, done, counts, examples, fault } = end;
   const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
   return {
     ...rest,
@@ -75,12 +75,39 @@ export function afterTurn(range: RangeRecord, { cursor, done, counts, examples, 
     done,
     counts: addCounts(range.counts, counts),
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
-    fruitless: hasProgress ? 0 : range.fruitless + (fault !== undefined && answerTo(fault.code) === 'retry' ? 1 : 0),
+    ...patienceAfter(range, end, nowMs),
     ...(fault !== undefined && { error: { code: fault.code, reason: fault.reason, range: rangeName(range) } }),
     turn: range.turn + 1,
-    taskAtMs: nowMs,
     resends: 0,
   };
+}
+
+/** What the turn means for the next one: progress starts everything over, a fault of the range counts, and one that is waited for does not. */
+function patienceAfter(
+  { cursor, fruitless, waitingSinceMs: sinceMs }: RangeRecord,
+  end: TurnEnd,
+  nowMs: number,
+): Pick<RangeRecord, 'fruitless' | 'waitingSinceMs' | 'taskAtMs'> {
+  if (end.done || end.cursor !== cursor) return { fruitless: 0, taskAtMs: nowMs };
+  const answer = end.fault === undefined ? undefined : answerTo(end.fault.code);
+  if (answer !== 'wait') return { fruitless: fruitless + (answer === 'retry' ? 1 : 0), taskAtMs: nowMs };
+  const waitingSinceMs = sinceMs ?? nowMs;
+  // the next task is not lost while it is delayed
+  return { fruitless, waitingSinceMs, taskAtMs: nowMs + waitMs(waitingSinceMs, nowMs) };
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
+export const FAULT_WAIT_MS = 15_000;
+/** After an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
+const LONG_WAIT_MS = 300_000;
+
+/** How long to wait before the next attempt at something that has been refused since then: 15 s within the first minute, then a minute, after an hour five. */
+export function waitMs(sinceMs: number, nowMs: number): number {
+  const refusedMs = nowMs - sinceMs;
+  if (refusedMs < MINUTE_MS) return FAULT_WAIT_MS;
+  return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
 }
 
 /** Limit for a range that is one of several: four of them fill a job's examples, and a sum over hundreds of ranges must stay cheap. */
@@ -103,33 +130,30 @@ export function givenBack(range: RangeRecord): RangeRecord {
  */
 export type FaultAnswer = 'wait' | 'retry' | 'fail';
 
-/** Faults whose answer does not follow from their circuit. */
-const answers: Partial<Record<FaultCode, FaultAnswer>> = {
-  // the bucket is missing or access is denied: no listing can be trusted, so nothing may be deleted
-  'bucket.missing': 'fail',
-  'object.denied': 'fail',
-  // a shard is being moved, or an operator set a block: both end without a change to the job
-  's3.throttled': 'wait',
-  'bucket.index-unavailable': 'wait',
-  'bucket.index-blocked': 'wait',
-};
-
 /** The answer to a fault that ended a turn or the start of a job. */
 export function answerTo(code: FaultCode): FaultAnswer {
-  const answer = answers[code];
-  if (answer !== undefined) return answer;
-  switch (circuitOf(code)) {
-    case 'cluster':
-    case 'endpoint':
-    case 'queue':
+  switch (backgroundOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'skip':
       return 'wait';
-    case 'index':
-    case 'bucket':
-    case 'object':
+    case 'retry':
       return 'retry';
-    case 'never':
+    case 'fail':
       return 'fail';
   }
+}
+
+/** What a bucket answers that does not exist, or that this process may not list. */
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['bucket.missing', 'object.denied']);
+
+/**
+ * The answer to a fault of a job that has not begun. A person who requested it may have named the wrong bucket, or lack a
+ * permission, and learns that at once. A job of Tally itself was requested after the bucket had answered, so it waits.
+ */
+export function answerAtStart(code: FaultCode, { state, requestedBy }: Pick<JobRecord, 'state' | 'requestedBy'>): FaultAnswer {
+  const isPersons = requestedBy !== 'gap' && requestedBy !== 'schedule';
+  return state === 'queued' && isPersons && REFUSALS.has(code) ? 'fail' : answerTo(code);
 }
 
 /** Longest part of a key in a range's name; the beginning is enough to recognise a range. */

@@ -3,20 +3,20 @@
  * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
-import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { affordable, gapBudgetSchema, spentNow } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../domain/gaps/closing.ts';
-import { jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, refused, waiting } from '../../domain/gaps/closing.ts';
+import { commonPrefix, jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
+import type { AskToRepair } from './ask-to-repair.ts';
 import { createGapBudgets } from './gap-budgets.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
@@ -26,6 +26,7 @@ export type StartJob = (
     readonly mode: 'apply';
     readonly requestedBy: 'gap' | 'schedule';
     readonly gapIds: readonly string[];
+    readonly tags?: boolean;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -34,6 +35,7 @@ interface CloseGapsDependencies {
   readonly state: StateStore;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly startJob: StartJob;
+  readonly askToRepair: AskToRepair;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
@@ -44,22 +46,30 @@ interface CloseGapsDependencies {
 const DUE_MAX = 100;
 /** When to check an exhausted budget again at the latest: a job may have taken fewer requests than estimated. */
 const BUDGET_CHECK_MS = 300_000;
+/** How long one round asks buckets that have refused before. The next round asks the others first. */
+const ASKING_MAX_MS = 60_000;
+/** Closed gaps of single keys are removed after this time. There is one for each object that ever failed, unlike those of a whole bucket. */
+const CLOSED_KEPT_MS = 7 * 86_400_000;
 
 /** Creates the function that runs one round. A fault of one bucket is reported, and the other buckets follow. Throws the store's fault. */
-export function createCloseGaps({ state, scan, startJob, clock, telemetry, requestsPerDay }: CloseGapsDependencies) {
+export function createCloseGaps(dependencies: CloseGapsDependencies) {
+  const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay } = dependencies;
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
   const budgets = createGapBudgets({ state, scan, limits });
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
-    const connected = new Set((await listAllRecords(state, 'bucket', bucketRecordSchema)).map(({ bucket }) => bucket));
+    const connected = new Set((await listAllIds(state, 'bucket')).map((id) => id.slice(BUCKET_ID.length)));
     for (const budget of await listAllRecords(state, 'gap-budget', gapBudgetSchema)) {
       if (connected.has(budget.bucket)) await budgets.settle(budget);
       else await removeRecord(state, refs.gapBudget(budget.bucket).id);
     }
     const gaps = await listAllRecords(state, 'gap', gapSchema);
+    await forgetOldKeys(state, gaps, clock.nowMs());
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
-    for (const [bucket, ofBucket] of Map.groupBy(unclosed, (gap) => gap.bucket)) {
+    const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
+    for (const [bucket, ofBucket] of inTurn(Map.groupBy(unclosed, (gap) => gap.bucket))) {
       signal.throwIfAborted();
+      if (askedAgainAtMs(ofBucket) > 0 && clock.monotonicMs() >= askUntilMs) return;
       try {
         if (connected.has(bucket)) await closeOf(bucket, ofBucket, signal);
         else await forget(bucket, ofBucket);
@@ -107,14 +117,26 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
     signal: AbortSignal,
   ): Promise<void> {
+    if (requestsPerDay > 0 && (await isRefused(bucket, gaps.due, signal))) return;
     const costs = await budgets.costsOf(bucket, gaps.due, signal);
     const budget = await budgets.read(bucket, signal);
     const plans = jobsOf({ ...gaps, requestsOf: (prefix) => costs.get(prefix) ?? Infinity });
     const answers = plans.map((plan) => ({ plan, answer: affordable(budget, costs.get(plan.prefix) ?? Infinity, limits()) }));
-    const chosen = answers.find(({ answer }) => answer === 'yes');
-    if (chosen !== undefined) return start(bucket, chosen.plan, { requests: costs.get(chosen.plan.prefix) ?? 0, signal });
+    const chosen = answers.find(({ answer }) => answer === 'yes')?.plan;
+    if (chosen !== undefined) return start(bucket, chosen, { requests: costs.get(chosen.prefix) ?? 0, signal });
     const fromMs = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.fromMs] : [])).sort((a, b) => a - b)[0];
     for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
+  }
+
+  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; that is no failure. */
+  async function isRefused(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<boolean> {
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const prefix = commonPrefix(due.map((gap) => gap.prefix ?? ''));
+    const fault = record === undefined ? undefined : await askToRepair(record, prefix, signal);
+    if (fault === undefined) return false;
+    const reason = `the bucket cannot be re-indexed now: ${fault.code}: ${fault.reason}`;
+    for (const gap of due) await change(gap, (current) => refused(current, reason, clock.nowMs()));
+    return true;
   }
 
   function overBudget(gap: GapRecord, spent: number, fromMs: number | undefined): GapRecord {
@@ -132,7 +154,9 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
   ): Promise<void> {
     let job: JobRecord;
     try {
-      job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', gapIds: gaps.map(({ id }) => id) }, signal);
+      const tags = gaps.some((gap) => gap.tags === true);
+      const gapIds = gaps.map(({ id }) => id);
+      job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', gapIds, ...(tags && { tags }) }, signal);
     } catch (error) {
       signal.throwIfAborted();
       // another job occupies the bucket since: the next round finds it
@@ -165,4 +189,31 @@ export function createCloseGaps({ state, scan, startJob, clock, telemetry, reque
     if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
     return after;
   }
+}
+
+const BUCKET_ID = refs.bucket('').id;
+
+/** Removes gaps of single keys that were closed long ago. */
+async function forgetOldKeys(state: StateStore, gaps: readonly GapRecord[], nowMs: number): Promise<void> {
+  const oldMs = nowMs - CLOSED_KEPT_MS;
+  for (const { id } of gaps.filter((gap) => isClosedKey(gap, oldMs))) {
+    const entry = await state.get(id);
+    const isStill = entry !== undefined && isClosedKey(parseEntry(entry, gapSchema), oldMs);
+    // a conflict means that it was opened again
+    if (isStill) await state.remove(id, entry.version);
+  }
+}
+
+function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs: number): boolean {
+  return state === 'closed' && folded === true && prefix !== undefined && closedAtMs < oldMs;
+}
+
+/** When a bucket that refuses is asked again; 0 if it does not refuse. */
+function askedAgainAtMs(gaps: readonly GapRecord[]): number {
+  return Math.max(...gaps.map(({ refusedSinceMs, notBeforeMs = 0 }) => (refusedSinceMs === undefined ? 0 : notBeforeMs)));
+}
+
+/** Buckets that answer come first; of the others, those that have waited longest. An outage of many buckets must not delay the others. */
+function inTurn(buckets: ReadonlyMap<string, readonly GapRecord[]>): readonly (readonly [string, readonly GapRecord[]])[] {
+  return [...buckets].toSorted(([, a], [, b]) => askedAgainAtMs(a) - askedAgainAtMs(b));
 }

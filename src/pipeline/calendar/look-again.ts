@@ -1,7 +1,7 @@
 /** Checks documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { circuitOf, FaultError } from '../../domain/fault.ts';
+import { backgroundOf, FaultError, type FaultCode } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
 import type { Observe } from '../looks/observer.ts';
 
@@ -30,8 +30,20 @@ export function createLookAgain(observe: Observe): LookAgain {
       ),
     );
     for (const answer of answers) {
-      if (answer.kind === 'fault' && circuitOf(answer.fault.code) !== 'object')
-        throw new FaultError(answer.fault.code, answer.fault.reason);
+      if (answer.kind === 'fault' && endsVisit(answer.fault.code)) throw new FaultError(answer.fault.code, answer.fault.reason);
     }
   };
+}
+
+/** Whether other objects of the bucket would fail as well. */
+function endsVisit(code: FaultCode): boolean {
+  switch (backgroundOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'fail':
+      return true;
+    case 'skip':
+    case 'retry':
+      return false;
+  }
 }

@@ -22,7 +22,7 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, looksAtContent, type SettleSlice, type SliceEnd } from './settle-slice.ts';
+import { createSettleSlice, looksAtContent, readsTags, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
@@ -36,6 +36,8 @@ export interface TurnRequest {
   readonly mode: JobMode;
   /** Whether to write documents that only lack a field which the listing contains. */
   readonly fill: boolean;
+  /** Whether to read the tags of every object, where the bucket's documents have tags. */
+  readonly tags: boolean;
 }
 
 export interface TurnControls {
@@ -144,8 +146,9 @@ function createTurn(
   const progress = createTurnProgress(request.after, controls.reserve);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
+  const findsEqual = readsTags(request);
   const isLook = ({ kind }: Finding): boolean =>
-    kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
+    findsEqual || kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
@@ -192,7 +195,7 @@ function createTurn(
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
-      const slice = compareSides({ ...sides, looksMax: LOOKS_MAX, isLook });
+      const slice = compareSides({ ...sides, findsEqual, looksMax: LOOKS_MAX, isLook });
       const earlier = [...settling];
       const work = {
         ...request,

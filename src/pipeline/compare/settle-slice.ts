@@ -9,14 +9,14 @@
  * documents checks it again, so nothing is remembered here.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
+import type { ObjectDocument, ObjectState, PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
-import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
+import { clockOfListing, compareTags, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -44,6 +44,8 @@ export interface SliceWork {
   readonly bucket: BucketRecord;
   readonly mode: JobMode;
   readonly fill: boolean;
+  /** Whether the tags of every object are read. */
+  readonly tags: boolean;
   /** In key order. */
   readonly findings: readonly Finding[];
   /** The time of the listing page (D). */
@@ -85,10 +87,11 @@ interface PlannedWrite {
 /** What a finding requires: nothing more, or a write. */
 type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
 
-/** A finding that a HEAD decides. `found`: what the listing alone showed. */
+/** A finding that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
   readonly head: Looked;
   readonly found?: Ending;
+  readonly agreed?: Ending;
 }
 
 /** Where the brake cuts the slice. */
@@ -158,6 +161,7 @@ export function createSettleSlice({
       case 'equal':
       case 'incomplete': {
         const ending = endingOf(finding, decision.kind, decision.fields);
+        if (readsTags(work)) return { head: at, agreed: ending };
         const isWanted = decision.isInexact || (work.fill && decision.kind === 'incomplete');
         return isWanted && !decision.isNewer ? planByListing(at, work, ending) : { end: ending };
       }
@@ -181,13 +185,15 @@ export function createSettleSlice({
   }
 
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
-  async function planByHead({ head: looked, found }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
+  async function planByHead({ head: looked, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { finding, stored } = looked;
-    const seen = await head({ bucket: work.bucket, key: finding.key, onRequest: work.headRequested }, signal);
-    const decision = decideSeen(seen.state, stored, seen.observedAtMs);
+    const request = { bucket: work.bucket, key: finding.key, needsTags: readsTags(work), onRequest: work.headRequested };
+    const seen = await head(request, signal);
+    const ofTags = tagsEnding(looked, seen.state, work);
+    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined);
     const isUnlisted = finding.state === undefined;
-    if (decision.kind === 'agrees') return { end: endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
-    const ending = found ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
+    const ending = found ?? ofTags ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
     if (work.mode === 'report') return { end: ending };
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
@@ -234,6 +240,23 @@ export function looksAtContent({ bucket, mode }: Pick<SliceWork, 'bucket' | 'mod
   return mode === 'apply' && bucket.enrich !== 'none';
 }
 
+/** Whether the tags of every object are read, also of those that agree with their documents. */
+export function readsTags({ bucket, mode, tags }: Pick<SliceWork, 'bucket' | 'mode' | 'tags'>): boolean {
+  return mode === 'apply' && tags && bucket.enrich === 'tags';
+}
+
+/** How the finding ends if its document has other tags than the object, or lacks them; undefined if they agree or were not wanted. */
+function tagsEnding({ finding, stored }: Looked, seen: ObjectState, work: SliceWork): Ending | undefined {
+  switch (readsTags(work) ? compareTags(seen, stored) : 'same') {
+    case 'same':
+      return undefined;
+    case 'lacks':
+      return endingOf(finding, 'incomplete', ['tags']);
+    case 'differs':
+      return endingOf(finding, 'stale', ['tags']);
+  }
+}
+
 interface Looked {
   readonly finding: Finding;
   readonly stored: ObjectDocument | undefined;
@@ -276,7 +299,7 @@ function isYoungDrift({ state }: Finding, plan: Plan | undefined, { observedAtMs
 }
 
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
-function needsPlan({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boolean {
+function needsPlan({ kind, isInexact }: Finding, work: SliceWork): boolean {
   switch (kind) {
     case 'missing':
     case 'phantom':
@@ -284,7 +307,7 @@ function needsPlan({ kind, isInexact }: Finding, { mode, fill }: SliceWork): boo
       return true;
     case 'equal':
     case 'incomplete':
-      return mode === 'apply' && (isInexact || (fill && kind === 'incomplete'));
+      return readsTags(work) || (work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete')));
   }
 }
 

@@ -33,6 +33,8 @@ export interface OwnRequest {
   readonly requestedBy: 'gap' | 'schedule';
   /** The gaps that the job closes when it is done. */
   readonly gapIds: readonly string[];
+  /** Whether the tags of all objects are read again. */
+  readonly tags?: boolean;
 }
 
 export interface ReindexJobs {
@@ -197,7 +199,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
 }
 
 function jobOf(
-  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'now' | 'allowDeletes'>,
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'now' | 'allowDeletes'>,
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {

@@ -40,7 +40,7 @@ export interface Enricher {
   ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState>;
 }
 
-interface EnricherDependencies {
+export interface EnricherDependencies {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
   readonly circuits: Pick<Circuits, 'take' | 'looked' | 'openOf'>;

@@ -56,6 +56,12 @@ export interface ObjectIndex {
   removeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /** Throws the fault that makes every write fail now (unreachable, denied, a cluster-wide or flood-stage block, a block on the state index); resolves if there is none. */
   probe(signal?: AbortSignal): Promise<void>;
+  /**
+   * Throws the fault that keeps documents of this bucket from being written now (its index is missing, blocked, closed or
+   * unavailable, or any that probe() throws for a write); resolves if there is none. It changes nothing that a search, a scan
+   * or a purge can see.
+   */
+  probeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
 }
 
 /** The fields of a document that a reconcile compares. */

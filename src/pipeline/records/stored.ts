@@ -89,14 +89,23 @@ export async function listAllRecords<Schema extends z.ZodObject>(
   kind: StateKind,
   schema: Schema,
 ): Promise<readonly z.infer<Schema>[]> {
-  const records: z.infer<Schema>[] = [];
+  return (await listAllEntries(state, kind)).map((entry) => parseEntry(entry, schema));
+}
+
+/** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
+export async function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
+  return (await listAllEntries(state, kind)).map(({ id }) => id);
+}
+
+async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
+  const all: StateEntry[] = [];
   let after: string | undefined;
   do {
     const entries = await state.list(kind, { limit: LIST_MAX, ...(after !== undefined && { after }) });
-    records.push(...entries.map((entry) => parseEntry(entry, schema)));
+    all.push(...entries);
     after = entries.length < LIST_MAX ? undefined : entries.at(-1)?.id;
   } while (after !== undefined);
-  return records;
+  return all;
 }
 
 /** Parses a stored record. Throws `record.newer` if it does not match the schema. */

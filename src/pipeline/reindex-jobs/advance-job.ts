@@ -9,7 +9,7 @@
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { gapSchema, type GapKind } from '../../domain/gaps/gap.ts';
+import { gapSchema, isOfDeletes } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
@@ -31,8 +31,6 @@ const FLOOR_SLACK_MS = 3_000;
 const DATE_STEP_MS = 1_000;
 /** Twice the listings of two workers with default settings; a range that takes longer than the others is split later. */
 const CUTS_MAX = 32;
-/** Kinds of gaps that consist of deletes. The brake's limit would keep them from ever closing. */
-const DELETE_GAPS: ReadonlySet<GapKind> = new Set(['bulk-delete', 'lifecycle']);
 
 interface AdvanceDependencies extends EndsDependencies {
   readonly listing: BucketListing;
@@ -141,7 +139,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   async function closesDeletesOf({ gapIds = [] }: JobRecord): Promise<boolean> {
     for (const id of gapIds) {
       const gap = await readRecord(state, { id, schema: gapSchema });
-      if (gap !== undefined && DELETE_GAPS.has(gap.kind)) return true;
+      if (gap !== undefined && isOfDeletes(gap.kind)) return true;
     }
     return false;
   }

@@ -6,7 +6,8 @@
  * A task is received only while a slot is free, so that other workers get the tasks that this one has no slot for.
  */
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { answerTo } from '../../domain/reindex/range-transitions.ts';
+import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
+import { answerAtStart, waitMs } from '../../domain/reindex/range-transitions.ts';
 import { createSettler } from '../queues/settler.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { BucketListing } from '../ports/storage.ts';
@@ -18,13 +19,13 @@ import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { createAdvanceJob } from './advance-job.ts';
 import { createJobEnds } from './job-ends.ts';
 import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
-import { FAULT_WAIT_S, parseTask, type SendTask, type Task, type TaskEnd } from './tasks.ts';
+import { FAULT_WAIT_S, parseTask, REMOVE, type SendTask, type Task, type TaskEnd } from './tasks.ts';
 import { createWorkerSlots, type WorkerSlot } from './worker-slots.ts';
 
 /** How long a long poll may still run after a stop before it is aborted. */
@@ -136,19 +137,35 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     const { code, reason } = faultOf(error);
     telemetry.requestFailed(task.range === undefined ? 'start a re-index job' : 'work on a range of a re-index job', code, reason);
     // a range that was leased counts this lease as one without progress
-    if (answerTo(code) === 'wait' || task.range !== undefined) return { kind: 'back', delayS: FAULT_WAIT_S };
-    if (answerTo(code) === 'retry' && message.receiveCount < STARTS_MAX) return { kind: 'back', delayS: START_RETRY_S };
-    return failStart(task.job, { code, reason });
+    if (task.range !== undefined) return { kind: 'back', delayS: FAULT_WAIT_S };
+    // the store may be what fails
+    return afterStart(task.job, { code, reason }, message.receiveCount).catch(() => ({ kind: 'back', delayS: FAULT_WAIT_S }));
   }
 
-  async function failStart(id: string, fault: Fault): Promise<TaskEnd> {
-    try {
-      const job = await readRecord(state, refs.job(id));
-      if (job !== undefined) await ends.fail(job, fault);
-      return { kind: 'remove' };
-    } catch {
-      return { kind: 'back', delayS: FAULT_WAIT_S };
+  async function afterStart(id: string, fault: Fault, receiveCount: number): Promise<TaskEnd> {
+    const job = await readRecord(state, refs.job(id));
+    if (job === undefined) return REMOVE;
+    switch (answerAtStart(fault.code, job)) {
+      case 'wait':
+        return waitToStart(job, fault);
+      case 'retry':
+        if (receiveCount < STARTS_MAX) return { kind: 'back', delayS: START_RETRY_S };
+        break;
+      case 'fail':
     }
+    await ends.fail(job, fault);
+    return REMOVE;
+  }
+
+  /** The job keeps its place, shows why it waits, and its task comes back as a new message, so that it never becomes a dead letter. */
+  async function waitToStart({ id }: JobRecord, fault: Fault): Promise<TaskEnd> {
+    const nowMs = clock.nowMs();
+    const job = await updateRecord(state, refs.job(id), (current) => {
+      if (current === undefined || hasEnded(current)) return undefined;
+      const sinceMs = current.waits?.sinceMs ?? nowMs;
+      return { ...current, waits: { ...fault, sinceMs }, taskAtMs: nowMs + waitMs(sinceMs, nowMs) };
+    });
+    return job === undefined ? REMOVE : { kind: 'again', delayS: waitMs(job.waits.sinceMs, nowMs) / 1_000 };
   }
 
   async function settle(message: QueueMessage, task: Task, end: TaskEnd): Promise<void> {

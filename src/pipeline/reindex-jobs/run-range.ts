@@ -7,8 +7,8 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { phaseOf, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
-import type { JobRecord } from '../../domain/reindex/job.ts';
+import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange, waitMs } from '../../domain/reindex/range-transitions.ts';
+import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
@@ -18,7 +18,7 @@ import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
-import type { ReconcileTurn, TurnResult } from '../compare/reconcile-turn.ts';
+import type { ReconcileTurn, TurnRequest, TurnResult } from '../compare/reconcile-turn.ts';
 import { numberCuts, searchCuts } from './split-range.ts';
 import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
 import type { WorkerSlot } from './worker-slots.ts';
@@ -136,7 +136,6 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     slot: WorkerSlot,
     { brake, signal }: { readonly brake: Brake; readonly signal: AbortSignal },
   ): Promise<TurnResult | TaskEnd> {
-    const { cursor, to } = range.record;
     const stuck = new AbortController();
     const ended = new AbortController();
     clock.sleep(TURN_STUCK_MS, ended.signal).then(
@@ -146,7 +145,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     slot.isRunning(true);
     try {
       return await turn(
-        { bucket, prefix: job.prefix, after: cursor, ...(to !== undefined && { upTo: to }), mode: job.mode, fill: job.fill === true },
+        requestOf({ job, bucket, range }),
         {
           reserve: brake.reserve,
           shouldEnd: () => range.lost.aborted || slot.shouldEnd(),
@@ -160,7 +159,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       if (range.lost.aborted) return LOST;
       signal.throwIfAborted();
       // the turn hung or threw, which is treated like any other fault of its range
-      return { cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
+      return { cursor: range.record.cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
     } finally {
       ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
@@ -169,7 +168,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
 
   /** Does what follows a stored turn. `met`: the brake's limit that the turn met. */
   async function follow({ job, range }: Held, result: TurnResult, met: number | undefined): Promise<TaskEnd> {
-    const { number, turn: next, fruitless } = range.record;
+    const { number, turn: next } = range.record;
     const task = { job: job.id, range: number, turn: next };
     if (result.braked !== undefined) {
       // the brake was released meanwhile: the range continues
@@ -177,7 +176,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       return REMOVE;
     }
     if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
-    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, fruitless);
+    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, range.record, clock.nowMs());
     if (result.fault !== undefined && delayS === 'never') {
       await ends.fail(job, { code: result.fault.code, reason: result.fault.reason, range: rangeName(range.record) });
     } else if (result.done) {
@@ -191,11 +190,17 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
   return runRange;
 }
 
+function requestOf({ job, bucket, range }: Held): TurnRequest {
+  const { cursor, to } = range.record;
+  const options = { mode: job.mode, fill: job.fill === true, tags: job.tags === true };
+  return { bucket, prefix: job.prefix, after: cursor, ...(to !== undefined && { upTo: to }), ...options };
+}
+
 /** How long the range waits after a fault; `never`: the job fails. */
-function delayAfter(code: FaultCode, fruitless: number): number | 'never' {
+function delayAfter(code: FaultCode, { fruitless, waitingSinceMs }: RangeRecord, nowMs: number): number | 'never' {
   switch (answerTo(code)) {
     case 'wait':
-      return FAULT_WAIT_S;
+      return waitMs(waitingSinceMs ?? nowMs, nowMs) / 1_000;
     case 'retry':
       return fruitless >= FRUITLESS_MAX ? 'never' : RETRY_S * Math.max(1, fruitless);
     case 'fail':

@@ -1,5 +1,6 @@
 /** The messages of the work queue. A task names a job and one of its ranges; everything else is read from their records. */
 import { z } from 'zod';
+import { FAULT_WAIT_MS } from '../../domain/reindex/range-transitions.ts';
 import type { QueueClient } from '../ports/queues.ts';
 
 /** Without a range, the task starts or continues the job itself. `turn`: the turn of the range; absent: the next one, whichever it is. */
@@ -41,5 +42,5 @@ export type TaskEnd =
 
 export const REMOVE: TaskEnd = { kind: 'remove' };
 
-/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
-export const FAULT_WAIT_S = 15;
+/** FAULT_WAIT_MS as SQS takes it. */
+export const FAULT_WAIT_S = FAULT_WAIT_MS / 1_000;

@@ -74,7 +74,9 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: true });
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
       expect(await faultCode(store.objects.probe())).toBe('no fault');
+      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('bucket.index-blocked');
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: null });
+      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('no fault');
       expect(await write(bucket)).toEqual(['written', 'written', 'written']);
     });
 
@@ -85,6 +87,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await opened.refresh();
       await raw('POST', `/${prefix}-objects-${bucket}/_close`);
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
+      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('bucket.index-blocked');
       expect(await faultCode(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-blocked');
       expect(await faultCode(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-blocked');
       expect(await store.objects.search({ bucket: other, limit: 1 })).toEqual([live(other, 'a')]);

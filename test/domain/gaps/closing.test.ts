@@ -105,9 +105,21 @@ describe('a gap after a look at its job', () => {
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 
-  it('is open while the job is paused, and says whom it waits for', () => {
+  it.each([
+    ['bulk-delete', 'brake'],
+    ['lifecycle', 'brake'],
+    ['bulk-delete', 'requested'],
+    ['loss', 'requested'],
+  ] as const)('of kind %s is open for another job when its job is paused (%s)', (kind, pausedBecause) => {
+    const job = jobOf({ state: 'paused', pausedBecause, coversBeforeMs: SEEN_MS + 1 });
+    const after = gapAfterLook({ ...closing, kind }, job, NOW_MS);
+    expect(after).toMatchObject({ state: 'open', waits: { reason: `job-1 is paused (${pausedBecause}), so another job follows` } });
+    expect(after).not.toHaveProperty('jobId');
+  });
+
+  it('of a loss is open while the brake holds the job, and says whom it waits for', () => {
     const job = jobOf({ state: 'paused', pausedBecause: 'brake', coversBeforeMs: SEEN_MS + 1 });
-    const after = gapAfterLook(closing, job, NOW_MS);
+    const after = gapAfterLook({ ...closing, kind: 'loss' }, job, NOW_MS);
     expect(after).toMatchObject({ state: 'open', jobId: 'job-1' });
     expect(after.waits?.reason).toContain('job-1 is paused (brake)');
     expect(gapAfterLook(after, job, NOW_MS)).toBe(after);
@@ -138,13 +150,20 @@ describe('a gap after a look at its job', () => {
 
 describe('an open gap after a look at the bucket’s latest job', () => {
   it.each<[string, Partial<JobRecord>, Partial<GapRecord>, GapRecord['state']]>([
-    ['is closing by one that may cover it', {}, {}, 'closing'],
+    ['is closing by one that may cover it', {}, { kind: 'loss' }, 'closing'],
+    ['of deletes is closing by one that was begun for it', { gapIds: ['gap:photos:bulk-delete'] }, {}, 'closing'],
+    ['of deletes is closing by one without a limit', { brake: { reserved: 0, waiting: 0 } }, {}, 'closing'],
+    ['of deletes stays open beside one that the brake may stop', {}, {}, 'open'],
+    ['of deletes stays open beside one whose brake has a limit', { brake: { limit: 1_000, reserved: 0, waiting: 0 } }, {}, 'open'],
+    ['of tags is closing by one that reads them', { tags: true }, { kind: 'loss', tags: true }, 'closing'],
+    ['of tags stays open beside one that does not read them', {}, { kind: 'loss', tags: true }, 'open'],
+    ['of tags stays open after one that did not read them', { state: 'done', coversBeforeMs: SEEN_MS + 1 }, { tags: true }, 'open'],
     ['is closed by one that covers it and is done', { state: 'done', coversBeforeMs: SEEN_MS + 1 }, {}, 'closed'],
     ['stays open beside one whose floor is older', { coversBeforeMs: SEEN_MS }, {}, 'open'],
     ['stays open after one whose floor was older', { state: 'done', coversBeforeMs: SEEN_MS }, {}, 'open'],
     ['stays open beside one of another prefix', { prefix: 'a/' }, { prefix: 'b/' }, 'open'],
     ['stays open beside one of a part', { prefix: 'a/' }, {}, 'open'],
-    ['is closing by one of a wider prefix', { prefix: 'a/' }, { prefix: 'a/b/' }, 'closing'],
+    ['is closing by one of a wider prefix', { prefix: 'a/' }, { kind: 'loss', prefix: 'a/b/' }, 'closing'],
     ['stays open beside a report', { mode: 'report' }, {}, 'open'],
     ['stays open beside one with --now', { now: true }, {}, 'open'],
     ['stays open after one that is done and covers nothing', { state: 'done' }, {}, 'open'],

@@ -96,6 +96,7 @@ describe('both sides walked together', () => {
     isDocumentsEnd: true,
     through: undefined,
     looksMax: Number.POSITIVE_INFINITY,
+    findsEqual: false,
     isLook: ({ kind }) => kind === 'phantom',
   };
 
@@ -137,6 +138,7 @@ describe('both sides walked together', () => {
               isDocumentsEnd: inHand.length === documents.length,
               through: isLast ? undefined : listed.at(-1)!.key,
               looksMax,
+              findsEqual: false,
               isLook: whole.isLook,
             });
             found.push(...slice.findings.map(({ kind, key }) => `${kind} ${key}`));

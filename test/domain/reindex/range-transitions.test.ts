@@ -93,8 +93,23 @@ describe('a turn', () => {
 it('answers every fault: what is nobody’s fault is waited out, what cannot get better fails the job', () => {
   const by = Map.groupBy(Object.keys(faults) as FaultCode[], answerTo);
   expect(by.get('wait')).toEqual(expect.arrayContaining(['index.unreachable', 'index.overloaded', 's3.unavailable', 's3.throttled']));
-  expect(by.get('fail')).toEqual(expect.arrayContaining(['bucket.missing', 'object.denied']));
+  expect(by.get('wait')).toEqual(expect.arrayContaining(['bucket.missing', 'object.denied', 'bucket.index-missing']));
+  expect(by.get('fail')).toEqual(expect.arrayContaining(['index.rejected']));
   expect(by.get('retry')).toEqual(expect.arrayContaining(['listing.disorder', 'listing.incomplete', 'internal.unexpected']));
+});
+
+it('that is refused is tried again soon, then once a minute, and every five minutes after an hour', () => {
+  let nowMs = 0;
+  let range = fresh;
+  const delays: number[] = [];
+  for (; nowMs < 2 * 3_600_000; nowMs = range.taskAtMs) {
+    range = afterTurn(range, { ...nothing, fault: { code: 'bucket.missing', reason: 'gone' } }, nowMs);
+    delays.push(range.taskAtMs - nowMs);
+  }
+  expect([...new Set(delays)]).toEqual([15_000, 60_000, 300_000]);
+  expect(delays.length).toBeLessThan(4 + 60 + 13);
+  expect(range.fruitless).toBe(0);
+  expect(afterTurn(range, { ...nothing, cursor: 'b' }, nowMs)).not.toHaveProperty('waitingSinceMs');
 });
 
 it('splits into ranges that are one', () => {

@@ -148,18 +148,123 @@ describe('a gap', () => {
     expect(await world.gap()).toBeDefined();
   });
 
-  it('is open while its job is paused, and closing again when that goes on', async () => {
+  it('of a bucket that refuses waits and shows why, without a job and without a failure, until it answers', async () => {
+    const world = await createGapWorld();
+    await world.connect('healthy');
+    await world.tell();
+    world.answer({ code: 'bucket.missing', reason: 'no such bucket' });
+    const askedAfterMinutes: number[] = [];
+    for (let minutes = 1; minutes <= 120; minutes += 1) {
+      const before = world.asked.length;
+      for (let quarter = 0; quarter < 4; quarter += 1) await world.after(15_000);
+      if (world.asked.length > before) askedAfterMinutes.push(minutes);
+      expect(world.asked.length - before).toBeLessThanOrEqual(1);
+    }
+    expect(askedAfterMinutes.slice(0, 60)).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
+    expect(askedAfterMinutes.length).toBeLessThanOrEqual(60 + 13);
+    expect(await world.allJobs()).toEqual([]);
+    const waiting = await world.gap();
+    expect(waiting).toMatchObject({ state: 'open', waits: { reason: expect.stringContaining('bucket.missing: no such bucket') } });
+    expect(waiting).not.toHaveProperty('failures');
+    expect(world.telemetry.recorded('gapStays')).toEqual([]);
+    await world.tell({ bucket: 'healthy' });
+    await world.after(30_000);
+    world.answer(undefined);
+    for (let minutes = 0; minutes < 6; minutes += 1) await world.after(MINUTE_MS);
+    expect((await world.allJobs()).map(({ bucket }) => bucket).toSorted()).toEqual(['healthy', 'photos']);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    expect(await world.gap()).not.toHaveProperty('refusedSinceMs');
+  });
+
+  it('is not asked for where gaps stay open', async () => {
+    const world = await createGapWorld({ requestsPerDay: 0 });
+    await world.tell();
+    await world.after(HOUR_MS);
+    expect(world.asked).toEqual([]);
+  });
+
+  it('of tag changes has a job that reads the tags again, and no other job closes it', async () => {
+    const world = await createGapWorld();
+    await world.tell({ kind: 'loss', folded: true, tags: true });
+    await world.clock.advance(1_000);
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
+    await world.finish((await world.allJobs()).find((job) => job.id === id));
+    await world.after(MINUTE_MS);
+    const job = await world.lastJob();
+    expect(job).toMatchObject({ requestedBy: 'gap', tags: true });
+    await world.finish(job);
+    await world.after(15_000);
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closed', jobId: job?.id });
+  });
+
+  it('of deletes is not given to a job whose brake has a limit, and is closed if that is done all the same', async () => {
     const world = await createGapWorld();
     await world.tell();
+    await world.tell({ kind: 'loss' });
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: `${id} of this bucket runs first` } });
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closing', jobId: id });
+    const brake = { limit: 1_000, reserved: 1_000, waiting: 5 };
+    await world.setJob(await world.lastJob(), { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs(), brake });
+    await world.after(15_000);
+    const own = await world.lastJob();
+    expect(own).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:bulk-delete'] });
+    await world.finish(own);
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: own?.id });
+  });
+
+  it('of deletes whose job is paused is closed by another job', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    await world.setJob(await world.lastJob(), { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs() });
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: expect.stringContaining('paused (brake)') } });
+    await world.after(MINUTE_MS);
+    expect(await world.allJobs()).toHaveLength(2);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+  });
+
+  it('of a single key is removed a week after it was closed, and that of a bucket stays', async () => {
+    const world = await createGapWorld();
+    const key = { kind: 'loss', prefix: 'a/b.jpg', folded: true } as const;
+    await world.tell(key);
+    await world.tell({ kind: 'loss', folded: true });
+    await world.after(MINUTE_MS);
+    await world.finish(await world.lastJob());
+    await world.after(15_000);
+    expect(await world.gap({ bucket: 'photos', ...key })).toMatchObject({ state: 'closed' });
+    await world.after(7 * DAY_MS - MINUTE_MS);
+    expect(await world.gap({ bucket: 'photos', ...key })).toBeDefined();
+    await world.after(2 * MINUTE_MS);
+    expect(await world.gap({ bucket: 'photos', ...key })).toBeUndefined();
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closed' });
+  });
+
+  it('is closed though the record of another bucket cannot be read', async () => {
+    const world = await createGapWorld();
+    await world.state.put({ id: 'bucket:newer', kind: 'bucket', record: { source: 'of a newer version' } }, null);
+    await world.tell({ bucket: 'newer' });
+    await world.tell();
+    await world.after(MINUTE_MS);
+    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    expect(await world.gap({ bucket: 'newer', kind: 'bulk-delete' })).toMatchObject({ state: 'open' });
+  });
+
+  it('of a loss is open while its job is paused by the brake, and closing again when that goes on', async () => {
+    const world = await createGapWorld();
+    await world.tell({ kind: 'loss' });
     await world.after(MINUTE_MS);
     const job = await world.lastJob();
     await world.setJob(job, { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs() });
     await world.after(HOUR_MS);
-    expect(await world.gap()).toMatchObject({ state: 'open', jobId: job?.id });
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'open', jobId: job?.id });
     expect(await world.allJobs()).toHaveLength(1);
     await world.setJob(job, { state: 'running' });
     await world.after(15_000);
-    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closing' });
   });
 
   it('whose job was cancelled is open, and tried again', async () => {
@@ -216,13 +321,14 @@ describe('the gaps of one bucket', () => {
 
   it('wait for a job that somebody else asked for, and are closed by it where it covers them', async () => {
     const world = await createGapWorld();
-    await world.tell();
+    const told = { kind: 'loss' } as const;
+    await world.tell(told);
     const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
     await world.after(MINUTE_MS);
-    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: id });
+    expect(await world.gap({ bucket: 'photos', ...told })).toMatchObject({ state: 'closing', jobId: id });
     await world.finish(await world.lastJob());
     await world.round();
-    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: id });
+    expect(await world.gap({ bucket: 'photos', ...told })).toMatchObject({ state: 'closed', jobId: id });
     expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
   });
 

@@ -108,7 +108,14 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
       telemetry,
       circuits,
     });
-    const request = { bucket: { ...bucketRecord, bucket, region: aws.region }, prefix: '', after: '', mode: 'apply', fill: false } as const;
+    const request = {
+      bucket: { ...bucketRecord, bucket, region: aws.region },
+      prefix: '',
+      after: '',
+      mode: 'apply',
+      fill: false,
+      tags: false,
+    } as const;
     const controls = {
       reserve: async (count: number) => count,
       shouldEnd: () => false,

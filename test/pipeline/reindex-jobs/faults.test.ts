@@ -2,33 +2,62 @@ import { describe, expect, it } from 'vitest';
 import { fill } from '../../support/worlds/jobs-fill.ts';
 import { createJobsWorld, WORK_QUEUE } from '../../support/worlds/jobs.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { BUCKET } from '../../support/worlds/ingest.ts';
 
 describe('what goes wrong', () => {
-  it.each(['bucket.missing', 'object.denied'] as const)('%s fails the job at once, and deletes nothing', async (code) => {
-    const world = await createJobsWorld();
-    await fill(world, { both: 60, index: 60 });
-    world.s3.pageSize = 20;
-    world.s3.onPage = (_page, { after }) => {
-      if (after !== '') throw new FaultError(code, 'said S3');
-    };
-    world.startWorker();
-    const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({
-      state: 'failed',
-      error: { code, reason: 'said S3', range: expect.stringContaining('0 (from the beginning') },
-    });
-    expect(await world.ranges()).toEqual([]);
-    const lost = (await world.found()).filter((key) => key.startsWith('index')).length;
-    expect(lost).toBe(60);
-  });
+  it.each(['bucket.missing', 'object.denied'] as const)(
+    '%s makes a running job wait, which deletes nothing and keeps its place',
+    async (code) => {
+      const world = await createJobsWorld();
+      await fill(world, { both: 60, index: 60 });
+      world.s3.pageSize = 20;
+      let isBroken = true;
+      world.s3.onPage = (_page, { after }) => {
+        if (isBroken && after !== '') throw new FaultError(code, 'said S3');
+      };
+      world.startWorker();
+      const { id } = await world.request({ now: true });
+      await world.run(30_000);
+      const compared = (await world.ranges()).map(({ cursor }) => cursor);
+      const pages = world.s3.pages.length;
+      await world.run(600_000);
+      // two pages each time: soon at first, then once a minute
+      expect(world.s3.pages.length - pages).toBeLessThan(2 * 14);
+      expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code, reason: 'said S3' } });
+      expect((await world.ranges()).map(({ cursor }) => cursor)).toEqual(compared);
+      expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
+      isBroken = false;
+      expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60, tombstones: 60 } });
+    },
+  );
 
-  it.each(['bucket.missing', 'object.denied'] as const)('%s fails it before it begins, too', async (code) => {
+  it.each(['bucket.missing', 'object.denied'] as const)('%s fails a job that a person requested before it begins', async (code) => {
     const world = await createJobsWorld();
     world.s3.onPage = () => {
       throw new FaultError(code, 'said S3');
     };
     world.startWorker();
     expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code } });
+  });
+
+  it('a job that a gap requested waits where it cannot begin, shows why, and begins when it can', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    let isBroken = true;
+    world.s3.onPage = () => {
+      if (isBroken) throw new FaultError('bucket.missing', 'said S3');
+    };
+    world.startWorker();
+    const { id } = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [] });
+    await world.run(600_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', lastFault: { code: 'bucket.missing', reason: 'said S3' } });
+    expect(world.s3.pages.length).toBeLessThan(15);
+    // its task is a new message each time, so that no redrive policy moves it away
+    expect(world.messages()).toMatchObject([{ receiveCount: 0 }]);
+    isBroken = false;
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { missing: 5 } });
+    expect(done).not.toHaveProperty('waits');
   });
 
   it.each(['s3.unavailable', 's3.throttled'] as const)('%s is waited out, however long it lasts', async (code) => {

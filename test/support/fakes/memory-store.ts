@@ -67,6 +67,10 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       buckets.delete(bucket);
     },
     probe: async () => {},
+    probeBucket: async (bucket, signal) => {
+      signal?.throwIfAborted();
+      if (!buckets.has(bucket)) throw new FaultError('bucket.index-missing', `no index of ${bucket}`);
+    },
   };
 }
 

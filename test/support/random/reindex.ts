@@ -90,7 +90,7 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
 
     turn: (bucket, prefix, controls) =>
       turn(
-        { bucket: recordOf(bucket), prefix, after: '', mode: 'apply', fill: false },
+        { bucket: recordOf(bucket), prefix, after: '', mode: 'apply', fill: false, tags: false },
         { ...calm(100), ...controls },
         new AbortController().signal,
       ),
@@ -174,6 +174,7 @@ async function runRange({ turn, random, plan, bucket, after, upTo }: RangeRun): 
       after: cursor,
       mode: 'apply',
       fill: plan.fill,
+      tags: false,
       ...(upTo !== undefined && { upTo }),
     } as const;
     const controls = { ...calm(plan.pagesMax), upTo: () => upTo };

@@ -1,7 +1,9 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
 import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
+import type { Fault } from '../../../src/domain/fault.ts';
 import { gapId, type GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
+import type { AskToRepair } from '../../../src/pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -30,7 +32,13 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
   let refusal: Error | undefined;
   const startJob: StartJob = (request, signal) => (refusal === undefined ? jobs.start(request, signal) : Promise.reject(refusal));
   const scan = { countLive: async (_: string, prefix: string) => (live[prefix] ?? 0) * 1_000 };
-  const round = createCloseGaps({ state: wrapped, scan, startJob, clock, telemetry, requestsPerDay });
+  let fault: Fault | undefined;
+  const asked: string[] = [];
+  const askToRepair: AskToRepair = async ({ bucket }, prefix) => {
+    asked.push(`${bucket}/${prefix}`);
+    return fault;
+  };
+  const round = createCloseGaps({ state: wrapped, scan, startJob, askToRepair, clock, telemetry, requestsPerDay });
   const world = {
     state,
     clock,
@@ -74,6 +82,11 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
     refuse: (error: Error | undefined) => {
       refusal = error;
     },
+    /** What the bucket or its index answers when it is asked whether a re-index can begin; undefined: it can. */
+    answer: (given: Fault | undefined) => {
+      fault = given;
+    },
+    asked,
     /** The floor of the job is stored now, and it is done at once. */
     async finish(job: JobRecord | undefined, more: Partial<JobRecord> = {}) {
       await this.setJob(job, { state: 'done', coversBeforeMs: clock.nowMs(), finishedAtMs: clock.nowMs(), ...more });

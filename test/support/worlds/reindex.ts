@@ -13,6 +13,7 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { headOf } from '../fakes/details.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
@@ -25,6 +26,8 @@ export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
   /** Called before each HEAD is answered. */
   onHead: (key: string) => void | Promise<void>;
+  /** Called before the tags of a key are answered. */
+  onTags: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
   readonly pages: { readonly after: string; readonly limit: number }[];
@@ -39,6 +42,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     objects: new Map(),
     onPage: () => {},
     onHead: () => {},
+    onTags: () => {},
     pageSize: 1_000,
     pages: [],
     heads: [],
@@ -48,7 +52,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
       const all = [...s3.objects]
         .filter(([key]) => key.startsWith(prefix) && compareKeys(key, after) > 0)
         .sort(([a], [b]) => compareKeys(a, b));
-      const objects = all.slice(0, Math.min(limit, s3.pageSize)).map(([key, state]) => ({ key, state }));
+      const objects = all.slice(0, Math.min(limit, s3.pageSize)).map(([key, state]) => ({ key, state: listedOf(state) }));
       const page = { objects, observedAtMs: observedAtMs(), isTruncated: all.length > objects.length };
       await s3.onPage(page, { after });
       signal?.throwIfAborted();
@@ -58,10 +62,26 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
       signal?.throwIfAborted();
       s3.heads.push(key);
       await s3.onHead(key);
-      return { state: s3.objects.get(key) ?? { present: false }, observedAtMs: observedAtMs() };
+      return { state: headOf(s3.objects.get(key) ?? { present: false }), observedAtMs: observedAtMs() };
+    },
+    async readVersion(_bucket, { key, etag }, signal) {
+      signal?.throwIfAborted();
+      const state = s3.objects.get(key);
+      return state === undefined || (etag !== undefined && state.etag !== etag) ? 'gone' : headOf(state);
+    },
+    async readTags(_bucket, { key }, signal) {
+      signal?.throwIfAborted();
+      await s3.onTags(key);
+      const state = s3.objects.get(key);
+      return state === undefined ? 'gone' : (state.tags ?? {});
     },
   };
   return s3;
+}
+
+/** What a listing says of an object: no more than the fields that LIST has. */
+function listedOf({ tags: _, userMetadata: __, contentType: ___, ...state }: PresentState): PresentState {
+  return state;
 }
 
 /** A listing that answers what S3 says about a bucket that is gone. */
@@ -133,7 +153,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
   ): Promise<TurnResult> {
-    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false } as const;
+    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
     return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
   }
 
