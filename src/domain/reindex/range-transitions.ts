@@ -108,9 +108,11 @@ const answers: Partial<Record<FaultCode, FaultAnswer>> = {
   // the bucket is missing or access is denied: no listing can be trusted, so nothing may be deleted
   'bucket.missing': 'fail',
   'object.denied': 'fail',
-  // a shard is being moved, or an operator set a block: both end without a change to the job
+  // a shard is being moved, an operator set a block or a role, or the index is busy: all end without a change to the job
   'bucket.index-unavailable': 'wait',
   'bucket.index-blocked': 'wait',
+  'bucket.index-denied': 'wait',
+  'bucket.index-overloaded': 'wait',
 };
 
 /** The answer to a fault that ended a turn or the start of a job. */

@@ -125,13 +125,18 @@ function deliver<Entry extends QueuedWrite>(batch: readonly Entry[], answers: re
         return void equal.push(entry);
       case 'fault': {
         const fault = { code: answer.code, reason: answer.reason };
-        if (fault.code !== 'index.overloaded') return entry.answer({ kind: 'fault', fault });
+        if (!isPushBack(fault)) return entry.answer({ kind: 'fault', fault });
         entry.pushBack = fault;
         pushedBack.push(entry);
       }
     }
   });
   return { pushedBack, equal };
+}
+
+/** Whether the store pushed a write back (429), with its whole request or alone. */
+function isPushBack({ code }: Fault): boolean {
+  return code === 'index.overloaded' || code === 'bucket.index-overloaded';
 }
 
 /** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */
