@@ -92,7 +92,7 @@ export async function createCore(
   { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
 ): Promise<Core> {
   const clock = systemClock;
-  const store = await createStore(settings, addresses.region);
+  const store = await createStore(settings, addresses.region, telemetry);
   const aws = createAwsClients({
     ...addresses,
     s3: {
@@ -154,7 +154,7 @@ function s3Connections(settings: Settings): number {
   return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
-async function createStore(settings: Settings, region: string): Promise<Store> {
+async function createStore(settings: Settings, region: string, telemetry: Telemetry): Promise<Store> {
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
@@ -170,6 +170,7 @@ async function createStore(settings: Settings, region: string): Promise<Store> {
         shards: settings.TALLY_INDEX_SHARDS,
         replicas: settings.TALLY_INDEX_REPLICAS,
         clock: systemClock,
+        telemetry,
       });
     }
   }

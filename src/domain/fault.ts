@@ -53,13 +53,13 @@ export const faults = {
     background: 'stop',
     advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.',
   },
-  /** OpenSearch pushed back (429 of the whole request or of an item's thread pool). */
+  /** OpenSearch pushed a whole request back (429), or another process holds the write lock of the SQLite file. */
   'index.overloaded': {
     circuit: 'cluster',
     background: 'stop',
     advice: 'Wait: this usually passes. If it lasts, add data nodes or lower TALLY_BULK_CONCURRENCY.',
   },
-  /** A cluster-wide write block, flood stage, or a block on the state index. */
+  /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
   'index.blocked': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -72,6 +72,29 @@ export const faults = {
     opensAtOnce: true,
     background: 'stop',
     advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
+  },
+  /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
+  'index.misconfigured': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    background: 'stop',
+    advice:
+      'Read the reason, then remove what was added to the state index: a pipeline, a second index behind its alias, or other mappings.',
+  },
+  /** A node of TALLY_INDEX_URL belongs to another cluster than the other nodes. */
+  'index.foreign-node': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    background: 'stop',
+    advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Nothing is written until they do.',
+  },
+  /** The SQLite file or its log was removed or replaced while this process had it open. */
+  'index.replaced': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    background: 'stop',
+    advice:
+      'Stop Tally before you move, restore or remove its index file. Put the file back, or restart Tally to begin a new one; then re-index every bucket, because the file at this path may lack the latest writes.',
   },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
@@ -95,11 +118,31 @@ export const faults = {
     advice:
       'A newer version of Tally wrote this record, or it is damaged. Update this worker. The records of the bucket wait until then; other buckets are not affected.',
   },
-  /** One index has a write block or is closed. */
+  /** One index has a write block or is closed. The flood stage of a disk is such a block, on each index with a shard there. */
   'bucket.index-blocked': {
     circuit: 'index',
     background: 'wait',
-    advice: 'Remove the write block from the index of this bucket, or open the index again. The records of the bucket wait until then.',
+    advice:
+      'Remove the write block from the index of this bucket, or open the index again. If the reason names the flood stage, free disk space on the data nodes. The records of the bucket wait until then.',
+  },
+  /** 401 or 403 for one index (not a block). */
+  'bucket.index-denied': {
+    circuit: 'index',
+    background: 'wait',
+    advice: 'Allow the role of the credentials in TALLY_INDEX_URL to read and write the index of this bucket.',
+  },
+  /** OpenSearch pushed writes to one index back (429) for as long as they could wait. */
+  'bucket.index-overloaded': {
+    circuit: 'index',
+    background: 'wait',
+    advice: 'Wait: this usually passes. If it lasts, move shards of the index of this bucket to data nodes with less load.',
+  },
+  /** The index of one bucket refuses or drops every document because of its configuration. */
+  'bucket.index-misconfigured': {
+    circuit: 'index',
+    background: 'wait',
+    advice:
+      'Read the reason, then mend the index of this bucket: its pipelines, its alias (which must lead to this index alone) or its mappings. The records of the bucket wait until then.',
   },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
@@ -115,7 +158,7 @@ export const faults = {
     background: 'wait',
     advice: 'Restart one worker of the newest version: it upgrades the mappings of the index.',
   },
-  /** The store will never take this document (mapping error of one item). */
+  /** The store will never take this document: an error about the document itself, while its index accepts others. */
   'index.rejected': {
     circuit: 'never',
     background: 'fail',

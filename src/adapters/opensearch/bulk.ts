@@ -35,24 +35,29 @@ export function linesOf({ write: { document, equalClock }, alias, id }: BulkActi
   return `${action}\n${JSON.stringify({ ...document, words: documentWords(document) })}\n`;
 }
 
-const answerSchema = z.object({ errors: z.boolean(), items: z.array(z.unknown()) });
-const itemSchema = z.object({ index: z.object({ status: z.number(), error: storeErrorSchema.optional() }) });
+/** What {@link bulkVerdicts} reads of an answer. */
+export const BULK_FILTER = 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason';
+
+const itemSchema = z.object({
+  index: z.object({ status: z.number(), result: z.string().optional(), error: storeErrorSchema.optional() }),
+});
+const answerSchema = z.object({ items: z.array(itemSchema) });
 
 /** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
 export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
-  const { errors, items } = parseAnswer(answerSchema, body);
+  const { items } = parseAnswer(answerSchema, body);
   if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
-  // the usual answer, for which the items need not be read
-  if (!errors) return actions.map(() => ({ kind: 'written' }));
-  return actions.map(({ write }, at) => verdictOf(write, items[at]));
+  return items.map((item, at) => verdictOf(actions[at], item));
 }
 
-function verdictOf(write: IndexWrite, item: unknown): BulkVerdict {
-  const { status, error } = parseAnswer(itemSchema, item).index;
-  if (error === undefined && status < 300) return { kind: 'written' };
-  if (error?.type === 'version_conflict_engine_exception') return conflictVerdict(write, error.reason ?? '');
-  return { kind: 'fault', ...itemFault(status, error ?? { type: 'no_error' }) };
+function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): BulkVerdict {
+  // a pipeline with a drop processor answers 200 with the result `noop`, without any error
+  if (result === 'created' || result === 'updated') return WRITTEN;
+  if (action !== undefined && error?.type === 'version_conflict_engine_exception') return conflictVerdict(action.write, error.reason ?? '');
+  return { kind: 'fault', ...itemFault(status, error ?? { type: `result ${result ?? 'missing'}`, reason: 'the write had no effect' }) };
 }
+
+const WRITTEN: BulkVerdict = { kind: 'written' };
 
 /** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
 const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;

@@ -1,29 +1,23 @@
-/** The only access to OpenSearch: sends requests, returns any HTTP answer, and keeps credentials out of all error texts. */
+/** The only access to OpenSearch: sends each request to a node that answers, within one deadline. */
 import { readFileSync } from 'node:fs';
-import { Client, errors } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
+import { createDeadline } from './deadline.ts';
+import { errorOf } from './faults.ts';
+import { createNode, type Node, type NodeResult, type OpenSearchAnswer, type OpenSearchRequest } from './node.ts';
+import { createNodes, type KnownNode, type Nodes } from './nodes.ts';
 import { signedConnections, signingRegion } from './signing.ts';
 
-export interface OpenSearchRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly path: string;
-  readonly query?: Readonly<Record<string, string | number | boolean>>;
-  readonly body?: Readonly<Record<string, unknown>>;
-  /** A serialised NDJSON body, instead of `body`. */
-  readonly lines?: string;
-}
-
-export interface OpenSearchAnswer {
-  readonly status: number;
-  /** The parsed JSON, or the text of an answer that is not JSON. */
-  readonly body: unknown;
-}
+export type { OpenSearchAnswer, OpenSearchRequest } from './node.ts';
 
 export interface OpenSearchClient {
   /**
-   * Sends the request once, without retries (the pipeline decides about them), and resolves with any HTTP answer, errors
-   * included. Only if a node accepts no connection, the request is sent to another node. Throws `index.unreachable` if no
-   * answer came in time, `index.denied` if there are no credentials for signing, and the signal's reason if it is aborted.
+   * Sends the request, and resolves with any HTTP answer, errors included. It is sent once, without retries (the pipeline
+   * decides about them), except to another node: if a node accepts no connection or cannot reach its cluster, and, if the
+   * request is repeatable, also if the node ends the connection or stops answering. Throws `index.unreachable` if no answer
+   * came in time, `index.foreign-node` if the nodes belong to different clusters, `index.denied` if there are no credentials
+   * for signing, and the signal's reason if it is aborted.
    */
   send(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer>;
   /** Closes all connections. Requests in flight fail. */
@@ -33,109 +27,142 @@ export interface OpenSearchClient {
 interface ClientOptions {
   /** The nodes of one cluster, with or without `user:pass@`. */
   readonly urls: readonly string[];
+  /** The deadline of a request, for all nodes that it is sent to together. */
   readonly requestTimeoutMs: number;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly telemetry?: Pick<Telemetry, 'warn' | 'info'> | undefined;
   readonly caFile?: string | undefined;
   readonly signing?: { readonly region: string } | undefined;
 }
 
-/** The client's own time-out must expire before this deadline, because only then the client avoids the silent node afterwards. */
-const DEADLINE_GRACE_MS = 500;
+/** Where there are several nodes, one that has not answered for this long is checked. Most requests take milliseconds; a bulk request may wait 5 s for a primary shard, and its node answers the check meanwhile. */
+const PATIENCE_MS = 3_000;
 
-export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing }: ClientOptions): OpenSearchClient {
-  const nodes = [...new Set(urls)].map(nodeOf);
-  const hosts = nodes.map(({ url }) => url.hostname);
-  const client = new Client({
-    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region))),
-    ...(caFile !== undefined && { ssl: { ca: readFileSync(caFile) } }),
-    nodes,
-    maxRetries: 0,
-    requestTimeout: requestTimeoutMs,
-    // user metadata can be named __proto__, and such a document must stay readable; it is safe because every answer passes a schema
-    disablePrototypePoisoningProtection: true,
-  });
-  // kept, because a second close() of the client never resolves
+export function createOpenSearchClient(options: ClientOptions): OpenSearchClient {
+  const { urls, requestTimeoutMs, clock, telemetry } = options;
+  const closing = new AbortController();
+  const nodes = nodesOf(options, urls);
+  const several = nodes.length === 1 ? undefined : createNodes({ nodes, clock, telemetry, closed: closing.signal });
+  const running = new Set<Promise<unknown>>();
+  // kept, because a second close() of a node never resolves
   let closed: Promise<void> | undefined;
-  /** The requests in flight, by the functions that abort them. */
-  const running = new Map<() => void, Promise<unknown>>();
 
   async function close(): Promise<void> {
-    // the client's own close() waits for requests in flight, and checks only once a second whether they ended
-    for (const abort of running.keys()) abort();
-    await Promise.allSettled(running.values());
-    await client.close();
+    closing.abort();
+    // a node's close() waits for requests in flight, and checks only once a second whether they ended
+    await Promise.allSettled(running);
+    await Promise.all(nodes.map((node) => node.close()));
   }
 
-  /** Sends the request to one node. Rejects with the client's own error if there was no answer. */
-  async function attempt(request: OpenSearchRequest, signal?: AbortSignal): Promise<OpenSearchAnswer> {
-    signal?.throwIfAborted();
-    const pending = client.transport.request(transportParams(request));
-    const abort = (): void => {
-      pending.abort();
-    };
-    // the client's own time-out covers only the time until the first byte of the answer: a stalled body would never end
-    const deadline = setTimeout(abort, requestTimeoutMs + DEADLINE_GRACE_MS);
-    signal?.addEventListener('abort', abort, { once: true });
-    running.set(abort, pending);
-    try {
-      const { statusCode, body } = await pending;
-      return { status: statusCode ?? 0, body };
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof errors.ResponseError) return { status: error.statusCode, body: error.body };
-      throw error;
-    } finally {
-      clearTimeout(deadline);
-      signal?.removeEventListener('abort', abort);
-      running.delete(abort);
-    }
+  async function sendWithin(request: OpenSearchRequest, abandoned: AbortSignal): Promise<NodeResult> {
+    const [only] = nodes;
+    if (only === undefined) throw new Error('a client needs a node');
+    if (several === undefined) return only.request(request, abandoned);
+    await several.acquainted();
+    return sendToSeveral(several, request, abandoned);
   }
 
   return {
     async send(request, signal) {
-      for (let others = nodes.length - 1; ; others -= 1) {
-        try {
-          return await attempt(request, signal);
-        } catch (error) {
-          signal?.throwIfAborted();
-          if (error instanceof FaultError) throw error;
-          if (others > 0 && !wasConnected(error)) continue;
-          throw new FaultError('index.unreachable', `${request.method} ${request.path}: ${reasonOf(error, requestTimeoutMs)}`);
-        }
+      signal?.throwIfAborted();
+      const deadline = createDeadline(requestTimeoutMs, signal === undefined ? [closing.signal] : [closing.signal, signal]);
+      const sent = sendWithin(request, deadline.abandoned);
+      running.add(sent);
+      try {
+        const result = await sent;
+        if (result.kind === 'answered') return result.answer;
+        signal?.throwIfAborted();
+        const reason = result.kind === 'abandoned' ? `no answer within ${requestTimeoutMs} ms` : result.reason;
+        throw new FaultError('index.unreachable', `${request.method} ${request.path}: ${reason}`);
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw error;
+      } finally {
+        running.delete(sent);
+        deadline.clear();
       }
     },
     close: () => (closed ??= close()),
   };
 }
 
-/** A new object, because the client changes it. */
-function transportParams({ method, path, query, body, lines }: OpenSearchRequest) {
-  return {
-    method,
-    path,
-    ...(query !== undefined && { querystring: { ...query } }),
-    ...(body !== undefined && { body: { ...body } }),
-    ...(lines !== undefined && { bulkBody: lines }),
+function nodesOf({ caFile, signing }: ClientOptions, urls: readonly string[]): readonly Node[] {
+  const distinct = [...new Set(urls)];
+  const hosts = distinct.map((url) => new URL(url).hostname);
+  const connections = {
+    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region))),
+    ...(caFile !== undefined && { ssl: { ca: readFileSync(caFile) } }),
   };
+  return distinct.map((url) => createNode(url, connections));
 }
 
-/** The node with its credentials as a header. They are removed from its URL, which the client uses in names and messages. */
-function nodeOf(text: string): { url: URL; headers: Record<string, string> } {
-  const url = new URL(text);
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-  url.username = '';
-  url.password = '';
-  return { url, headers: credentials === ':' ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } };
+/** Sends the request to one node after another, each once, until it need not or must not be sent to another. */
+async function sendToSeveral(nodes: Nodes, request: OpenSearchRequest, abandoned: AbortSignal): Promise<NodeResult> {
+  const tried = new Set<KnownNode>();
+  let last: NodeResult | undefined;
+  while (!abandoned.aborted) {
+    const known = nodes.next(tried) ?? (await nodes.revive(tried));
+    if (known === undefined) return last ?? { kind: 'unsent', reason: nodes.reasons() };
+    tried.add(known);
+    last = await attempt(nodes, known, { request, abandoned });
+    const trouble = troubleOf(last);
+    if (trouble === undefined) return last;
+    if (!abandoned.aborted) nodes.markDown(known, trouble);
+    if (!mayRepeat(request, last)) return last;
+  }
+  return last ?? { kind: 'abandoned' };
 }
 
-/** Whether the request may have reached a node. Sending it to another node could then execute it twice. */
-function wasConnected(error: unknown): boolean {
-  // the message is empty if a host name has several addresses and none accepted the connection
-  return !(error instanceof errors.ConnectionError && /^(connect |getaddrinfo |$)/.test(error.message));
+interface Attempt {
+  readonly request: OpenSearchRequest;
+  readonly abandoned: AbortSignal;
 }
 
-/** A text for the error. The error itself is never used, because the client attaches the request's headers to it. */
-function reasonOf(error: unknown, requestTimeoutMs: number): string {
-  const aborted = error instanceof errors.RequestAbortedError || error instanceof errors.TimeoutError;
-  if (aborted) return `no answer within ${requestTimeoutMs} ms`;
-  return error instanceof Error ? `${error.name}: ${error.message}` : 'no answer';
+/** Sends the request to one node. If it stops answering altogether, a repeatable request is abandoned, so that another node may get it. */
+async function attempt(nodes: Nodes, known: KnownNode, { request, abandoned }: Attempt): Promise<NodeResult> {
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  const endIfSilent = async (): Promise<void> => {
+    if (!(await nodes.check(known)) && isRepeatable(request)) end();
+  };
+  abandoned.addEventListener('abort', end, { once: true });
+  const patience = setTimeout(() => void endIfSilent(), PATIENCE_MS);
+  try {
+    return await known.node.request(request, ending.signal);
+  } finally {
+    clearTimeout(patience);
+    abandoned.removeEventListener('abort', end);
+  }
+}
+
+/** What is wrong with a node that gave this result; undefined if it works. */
+function troubleOf(result: NodeResult): string | undefined {
+  switch (result.kind) {
+    case 'answered':
+      return isOutsideCluster(result.answer) ? `it answered ${result.answer.status}` : undefined;
+    case 'unsent':
+    case 'cut':
+      return result.reason;
+    case 'abandoned':
+      return 'it did not answer';
+  }
+}
+
+function mayRepeat(request: OpenSearchRequest, result: NodeResult): boolean {
+  return result.kind === 'unsent' || isRepeatable(request);
+}
+
+/** The paths of requests that only read, although they have a body. */
+const READS = /\/_(?:mget|search|refresh)$/;
+
+function isRepeatable({ method, path, repeatable }: OpenSearchRequest): boolean {
+  return repeatable === true || method === 'GET' || READS.test(path);
+}
+
+/** Whether a proxy answers in place of the node, or a node that has lost its cluster. */
+function isOutsideCluster(answer: OpenSearchAnswer): boolean {
+  if (answer.status !== 502 && answer.status !== 503 && answer.status !== 504) return false;
+  const error = errorOf(answer);
+  if (error.type === 'cluster_block_exception') return !(error.reason ?? '').startsWith('index [');
+  return error.type === `http_${answer.status}` || error.type === 'cluster_manager_not_discovered_exception';
 }

@@ -62,7 +62,7 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
     const path = `/${names.objectsAlias(bucket)}/_search`;
     const answer = await client.send({ method: 'POST', path, query: { allow_partial_search_results: false }, body }, signal);
     if (isIndexMissing(answer)) return [];
-    const { hits } = parseAnswer(hitsSchema, bodyOf(answer)).hits;
+    const { hits } = parseAnswer(hitsSchema, bodyOf(answer, 'index')).hits;
     return parseAnswer(
       z.array(schema),
       hits.map(({ _source }) => _source),
@@ -75,7 +75,7 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
     const ids = tombstones.map(({ key }) => documentId(key));
     const answer = await client.send({ method: 'POST', path, query: { _source: 'clock,deleted' }, body: { ids } }, signal);
     if (isIndexMissing(answer)) return [];
-    const { docs } = parseAnswer(foundSchema, bodyOf(answer));
+    const { docs } = parseAnswer(foundSchema, bodyOf(answer, 'index'));
     return docs.flatMap(({ error, _source, ...found }, at) => {
       if (error !== undefined && error.type !== 'index_not_found_exception') throw faultOfItem(500, error);
       const [id, tombstone] = [ids[at], tombstones[at]];

@@ -2,34 +2,39 @@ import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import type { BulkAction, BulkVerdict } from './bulk.ts';
-import { bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
+import { BULK_FILTER, bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
-import { createBucketProbe, createProbe } from './probe.ts';
+import { createBucketProbe } from './probe.ts';
+import { createRejectionJudge } from './rejections.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
   /** The body of the request that creates an object index: settings and mappings. */
   readonly newIndex: Readonly<Record<string, unknown>>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly probe: ObjectIndex['probe'];
 }
 
 /**
- * Creates the object index on OpenSearch. It needs the permissions read, write, create_index, delete_index, manage_aliases
- * and `indices:monitor/settings/get` on its indices, and composite operations (bulk, mget) on the cluster.
+ * Creates the object index on OpenSearch. It needs the permissions read, write, create_index, delete_index and manage_aliases
+ * on its indices, and composite operations (bulk, mget) on the cluster.
  */
-export function createObjectIndex({ client, names, newIndex }: ObjectsDependencies): ObjectIndex {
+export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
   const sendActions = createBulkSender(client);
+  const judgeRejections = createRejectionJudge(clock);
 
   return {
     async write(writes, signal) {
       signal?.throwIfAborted();
       const prepared = writes.map((write) => bulkAction(write, names));
       const actions = prepared.filter((action) => 'write' in action);
-      const verdicts = await sendActions(actions, signal);
+      const verdicts = judgeRejections(actions, await sendActions(actions, signal));
       const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
       const decided = await decide(client, undecided, signal);
       const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
@@ -43,7 +48,7 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
         { method: 'POST', path: `/${names.objectsAlias(bucket)}/_mget`, query: STORED_ONLY, body: { ids: keys.map(documentId) } },
         signal,
       );
-      const { docs } = parseAnswer(mgetSchema, bodyOf(answer));
+      const { docs } = parseAnswer(mgetSchema, bodyOf(answer, 'index'));
       if (docs.length !== keys.length) parseAnswer(z.array(z.unknown()).length(keys.length), docs);
       return docs.map(storedDocument);
     },
@@ -53,7 +58,9 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
       const alias = query.bucket === undefined ? names.liveAlias : names.objectsAlias(query.bucket);
       const answer = await client.send({ method: 'POST', path: `/${alias}/_search`, query: WHOLE_HITS, body: searchBody(query) }, signal);
       if (isIndexMissing(answer)) return [];
-      return parseAnswer(searchSchema, bodyOf(answer)).hits.hits.map((hit) => hit._source);
+      return parseAnswer(searchSchema, bodyOf(answer, query.bucket === undefined ? 'cluster' : 'index')).hits.hits.map(
+        (hit) => hit._source,
+      );
     },
 
     async createBucket(bucket, signal) {
@@ -76,7 +83,7 @@ export function createObjectIndex({ client, names, newIndex }: ObjectsDependenci
       if (!isIndexMissing(answer)) bodyOf(answer);
     },
 
-    probe: createProbe(client, names),
+    probe,
     probeBucket: createBucketProbe(client, names),
   };
 }
@@ -99,12 +106,13 @@ function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
  * delays the answer by at most the time-out of 5 s.
  */
 function createBulkSender(client: OpenSearchClient) {
-  const query = { require_alias: true, timeout: '5s', filter_path: 'errors,items.*.status,items.*.error.type,items.*.error.reason' };
+  const query = { require_alias: true, timeout: '5s', filter_path: BULK_FILTER };
 
   return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
     if (actions.length === 0) return [];
     const lines = actions.map(linesOf).join('');
-    const answer = await client.send({ method: 'POST', path: '/_bulk', query, lines }, signal);
+    // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
+    const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query, lines }, signal);
     if (answer.status === 200) return bulkVerdicts(actions, answer.body);
     if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);
     if (actions.length === 1) return [refusedAlone(answer)];

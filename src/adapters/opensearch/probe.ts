@@ -2,45 +2,18 @@ import { z } from 'zod';
 import type { Fault } from '../../domain/fault.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
+import { itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 const conflictSchema = z.object({
   items: z.tuple([z.object({ index: z.object({ status: z.number(), error: storeErrorSchema.optional() }) })]),
 });
-const settingsSchema = z.record(z.string(), z.object({ settings: z.record(z.string(), z.unknown()) }));
-
 /** A sequence number that no document reaches, so that the conditional write below ends in a conflict and changes nothing. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Creates the probe of {@link ObjectIndex}. It attempts a conditional write to the state index that can only end in a
- * conflict. That detects every obstacle of a real write: connection, credentials, blocks of the cluster and of the state
- * index, a missing primary, a full queue. Then it looks for the flood stage on the object indices. It needs only the
- * permission to write to the state index and `indices:monitor/settings/get` on the object indices: no cluster permission.
- */
-export function createProbe(client: OpenSearchClient, names: IndexNames) {
-  return async function probe(signal?: AbortSignal): Promise<void> {
-    const fault = await attemptWrite(client, names.state, signal);
-    if (fault !== undefined) throw stateFault(fault);
-    await lookForFloodStage(signal);
-  };
-
-  async function lookForFloodStage(signal?: AbortSignal): Promise<void> {
-    const setting = 'index.blocks.read_only_allow_delete';
-    const answer = await client.send(
-      { method: 'GET', path: `/${names.objectsPattern}/_settings/${setting}`, query: { flat_settings: true } },
-      signal,
-    );
-    const indices = Object.entries(parseAnswer(settingsSchema, bodyOf(answer)));
-    const flooded = indices.find(([, { settings }]) => settings[setting] === 'true');
-    if (flooded !== undefined) throw new FaultError('index.blocked', `${flooded[0]}: ${setting} (the disk is past its flood stage)`);
-  }
-}
-
-/**
- * Creates the probe of one bucket: the same conditional write, to the alias of the bucket's index. Its id is none that a key
- * has. The shard refuses it after every check of a real write and before anything is stored, so it leaves no document, no
+ * Creates the probe of one bucket: a conditional write to the alias of the bucket's index that can only end in a conflict. Its
+ * id is none that a key has. The shard refuses it after every check of a real write and before anything is stored, so it leaves no document, no
  * tombstone and no sequence number behind.
  */
 export function createBucketProbe(client: OpenSearchClient, names: IndexNames) {

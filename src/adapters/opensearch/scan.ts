@@ -35,13 +35,13 @@ export function createObjectScan({ client, names }: ScanDependencies): ObjectSca
         track_total_hits: false,
       };
       const answer = await search(bucket, body, signal);
-      return isIndexMissing(answer) ? [] : parseAnswer(pageSchema, bodyOf(answer)).hits.hits.map((hit) => hit._source);
+      return isIndexMissing(answer) ? [] : parseAnswer(pageSchema, bodyOf(answer, 'index')).hits.hits.map((hit) => hit._source);
     },
 
     async refresh(bucket, signal) {
       const answer = await client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_refresh` }, signal);
       if (isIndexMissing(answer)) return;
-      const { successful, failed } = parseAnswer(refreshSchema, bodyOf(answer))._shards;
+      const { successful, failed } = parseAnswer(refreshSchema, bodyOf(answer, 'index'))._shards;
       // the status is 200 even then; unassigned copies count as neither successful nor failed
       if (failed > 0 || successful === 0) {
         throw new FaultError(
@@ -54,7 +54,7 @@ export function createObjectScan({ client, names }: ScanDependencies): ObjectSca
     async countLive(bucket, prefix, signal) {
       const body = { size: 0, query: liveWithin({ prefix, after: '' }), track_total_hits: true };
       const answer = await search(bucket, body, signal);
-      return isIndexMissing(answer) ? 0 : parseAnswer(countSchema, bodyOf(answer)).hits.total.value;
+      return isIndexMissing(answer) ? 0 : parseAnswer(countSchema, bodyOf(answer, 'index')).hits.total.value;
     },
   };
 

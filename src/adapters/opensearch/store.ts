@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
+import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
+import { createStateProbe } from '../state-probe.ts';
 import { createOpenSearchClient } from './client.ts';
 import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
@@ -23,6 +25,8 @@ export interface OpenSearchOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly clock: Clock;
+  /** Receives which nodes are not used, where there are several. */
+  readonly telemetry?: Pick<Telemetry, 'warn' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
 }
@@ -32,7 +36,7 @@ export interface OpenSearchOptions {
  * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
  */
 export function createOpenSearchStore({ prefix, shards, replicas, clock, ...connection }: OpenSearchOptions): Store {
-  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, ...connection });
+  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, clock, ...connection });
   const names = indexNames(prefix);
   const definitions = {
     objects: definition('objects', {
@@ -49,7 +53,13 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
 
   return {
     product: 'opensearch',
-    objects: createObjectIndex({ client, names, newIndex: { settings: definitions.objects.settings, mappings } }),
+    objects: createObjectIndex({
+      client,
+      names,
+      newIndex: { settings: definitions.objects.settings, mappings },
+      clock,
+      probe: createStateProbe(state),
+    }),
     scan: createObjectScan({ client, names }),
     state,
     maintenance: createObjectMaintenance(client, names),

@@ -4,6 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
+import { filesAt, type OpenFiles } from './open-files.ts';
 import { migrations, schemaVersionOf, upgradeSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
@@ -15,36 +16,78 @@ export interface SqliteSession {
 }
 
 export interface SqliteConnection {
-  /** Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, and the fault for any error of SQLite. */
+  /**
+   * Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, `index.replaced` if the file
+   * was removed or replaced before `work` ended, and the fault for any error of SQLite.
+   */
   use<Result>(work: (session: SqliteSession) => Result, signal?: AbortSignal): Result;
   /** Creates the file and its folder if they do not exist, and upgrades the schema. */
   prepare(signal?: AbortSignal): void;
+  /** Whether a write failed because the disk was full, since the last `foundRoom()`. */
+  readonly wasFull: boolean;
+  foundRoom(): void;
   close(): void;
+}
+
+interface OpenDatabase {
+  readonly database: DatabaseSync;
+  readonly session: SqliteSession;
+  readonly files: OpenFiles;
 }
 
 /**
  * Creates a connection that opens its file at the first use. Only {@link SqliteConnection.prepare} creates the file, so
  * that a command with a mistyped path leaves nothing behind. `busyTimeoutMs`: how long a call waits for another process's
  * transaction, which blocks this process, before it throws `index.overloaded`.
+ *
+ *            first use              the file or its log is another one or gone
+ *   closed ─────────────► open ───────────────────────────────────────────────► replaced
+ *                          ▲    the log was emptied, and the path has an index of Tally │
+ *                          └─────────────────────────────────────────────────────────────┘
  */
 export function createSqliteConnection(path: string, busyTimeoutMs: number): SqliteConnection {
-  let open: { readonly database: DatabaseSync; readonly session: SqliteSession } | undefined;
+  let open: OpenDatabase | undefined;
+  let wasReplaced = false;
+  let wasFull = false;
   let closed = false;
 
-  function adopt(database: DatabaseSync): SqliteSession {
-    open = { database, session: createSession(database) };
-    return open.session;
-  }
-
-  function opened(): SqliteSession {
-    if (open !== undefined) return open.session;
-    if (!existsSync(path)) throw unprepared(path);
+  function opened(): OpenDatabase {
+    if (open !== undefined) return open;
+    if (!existsSync(path)) throw wasReplaced ? replaced(`${path} was removed`) : unprepared(path);
+    const files = filesAt(path);
     const database = openDatabase({ path, mode: 'rw', busyTimeoutMs });
     try {
       if (schemaVersionOf(database) < migrations.length) throw unprepared(path);
-      return adopt(database);
+      // the log exists since the schema was read
+      open = { database, session: createSession(database), files: files.reopened() };
+      wasReplaced = false;
+      return open;
     } catch (error) {
       database.close();
+      throw error;
+    }
+  }
+
+  /** Throws `index.replaced` if the path no longer leads to the open files, whose writes would be lost. */
+  function checkFiles({ database, files }: OpenDatabase): void {
+    const moved = files.moved();
+    if (moved === undefined) return;
+    wasReplaced = true;
+    // The log still has its name, and SQLite would apply it to the file that has the name now. So it is emptied into the file
+    // to which it belongs. If that fails, the next call repeats it.
+    if (emptyLog(database)) {
+      open = undefined;
+      database.close();
+    }
+    throw replaced(`${moved} was removed or replaced while this process had it open`);
+  }
+
+  function runOn<Result>(current: OpenDatabase, work: (session: SqliteSession) => Result): Result {
+    try {
+      return work(current.session);
+    } catch (error) {
+      // a moved file can be the reason
+      checkFiles(current);
       throw error;
     }
   }
@@ -55,12 +98,21 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
     try {
       return work();
     } catch (error) {
+      if (primaryCodeOf(error) === FULL) wasFull = true;
       throw sqliteFault(error, path);
     }
   }
 
   return {
-    use: (work, signal) => guarded(() => work(opened()), signal),
+    use(work, signal) {
+      return guarded(() => {
+        const current = opened();
+        const result = runOn(current, work);
+        // after the work: what was written until here is in the file that has the name
+        checkFiles(current);
+        return result;
+      }, signal);
+    },
 
     prepare(signal) {
       guarded(() => {
@@ -69,12 +121,18 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
         const database = openDatabase({ path, mode: 'rwc', busyTimeoutMs });
         try {
           upgradeSchema(database);
-          adopt(database);
-        } catch (error) {
+        } finally {
           database.close();
-          throw error;
         }
+        opened();
       }, signal);
+    },
+
+    get wasFull() {
+      return wasFull;
+    },
+    foundRoom() {
+      wasFull = false;
     },
 
     close() {
@@ -83,6 +141,21 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
       open = undefined;
     },
   };
+}
+
+function replaced(reason: string): FaultError {
+  return new FaultError('index.replaced', reason);
+}
+
+const checkpointSchema = z.object({ busy: z.number() });
+
+/** Writes all of the log into its file and empties the log. Returns whether that succeeded. */
+function emptyLog(database: DatabaseSync): boolean {
+  try {
+    return checkpointSchema.parse(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).busy === 0;
+  } catch {
+    return false;
+  }
 }
 
 function unprepared(path: string): FaultError {
@@ -135,6 +208,9 @@ function createSession(database: DatabaseSync): SqliteSession {
   return { statement, transaction };
 }
 
+/** The primary result code of a write for which the disk has no room. */
+const FULL = 13;
+
 /** The faults of SQLite's primary result codes (https://www.sqlite.org/rescode.html); any other is `internal.unexpected`. */
 const faultCodes: ReadonlyMap<number, FaultCode> = new Map([
   [5, 'index.overloaded'], // BUSY: another process held the write lock for longer than the busy time-out
@@ -142,7 +218,7 @@ const faultCodes: ReadonlyMap<number, FaultCode> = new Map([
   [8, 'index.blocked'], // READONLY
   [10, 'index.unreachable'], // IOERR
   [11, 'index.damaged'], // CORRUPT
-  [13, 'index.blocked'], // FULL
+  [FULL, 'index.blocked'],
   [14, 'index.unreachable'], // CANTOPEN
   [26, 'index.damaged'], // NOTADB
 ]);
@@ -155,9 +231,18 @@ export function sqliteFault(error: unknown, path: string): unknown {
   const parsed = sqliteErrorSchema.safeParse(error);
   if (!parsed.success) return isFileError(error) ? new FaultError('index.unreachable', error.message, { cause: error }) : error;
   const { errcode, message } = parsed.data;
-  // the lowest byte of an extended code is the primary code
-  const code = faultCodes.get(errcode & 0xff) ?? 'internal.unexpected';
+  const code = faultCodes.get(primaryCode(errcode)) ?? 'internal.unexpected';
   return new FaultError(code, `${path}: ${message} (SQLite ${errcode})`, { cause: error });
+}
+
+function primaryCodeOf(error: unknown): number | undefined {
+  const parsed = sqliteErrorSchema.safeParse(error);
+  return parsed.success ? primaryCode(parsed.data.errcode) : undefined;
+}
+
+/** The lowest byte of an extended code is the primary code. */
+function primaryCode(errcode: number): number {
+  return errcode & 0xff;
 }
 
 function isFileError(error: unknown): error is Error {

@@ -15,7 +15,7 @@ const APPLICATION_ID = 0x74_6c_6c_79;
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
- * - `probe` exists so that a probe can write to it.
+ * - `probe` was written to by the probes of the first version.
  */
 export const migrations: readonly string[] = [
   `

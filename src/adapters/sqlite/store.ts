@@ -2,6 +2,7 @@ import type { Store } from '../../pipeline/ports/store.ts';
 import { createSqliteConnection } from './connection.ts';
 import { createSqliteMaintenance } from './maintenance.ts';
 import { createSqliteObjects } from './objects.ts';
+import { createSqliteProbe } from './probe.ts';
 import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
 
@@ -19,11 +20,12 @@ export interface SqliteStoreOptions {
  */
 export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOptions): Store {
   const connection = createSqliteConnection(path, busyTimeoutMs);
+  const state = createSqliteState(connection);
   return {
     product: 'sqlite',
-    objects: createSqliteObjects(connection),
+    objects: createSqliteObjects(connection, createSqliteProbe(connection, state)),
     scan: createSqliteScan(connection),
-    state: createSqliteState(connection),
+    state,
     maintenance: createSqliteMaintenance(connection),
     setup: {
       async prepare(signal) {

@@ -32,14 +32,6 @@ type AfterFault = (failed: FailedAttempt, hand: InHand, waitFor: () => Promise<O
 
 /** Creates the decision. */
 export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDependencies): AfterFault {
-  /** An index that accepts nothing may be set up wrong, so its refusal of one document is not believed. Returns whether it is. */
-  function isRejected({ record: { bucket }, fault }: FailedAttempt): boolean {
-    if (circuitOf(fault.code) !== 'never') return false;
-    if (fault.code !== 'index.rejected' || circuits.hasAccepted(bucket)) return true;
-    circuits.indexFailed(bucket, fault, { sentAtMs: clock.monotonicMs() });
-    return false;
-  }
-
   async function tryAgainSoon({ record: { bucket }, fault }: FailedAttempt, hand: InHand): Promise<Outcome | undefined> {
     if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
     hand.turnSlow();
@@ -50,14 +42,14 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
   return async function afterFault(failed, hand, waitFor) {
     const { record, fault, ids } = failed;
     if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
-    if (isRejected(failed)) return { kind: 'rejected', fault, bucket: record.bucket };
+    const level = circuitOf(fault.code);
+    if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
     // the store pushed the write back until it expired
     if (fault.code === 'index.overloaded' && circuits.openOf(ids) === undefined) circuits.clusterFailed(fault, { isLasting: true });
     if (circuits.openOf(ids) !== undefined) return waitFor();
-    switch (circuitOf(fault.code)) {
+    switch (level) {
       case 'cluster':
       case 'index':
-      case 'never':
         return tryAgainSoon(failed, hand);
       case 'endpoint':
       case 'bucket':

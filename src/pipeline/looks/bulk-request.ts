@@ -124,7 +124,9 @@ export function createBulkSender({ objects, clock, telemetry, circuits }: Sender
       }
       accepted = undefined;
       const level = circuitOf(answer.code);
-      if (level === 'cluster' && answer.code !== 'index.overloaded') circuits.clusterFailed(answer);
+      // push-backs first wait in the lane of their index
+      if (isPushBack(answer)) return;
+      if (level === 'cluster') circuits.clusterFailed(answer);
       else if (level === 'index') circuits.indexFailed(bucket, answer, { sentAtMs });
     });
   }
@@ -167,13 +169,18 @@ function deliver<Entry extends QueuedWrite>(
         return void equal.push(entry);
       case 'fault': {
         const fault = { code: answer.code, reason: answer.reason };
-        if (fault.code !== 'index.overloaded') return entry.answer({ kind: 'fault', fault });
+        if (!isPushBack(fault)) return entry.answer({ kind: 'fault', fault });
         entry.pushBack = fault;
         pushedBack.push(entry);
       }
     }
   });
   return { pushedBack, equal };
+}
+
+/** Whether the store pushed a write back (429), with its whole request or alone. */
+function isPushBack({ code }: Pick<Fault, 'code'>): boolean {
+  return code === 'index.overloaded' || code === 'bucket.index-overloaded';
 }
 
 /** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */

@@ -43,7 +43,7 @@ const BACKOFF = { minMs: 100, maxMs: 5_000 };
 /** An index that pushes back so many times in a row (1.5 s) has failed: its circuit decides from then on. */
 const INDEX_PUSH_BACKS_MAX = 4;
 
-const PUSHED_BACK: Fault = { code: 'index.overloaded', reason: 'the index pushed the write back again and again' };
+const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
 export function createBulkWriter({ objects, clock, telemetry, circuits, limits }: WriterDependencies): WriteDocument {

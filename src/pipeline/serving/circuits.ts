@@ -19,8 +19,6 @@ const CLUSTER_MIN_MS = 1_000;
 /** The indices that count when all of them fail, and how long nothing may have been accepted. */
 const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
-/** How long an accepted document proves that the index is set up well. */
-const ACCEPTED_MS = 60_000;
 
 export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait'> {
   /** Whether the bucket's circuit or its endpoint's is open, or its latest look failed. */
@@ -35,8 +33,6 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
   ): void;
   /** The index of the bucket accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
-  /** Whether the index of the bucket accepted anything within the last minute. */
-  hasAccepted(bucket: string): boolean;
   /** An item of the bucket failed, or a whole request that names its index alone (`isWhole`), or its record could not be read. */
   indexFailed(bucket: string, fault: Fault, request: { readonly sentAtMs: number; readonly isWhole?: boolean }): void;
   /** The cluster answered a whole request, or it did not. */
@@ -130,7 +126,6 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       acceptedAtMs.set(bucket, lastAcceptedMs);
       succeeded(`index ${bucket}`);
     },
-    hasAccepted: (bucket) => clock.monotonicMs() - (acceptedAtMs.get(bucket) ?? -Infinity) < ACCEPTED_MS,
     indexFailed(bucket, fault, { sentAtMs, isWhole = false }) {
       const id: CircuitId = `index ${bucket}`;
       failedAtMs.set(bucket, clock.monotonicMs());

@@ -71,13 +71,22 @@ describe('the lines of a write', () => {
 
 describe('the answer to a request', () => {
   const conflict = (reason: string) => ({
-    errors: true,
     items: [{ index: { status: 409, error: { type: 'version_conflict_engine_exception', reason } } }],
   });
 
-  it('is written for all when there are no errors', () => {
-    const body = { errors: false, items: [{ index: { status: 201 } }, { index: { status: 200 } }] };
+  it('is written for each document that was created or updated', () => {
+    const body = {
+      items: [{ index: { status: 201, result: 'created' } }, { index: { status: 200, result: 'updated' } }],
+    };
     expect(bulkVerdicts([action(), action()], body)).toEqual([{ kind: 'written' }, { kind: 'written' }]);
+  });
+
+  it.each([
+    ['a pipeline dropped it', { status: 200, result: 'noop' }],
+    ['it was deleted', { status: 200, result: 'deleted' }],
+    ['nothing says what happened', { status: 200 }],
+  ])('is a fault of the index when %s, although it tells no error', (_, item) => {
+    expect(bulkVerdicts([action()], { items: [{ index: item }] })).toMatchObject([{ kind: 'fault', code: 'bucket.index-misconfigured' }]);
   });
 
   it.each([
@@ -103,17 +112,12 @@ describe('the answer to a request', () => {
     expect(bulkVerdicts([action({ clock }, equalClock)], conflict(reason))).toEqual([{ kind }]);
   });
 
-  it('is a fault for an item that neither succeeded nor tells an error', () => {
-    const body = { errors: true, items: [{ index: { status: 418 } }] };
-    expect(bulkVerdicts([action()], body)).toMatchObject([{ kind: 'fault', code: 'internal.unexpected' }]);
-  });
-
   it.each([
     ['is not JSON', '<html></html>'],
-    ['lacks items', { errors: false, items: [] }],
-    ['has too many', { errors: false, items: [{}, {}] }],
+    ['lacks items', { items: [] }],
+    ['has too many', { items: [201, 201].map((status) => ({ index: { status, result: 'created' } })) }],
     ['is another object', { took: 3 }],
-    ['has an item of another shape', { errors: true, items: [{ delete: { status: 200 } }] }],
+    ['has an item of another shape', { items: [{ delete: { status: 200 } }] }],
   ])('is unreachable when it %s', (_, body) => {
     expect(() => bulkVerdicts([action()], body)).toThrowError(expect.objectContaining({ code: 'index.unreachable' }));
   });

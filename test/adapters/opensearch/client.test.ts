@@ -1,26 +1,52 @@
 /** Several nodes of one cluster, of which some do not answer. The nodes are plain HTTP servers. */
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
 
-interface Node {
+/** How a node answers; `check`: the request for its cluster, with which it is also asked whether it lives. */
+type Behaviour = (outgoing: ServerResponse, incoming: IncomingMessage, isCheck: boolean) => void;
+
+interface TestNode {
   readonly url: string;
+  /** Requests besides checks. */
   readonly asked: () => number;
+  behave(behaviour: Behaviour): void;
+  stop(): Promise<void>;
 }
+
+const json = (outgoing: ServerResponse, status: number, body: unknown): void => {
+  outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+};
+const healthy =
+  (cluster = 'ours'): Behaviour =>
+  (outgoing, _, isCheck) =>
+    json(outgoing, 200, isCheck ? { cluster_uuid: cluster } : { up: true });
+const silent: Behaviour = () => {};
+const cutting: Behaviour = (outgoing, incoming, isCheck) =>
+  isCheck ? healthy()(outgoing, incoming, true) : void incoming.socket.resetAndDestroy();
+const answering =
+  (status: number, body: unknown = {}): Behaviour =>
+  (outgoing, incoming, isCheck) =>
+    isCheck ? healthy()(outgoing, incoming, true) : json(outgoing, status, body);
 
 describe('a client of several nodes', () => {
   const closers: (() => Promise<unknown>)[] = [];
+  let reports: string[] = [];
 
   afterEach(async () => {
     for (const close of closers.splice(0).toReversed()) await close();
+    reports = [];
   });
 
-  async function startNode(listener: RequestListener): Promise<Node & { stop(): Promise<void> }> {
+  async function startNode(behaviour: Behaviour = healthy()): Promise<TestNode> {
     let asked = 0;
+    let current = behaviour;
     const server = createServer((incoming, outgoing) => {
-      asked += 1;
-      listener(incoming, outgoing);
+      const isCheck = incoming.method === 'GET' && incoming.url === '/';
+      if (!isCheck) asked += 1;
+      current(outgoing, incoming, isCheck);
     });
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve);
@@ -33,76 +59,197 @@ describe('a client of several nodes', () => {
       });
     };
     closers.push(stop);
-    return { url: `http://127.0.0.1:${port}`, asked: () => asked, stop };
+    return {
+      url: `http://127.0.0.1:${port}`,
+      asked: () => asked,
+      behave(next) {
+        current = next;
+      },
+      stop,
+    };
   }
 
-  const startHealthy = () =>
-    startNode((_, outgoing) => {
-      outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{"up":true}');
-    });
-
   function connect(urls: readonly string[], requestTimeoutMs = 60_000): OpenSearchClient {
-    const client = createOpenSearchClient({ urls, requestTimeoutMs });
+    const report = (message: string): void => void reports.push(message);
+    const client = createOpenSearchClient({ urls, requestTimeoutMs, clock: systemClock, telemetry: { warn: report, info: report } });
     closers.push(() => client.close());
     return client;
   }
 
-  const request = { method: 'GET', path: '/' } as const;
+  const read = { method: 'POST', path: '/a/_search', body: {} } as const;
+  const bulk = { method: 'POST', path: '/_bulk', lines: '{}\n', repeatable: true } as const;
+  const swap = { method: 'POST', path: '/_bulk', lines: '{}\n' } as const;
   const answer = { status: 200, body: { up: true } };
 
-  it('shares requests among them', async () => {
-    const nodes = [await startHealthy(), await startHealthy()];
-    const client = connect(nodes.map(({ url }) => url));
-    for (let count = 0; count < 6; count += 1) expect(await client.send(request)).toEqual(answer);
-    expect(nodes.map((node) => node.asked())).toEqual([3, 3]);
-  });
-
-  it('goes on without one that takes no connection, from the first request', async () => {
-    const other = await startHealthy();
-    // ports that nothing is ever given; a name may have several addresses
-    const client = connect(['http://localhost:1', other.url, 'http://127.0.0.1:1']);
-    for (let count = 0; count < 6; count += 1) expect(await client.send(request)).toEqual(answer);
-    expect(other.asked()).toBe(6);
-  });
-
-  it('goes on without one whose name cannot be found', async () => {
-    const other = await startHealthy();
-    const client = connect(['http://no-such-node.invalid:9200', other.url]);
-    for (let count = 0; count < 4; count += 1) expect(await client.send(request)).toEqual(answer);
-  });
-
-  it('leaves one alone that did not answer in time', async () => {
-    const silent = await startNode(() => {});
-    const other = await startHealthy();
-    const client = connect([silent.url, other.url], 2_000);
-    const outcomes = [];
-    for (let count = 0; count < 6; count += 1) {
-      outcomes.push(
+  /** The statuses of requests one after another; `none` where there was no answer. */
+  async function statuses(client: OpenSearchClient, count: number, request: Parameters<OpenSearchClient['send']>[0] = read) {
+    const seen: (number | 'none')[] = [];
+    for (let round = 0; round < count; round += 1) {
+      seen.push(
         await client.send(request).then(
           ({ status }) => status,
-          () => 'none',
+          () => 'none' as const,
         ),
       );
     }
-    expect(outcomes.filter((outcome) => outcome !== 200)).toEqual(['none']);
-    expect(silent.asked()).toBe(1);
+    return seen;
+  }
+
+  it('shares requests among them', async () => {
+    const nodes = [await startNode(), await startNode()];
+    const client = connect(nodes.map(({ url }) => url));
+    for (let count = 0; count < 6; count += 1) expect(await client.send(read)).toEqual(answer);
+    expect(nodes.map((node) => node.asked())).toEqual([3, 3]);
+    expect(reports).toEqual([]);
   });
 
-  it('asks no other for what one may have done already', async () => {
-    const cutting = await startNode((incoming) => incoming.socket.resetAndDestroy());
-    const alsoCutting = await startNode((incoming) => incoming.socket.resetAndDestroy());
-    const client = connect([cutting.url, alsoCutting.url]);
-    await expect(client.send(request)).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(cutting.asked() + alsoCutting.asked()).toBe(1);
+  it('goes on without one that takes no connection, from the first request', async () => {
+    const other = await startNode();
+    // ports that nothing is ever given; a name may have several addresses
+    const client = connect(['http://localhost:1', other.url, 'http://127.0.0.1:1']);
+    for (let count = 0; count < 6; count += 1) expect(await client.send(swap)).toEqual(answer);
+    expect(other.asked()).toBe(6);
+    expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is not used']);
+  });
+
+  it('goes on without one whose name cannot be found', async () => {
+    const other = await startNode();
+    const client = connect(['http://no-such-node.invalid:9200', other.url]);
+    expect(await statuses(client, 4)).toEqual([200, 200, 200, 200]);
+  });
+
+  it('goes on without one that accepts connections and answers nothing, from the first request', async () => {
+    const hanging = await startNode(silent);
+    const other = await startNode();
+    const client = connect([hanging.url, other.url]);
+    expect(await statuses(client, 6, swap)).toEqual([200, 200, 200, 200, 200, 200]);
+    expect(hanging.asked()).toBe(0);
+  });
+
+  it('repeats at another what one received before it began to hang, long before the deadline, but no compare-and-swap', async () => {
+    const hanging = await startNode();
+    const other = await startNode();
+    const client = connect([hanging.url, other.url], 10_000);
+    await statuses(client, 2);
+    hanging.behave(silent);
+    const sent = [read, read, bulk, bulk, swap, swap].map((request) => statuses(client, 1, request));
+    const seen = (await Promise.all(sent)).flat();
+    expect(seen.slice(0, 4)).toEqual([200, 200, 200, 200]);
+    // one of the two was given to each node
+    expect(new Set(seen.slice(4))).toEqual(new Set([200, 'none']));
+    expect(await statuses(client, 4, swap)).toEqual([200, 200, 200, 200]);
+  });
+
+  it('waits for one that is slow, but answers when it is asked whether it lives', async () => {
+    const slow = await startNode((outgoing, incoming, isCheck) => {
+      setTimeout(() => healthy()(outgoing, incoming, isCheck), isCheck ? 0 : 3_500);
+    });
+    const client = connect([slow.url, 'http://127.0.0.1:1']);
+    expect(await client.send(bulk)).toEqual(answer);
+    expect(slow.asked()).toBe(1);
+  });
+
+  it.each([
+    [
+      'is not a member of its cluster now',
+      answering(503, { error: { type: 'cluster_block_exception', reason: 'blocked by: [SERVICE_UNAVAILABLE/2/no cluster-manager];' } }),
+    ],
+    ['is behind a proxy that does not reach it', answering(502)],
+    ['ends connections', cutting],
+  ])('repeats at another what one cannot do because it %s, but no compare-and-swap', async (_, behaviour) => {
+    const [first, second] = [await startNode(), await startNode()];
+    const client = connect([first.url, second.url]);
+    await statuses(client, 2);
+    first.behave(behaviour);
+    expect(await statuses(client, 4, bulk)).toEqual([200, 200, 200, 200]);
+    const third = connect([first.url, second.url]);
+    const swaps = await statuses(third, 2, swap);
+    expect(swaps).toContain(200);
+    expect(swaps.filter((status) => status !== 200)).toHaveLength(1);
+  });
+
+  it('passes on what a node says of one index, and keeps the node', async () => {
+    const body = { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' } };
+    const nodes = [await startNode(answering(503, body)), await startNode(answering(503, body))];
+    const client = connect(nodes.map(({ url }) => url));
+    expect(await client.send(read)).toEqual({ status: 503, body });
+    expect(nodes.reduce((sum, node) => sum + node.asked(), 0)).toBe(1);
+    expect(reports).toEqual([]);
+  });
+
+  it('asks each once when none can do it, and passes on the last answer', async () => {
+    const nodes = [await startNode(answering(503)), await startNode(answering(503)), await startNode(answering(503))];
+    const client = connect(nodes.map(({ url }) => url));
+    expect(await statuses(client, 1, bulk)).toEqual([503]);
+    expect(nodes.map((node) => node.asked())).toEqual([1, 1, 1]);
+  });
+
+  it('uses one again that returned, within seconds', async () => {
+    const nodes = [await startNode(), await startNode()];
+    const client = connect(nodes.map(({ url }) => url));
+    nodes[0]?.behave(cutting);
+    await statuses(client, 2, bulk);
+    nodes[0]?.behave(healthy());
+    const before = nodes[0]?.asked() ?? 0;
+    await expect.poll(() => statuses(client, 2).then(() => nodes[0]?.asked() ?? 0), { timeout: 60_000 }).toBeGreaterThan(before);
+    expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is used again']);
+  });
+
+  it('uses one again when no other is left, without waiting', async () => {
+    const nodes = [await startNode(), await startNode()];
+    const client = connect(nodes.map(({ url }) => url));
+    await statuses(client, 2);
+    for (const node of nodes) node.behave(cutting);
+    expect(await statuses(client, 1, bulk)).toEqual(['none']);
+    for (const node of nodes) node.behave(healthy());
+    expect(await statuses(client, 1, swap)).toEqual([200]);
+  });
+
+  it('sends nothing to any of two that belong to different clusters, and says which, until they agree', async () => {
+    const [ours, theirs] = [await startNode(), await startNode(healthy('theirs'))];
+    const client = connect([ours.url, theirs.url]);
+    for (let round = 0; round < 2; round += 1) {
+      await expect(client.send(swap)).rejects.toMatchObject({ code: 'index.foreign-node', reason: expect.stringContaining(theirs.url) });
+    }
+    expect([ours.asked(), theirs.asked()]).toEqual([0, 0]);
+    theirs.behave(healthy());
+    expect(await statuses(client, 2, swap)).toEqual([200, 200]);
+  });
+
+  it('sends nothing to one that returned as a member of another cluster', async () => {
+    const nodes = [await startNode(), await startNode()];
+    const client = connect(nodes.map(({ url }) => url));
+    await statuses(client, 2);
+    nodes[0]?.behave(cutting);
+    await statuses(client, 2, bulk);
+    nodes[0]?.behave(healthy('theirs'));
+    const before = nodes[0]?.asked();
+    nodes[1]?.behave(cutting);
+    expect(await statuses(client, 4, bulk)).toEqual(['none', 'none', 'none', 'none']);
+    await expect(client.send(bulk)).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(nodes[0]?.asked()).toBe(before);
+  });
+
+  it('compares nothing where no node tells its cluster, because the role does not permit it', async () => {
+    const behaviour: Behaviour = (outgoing, _, isCheck) => json(outgoing, isCheck ? 403 : 200, isCheck ? {} : { up: true });
+    const nodes = [await startNode(behaviour), await startNode(behaviour)];
+    expect(await statuses(connect(nodes.map(({ url }) => url)), 4, swap)).toEqual([200, 200, 200, 200]);
   });
 
   it('says that the index is unreachable when none takes a connection', async () => {
     const client = connect(['http://127.0.0.1:1', 'http://127.0.0.1:2']);
     for (let count = 0; count < 3; count += 1) {
-      await expect(client.send(request)).rejects.toMatchObject({
+      await expect(client.send(read)).rejects.toMatchObject({
         code: 'index.unreachable',
         message: expect.stringContaining('ECONNREFUSED'),
       });
     }
+  });
+
+  it('ends what is under way when it is closed', async () => {
+    const client = connect([(await startNode(silent)).url, (await startNode()).url]);
+    const sent = client.send(read).catch((error: unknown) => error);
+    await client.close();
+    await sent;
   });
 });

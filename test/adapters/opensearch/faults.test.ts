@@ -11,8 +11,16 @@ describe('an item of a bulk request', () => {
       400,
       'illegal_argument_exception',
       'no write index is defined for alias [t-write-a]. The write index may …',
-      'bucket.index-unavailable',
+      'bucket.index-misconfigured',
     ],
+    [400, 'illegal_argument_exception', 'pipeline with id [gone] does not exist', 'bucket.index-misconfigured'],
+    [400, 'illegal_argument_exception', 'something new (made up)', 'bucket.index-misconfigured'],
+    [400, 'illegal_argument_exception', 'Limit of total fields [2] has been exceeded', 'bucket.index-misconfigured'],
+    [400, 'illegal_argument_exception', 'unable to convert [abc] to integer', 'bucket.index-misconfigured'],
+    [400, 'script_exception', 'runtime error', 'bucket.index-misconfigured'],
+    [400, 'routing_missing_exception', 'routing is required for [t-a]/[k:a]', 'bucket.index-misconfigured'],
+    [500, 'fail_processor_exception', 'no', 'bucket.index-misconfigured'],
+    [500, 'illegal_state_exception', 'Pipeline processor configured for non-existent pipeline [gone]', 'bucket.index-misconfigured'],
     [400, 'illegal_argument_exception', 'number of documents in the index cannot exceed 2147483519', 'bucket.index-unavailable'],
     [400, 'strict_dynamic_mapping_exception', 'mapping set to strict, dynamic introduction of [zz] …', 'bucket.index-outdated'],
     [
@@ -29,17 +37,18 @@ describe('an item of a bulk request', () => {
       429,
       'cluster_block_exception',
       'index [t-d] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];',
-      'index.blocked',
+      'bucket.index-blocked',
     ],
     [503, 'cluster_block_exception', 'index [t-d] blocked by: [SERVICE_UNAVAILABLE/4/index opened recently];', 'bucket.index-unavailable'],
     [503, 'cluster_block_exception', 'blocked by: [SERVICE_UNAVAILABLE/2/no cluster-manager];', 'index.unreachable'],
-    [429, 'rejected_execution_exception', 'rejected execution of org.opensearch.action.support.…', 'index.overloaded'],
-    [429, 'circuit_breaking_exception', '[parent] Data too large', 'index.overloaded'],
-    [429, 'something_new_exception', 'slow down (made up)', 'index.overloaded'],
+    [429, 'rejected_execution_exception', 'rejected execution of org.opensearch.action.support.…', 'bucket.index-overloaded'],
+    [429, 'circuit_breaking_exception', '[parent] Data too large', 'bucket.index-overloaded'],
+    [429, 'something_new_exception', 'slow down (made up)', 'bucket.index-overloaded'],
     [503, 'unavailable_shards_exception', '[t-f][0] primary shard is not active Timeout: [5s]', 'bucket.index-unavailable'],
     [500, 'translog_exception', 'no space left on device (made up)', 'bucket.index-unavailable'],
-    [403, 'security_exception', 'no permissions for [indices:data/write/bulk[s]] and User […]', 'index.denied'],
-    [400, 'something_new_exception', 'unheard of (made up)', 'internal.unexpected'],
+    [403, 'security_exception', 'no permissions for [indices:data/write/bulk[s]] and User […]', 'bucket.index-denied'],
+    [401, 'something_new_exception', 'who is it (made up)', 'bucket.index-denied'],
+    [400, 'something_new_exception', 'unheard of (made up)', 'bucket.index-misconfigured'],
   ])('refused with %i %s (%s) is %s', (status, type, reason, code) => {
     const fault = itemFault(status, { type, reason });
     expect(fault.code).toBe(code);
@@ -93,6 +102,21 @@ describe('a whole request', () => {
     expect(requestFault({ status, body })).toMatchObject({ code });
   });
 
+  it.each([
+    [403, json('security_exception', 'no permissions for [indices:data/read/search]'), 'bucket.index-denied'],
+    [429, json('rejected_execution_exception', 'rejected execution of …'), 'bucket.index-overloaded'],
+    [429, json('circuit_breaking_exception', '[parent] Data too large'), 'bucket.index-overloaded'],
+    [403, json('cluster_block_exception', 'index [t-d] blocked by: [FORBIDDEN/7/index read (api)];'), 'bucket.index-blocked'],
+    [503, json('search_phase_execution_exception', ''), 'bucket.index-unavailable'],
+    [503, json('cluster_block_exception', 'blocked by: [SERVICE_UNAVAILABLE/2/no cluster-manager];'), 'index.unreachable'],
+    [401, 'Unauthorized', 'index.denied'],
+    [403, { Message: 'User: anonymous is not authorized to perform: es:ESHttpPost' }, 'index.denied'],
+    [429, '', 'index.overloaded'],
+    [503, '', 'index.unreachable'],
+  ])('about one index, refused with %i %j, is %s', (status, body, code) => {
+    expect(requestFault({ status, body }, 'index')).toMatchObject({ code });
+  });
+
   it('tells the cause where the reason is empty, as for missing shards', () => {
     const body = {
       error: {
@@ -113,6 +137,11 @@ describe('the same on the state index', () => {
     ['bucket.index-missing', 'index.state-missing'],
     ['bucket.index-blocked', 'index.blocked'],
     ['bucket.index-unavailable', 'index.unreachable'],
+    ['bucket.index-outdated', 'index.state-missing'],
+    ['bucket.index-denied', 'index.denied'],
+    ['bucket.index-overloaded', 'index.overloaded'],
+    ['bucket.index-misconfigured', 'index.misconfigured'],
+    ['index.rejected', 'internal.unexpected'],
     ['index.overloaded', 'index.overloaded'],
     ['index.denied', 'index.denied'],
   ] as const)('%s is %s', (code, shared) => {

@@ -61,9 +61,9 @@ describe.skipIf(url === '')('a limited OpenSearch', () => {
       const requests = Array.from({ length: 40 }, (_, at) => opened.store.objects.write(many(10, `queued${at}-`, 10)));
       const answers = (await Promise.all(requests)).flat();
       for (const answer of answers) ends.add(answer.kind === 'fault' ? answer.code : answer.kind);
-      return ends.has('index.overloaded');
+      return ends.has('bucket.index-overloaded');
     });
-    expect(ends).toEqual(new Set(['written', 'index.overloaded']));
+    expect(ends).toEqual(new Set(['written', 'bucket.index-overloaded']));
   });
 
   it.each(['read_only', 'read_only_allow_delete'])('with cluster.blocks.%s lets nobody write, and so says the probe', async (block) => {

@@ -118,20 +118,22 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await store.objects.removeBucket(bucket);
     });
 
-    it('with its alias over two indices is unavailable, not a reason to reject', async () => {
+    it('with its alias over two indices is misconfigured, not a reason to reject', async () => {
       const bucket = await newBucket();
       const actions = [{ add: { index: `${prefix}-objects-${await newBucket()}`, alias: `${prefix}-write-${bucket}` } }];
       await raw('POST', '/_aliases', { actions });
-      expect(await write(bucket)).toEqual(['written', 'bucket.index-unavailable', 'written']);
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-misconfigured', 'written']);
     });
 
-    it('at the flood stage stops everybody, and so says the probe', async () => {
+    it('at the flood stage parks its own bucket only, and says that the disk is full', async () => {
       const bucket = await newBucket();
       await settings(`objects-${bucket}`, { 'index.blocks.read_only_allow_delete': true });
-      expect(await write(bucket)).toEqual(['written', 'index.blocked', 'written']);
-      await expect(store.objects.probe()).rejects.toMatchObject({ code: 'index.blocked', reason: expect.stringContaining(bucket) });
-      await settings(`objects-${bucket}`, { 'index.blocks.read_only_allow_delete': null });
+      const answers = await store.objects.write([accept(live(bucket, 'a'))]);
+      expect(answers).toMatchObject([{ code: 'bucket.index-blocked', reason: expect.stringContaining('flood-stage') }]);
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
       expect(await faultCode(store.objects.probe())).toBe('no fault');
+      await settings(`objects-${bucket}`, { 'index.blocks.read_only_allow_delete': null });
+      expect(await write(bucket)).toEqual(['written', 'written', 'written']);
     });
 
     it('never created is missing, and no write creates it', async () => {
@@ -266,9 +268,9 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       const refused = { index: { status: 429, error: { type: 'rejected_execution_exception', reason } } };
       const busy = await behind(() => ({
         status: 200,
-        body: JSON.stringify({ errors: true, items: [refused, { index: { status: 201 } }] }),
+        body: JSON.stringify({ items: [refused, { index: { status: 201, result: 'created' } }] }),
       }));
-      expect(ends(await busy.objects.write([live('b', 'k'), live('b', 'l')].map(accept)))).toEqual(['index.overloaded', 'written']);
+      expect(ends(await busy.objects.write([live('b', 'k'), live('b', 'l')].map(accept)))).toEqual(['bucket.index-overloaded', 'written']);
     });
 
     it('that is too large is halved until it fits; a single write that does not fit is rejected', async () => {

@@ -1,5 +1,6 @@
 /** What OpenSearch takes when nothing is compared, listed or read: documents of the product's own shape, ready in memory, in bulk requests. */
 import { createOpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { bulkAction, linesOf } from '../../../src/adapters/opensearch/bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
@@ -19,7 +20,7 @@ const READY_MAX = 100_000;
 
 /** Loads the documents of a whole key space; resolves with how long the requests took, without their making. Throws when one is refused. */
 export async function loadBare({ url, indexPrefix, bucket, space, bulkActions, concurrency }: Load): Promise<number> {
-  const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 60_000 });
+  const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 60_000, clock: systemClock });
   const names = indexNames(indexPrefix);
   let tookMs = 0;
   try {

@@ -219,7 +219,7 @@ describe('whatever the store answers', () => {
             if (now !== 'item pushed back') return undefined;
             const [first, ...rest] = writes;
             const answers = await world.store.objects.write(rest);
-            return first === undefined ? [] : [{ kind: 'fault', code: 'index.overloaded', reason: '429' }, ...answers];
+            return first === undefined ? [] : [{ kind: 'fault', code: 'bucket.index-overloaded', reason: '429' }, ...answers];
           };
           const keys = sizes.map((size, index) => numbered(size, `${index}-`));
           const all = Promise.all(keys.map((each) => world.writeAll(world.writesOf(each))));

@@ -227,7 +227,9 @@ describe('the index of one bucket', () => {
     'bucket.index-missing',
     'bucket.index-unavailable',
     'bucket.index-outdated',
-    'index.overloaded',
+    'bucket.index-overloaded',
+    'bucket.index-denied',
+    'bucket.index-misconfigured',
   ])('(%s of its items) waits alone', async (code) => {
     const world = await twoBuckets();
     await expectHealthy(world, 'before');
@@ -246,26 +248,6 @@ describe('the index of one bucket', () => {
     expect(await world.document('k-19')).toBeDefined();
     expect(closed(world)).toEqual([`index ${BUCKET}`]);
     expect(world.messages()).toEqual([]);
-  });
-
-  it('that refuses every document is not believed: nothing is a letter, and what it cannot take is folded', async () => {
-    const world = await twoBuckets();
-    await expectHealthy(world, 'before');
-    world.store.broken.buckets.set(BUCKET, 'index.rejected');
-    for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`));
-    await world.run(15 * MINUTE_MS);
-    expect(world.letters()).toEqual([]);
-    expect(world.folded).toHaveLength(5);
-  });
-
-  it('that refuses one document, and accepted another within a minute, is believed', async () => {
-    const world = await createIngestWorld();
-    await world.send(world.put('well'));
-    await world.run(SECOND_MS);
-    world.store.broken.buckets.set(BUCKET, 'index.rejected');
-    await world.send(world.put('k'));
-    await world.run(SECOND_MS);
-    expect(world.letters()).toHaveLength(1);
   });
 
   it('waits while its bucket’s record cannot be read, exact events too, and goes on when it can', async () => {

@@ -227,7 +227,7 @@ describe('a push-back', () => {
         const answers = await world.store.objects.write(writes);
         const pushesBack = (key: string): boolean => attempts === 1 && key.startsWith('busy');
         return answers.map((answer, index) =>
-          pushesBack(writes[index]!.document.key) ? { kind: 'fault', code: 'index.overloaded', reason: '429' } : answer,
+          pushesBack(writes[index]!.document.key) ? { kind: 'fault', code: 'bucket.index-overloaded', reason: '429' } : answer,
         );
       },
     };
@@ -344,7 +344,9 @@ describe('whatever arrives, whenever the store answers whatever', () => {
             // a store that only ever pushes back ends by expiry
             if (result === 'busy') throw overloaded;
             return writes.map((_, index) =>
-              result === 'some-busy' && index % 2 === 0 ? { kind: 'fault', code: 'index.overloaded', reason: '429' } : { kind: 'written' },
+              result === 'some-busy' && index % 2 === 0
+                ? { kind: 'fault', code: 'bucket.index-overloaded', reason: '429' }
+                : { kind: 'written' },
             );
           };
           const { objects } = createBreakableStore();

@@ -26,15 +26,18 @@ const refusal = (code: FaultCode): WriteAnswer => ({ kind: 'fault', fault: { cod
 const enriched = { contentType: 'text/plain', userMetadata: { a: 'b' }, tags: { c: 'd' }, storageClass: 'X', expiresAtMs: 5 };
 
 describe('an enriched document that the index refuses', () => {
-  it.each(['index.rejected', 'bucket.index-outdated'] as const)('as %s is written plain, with the same life, and counted', async (code) => {
-    const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
-    expect(await write(request(enriched))).toEqual({ kind: 'written' });
-    expect(written).toEqual([request(enriched), request({})]);
-    expect(telemetry.recorded('enriched').map(([fact]) => fact)).toEqual([
-      { bucket: 'b', enrich: 'head', result: code, reason: 'as scripted' },
-      { bucket: 'b', enrich: 'tags', result: code, reason: 'as scripted' },
-    ]);
-  });
+  it.each(['index.rejected', 'bucket.index-outdated', 'bucket.index-misconfigured'] as const)(
+    'as %s is written plain, with the same life, and counted',
+    async (code) => {
+      const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
+      expect(await write(request(enriched))).toEqual({ kind: 'written' });
+      expect(written).toEqual([request(enriched), request({})]);
+      expect(telemetry.recorded('enriched').map(([fact]) => fact)).toEqual([
+        { bucket: 'b', enrich: 'head', result: code, reason: 'as scripted' },
+        { bucket: 'b', enrich: 'tags', result: code, reason: 'as scripted' },
+      ]);
+    },
+  );
 
   it('and that is refused plain too has the fault of the plain one', async () => {
     const { write } = setUp([refusal('index.rejected'), refusal('bucket.index-blocked')]);

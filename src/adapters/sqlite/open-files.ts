@@ -1,0 +1,43 @@
+import { statSync } from 'node:fs';
+import { FaultError } from '../../domain/fault.ts';
+
+/** The files of an open database, by what the file system calls them. */
+export interface OpenFiles {
+  /** The path that no longer leads to the file that it led to when the database was opened; undefined if none moved. Two calls of stat: some 4 µs. */
+  moved(): string | undefined;
+}
+
+interface Identity {
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/**
+ * Notes the database file at `path`, before it is opened. `reopened()` is to be called once it is open: it notes the log
+ * too, and throws `index.replaced` if the file was replaced meanwhile, since then it is unknown which of both is open.
+ */
+export function filesAt(path: string): { reopened(): OpenFiles } {
+  const before = identityOf(path);
+  const logPath = `${path}-wal`;
+  return {
+    reopened() {
+      const file = identityOf(path);
+      if (!isSame(before, file)) throw new FaultError('index.replaced', `${path} was replaced while this process opened it`);
+      const log = identityOf(logPath);
+      return {
+        moved() {
+          if (!isSame(file, identityOf(path))) return path;
+          return isSame(log, identityOf(logPath)) ? undefined : logPath;
+        },
+      };
+    },
+  };
+}
+
+function identityOf(path: string): Identity | undefined {
+  return statSync(path, { throwIfNoEntry: false });
+}
+
+function isSame(one: Identity | undefined, other: Identity | undefined): boolean {
+  return one?.ino === other?.ino && one?.dev === other?.dev;
+}

@@ -1,0 +1,169 @@
+/**
+ * Restarts each node of a real cluster of OpenSearch in its turn, while a daemon indexes a steady load. Nothing may be lost;
+ * how late the index was is told, not judged, since it depends on the machine. It needs a cluster of its own:
+ *
+ *   TALLY_TEST_OPENSEARCH_NODES  the URLs of its nodes, separated by commas
+ *   TALLY_TEST_NODE_STOP         a shell command that stops the node at %PORT%, and ends when it is stopped
+ *   TALLY_TEST_NODE_START        a shell command that starts it again, and may end before it has joined
+ */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/servers/aws.ts';
+import { startDaemon } from '../support/servers/daemon.ts';
+import { indexed } from '../support/worlds/flow.ts';
+import { startQueueWorld, type QueueWorld } from '../support/worlds/queue.ts';
+
+const nodes = (process.env['TALLY_TEST_OPENSEARCH_NODES'] ?? '').split(',').filter((url) => url !== '');
+const commands = { stop: process.env['TALLY_TEST_NODE_STOP'] ?? '', start: process.env['TALLY_TEST_NODE_START'] ?? '' };
+const isPossible = nodes.length > 1 && commands.stop !== '' && commands.start !== '';
+
+/** Four of five are puts, of keys that come back; the fifth is a delete. */
+const EVENTS_PER_S = Number(process.env['TALLY_TEST_EVENTS_PER_S'] ?? '50');
+const KEYS = 400;
+/** How long the load goes on before the first restart, between two and after the last. */
+const CALM_MS = 5_000;
+/** How long a node stays away at least. */
+const AWAY_MS = 5_000;
+const JOINED_TIMEOUT_MS = 240_000;
+/** More would mean that a restart cost a healthy message its receives. */
+const RECEIVES_MAX = 7;
+
+const run = promisify(execFile);
+
+async function command(name: 'stop' | 'start', url: string): Promise<void> {
+  await run('sh', ['-c', commands[name].replaceAll('%PORT%', new URL(url).port)]);
+}
+
+async function joined(): Promise<void> {
+  const isGreen = async (): Promise<boolean> => {
+    const answers = await Promise.all(nodes.map((url) => fetch(`${url}/_cluster/health`).catch(() => undefined)));
+    const bodies = await Promise.all(answers.map(async (answer) => (answer?.ok === true ? ((await answer.json()) as Health) : undefined)));
+    return bodies.every((body) => body?.status === 'green' && body.number_of_nodes === nodes.length);
+  };
+  await until('all nodes have joined and the cluster is green', isGreen, JOINED_TIMEOUT_MS);
+}
+
+interface Health {
+  readonly status: string;
+  readonly number_of_nodes: number;
+}
+
+/** Sends changes at a steady rate, and notes when each message has left the queue. */
+function startLoad(world: QueueWorld) {
+  const ending = new AbortController();
+  const sentAtMs = new Map<string, number>();
+  const lags: { readonly sentMs: number; readonly lagMs: number }[] = [];
+  let receivesMax = 0;
+  let sent = 0;
+
+  function look(): void {
+    const { visible, inFlight } = world.messages();
+    const pending = [...visible, ...inFlight];
+    for (const { approximateReceiveCount } of pending) receivesMax = Math.max(receivesMax, approximateReceiveCount);
+    const waiting = new Set(pending.map(({ body }) => body));
+    for (const [body, sentMs] of sentAtMs) {
+      if (waiting.has(body)) continue;
+      sentAtMs.delete(body);
+      lags.push({ sentMs, lagMs: Date.now() - sentMs });
+    }
+  }
+
+  async function send(): Promise<void> {
+    const beganMs = Date.now();
+    while (!ending.signal.aborted) {
+      for (const due = ((Date.now() - beganMs) / 1_000) * EVENTS_PER_S; sent < due; sent += 1) {
+        const key = `key-${(sent * 7) % KEYS}`;
+        const body = sent % 5 === 4 ? world.remove(key) : world.put(key);
+        sentAtMs.set(body, Date.now());
+        world.send(body);
+      }
+      look();
+      await delay(50);
+    }
+  }
+
+  const sending = send();
+  return {
+    async end(): Promise<void> {
+      ending.abort();
+      await sending;
+    },
+    look,
+    get pending() {
+      return sentAtMs.size;
+    },
+    get sent() {
+      return sent;
+    },
+    get receivesMax() {
+      return receivesMax;
+    },
+    /** The lags of what was sent within this time, as a line. */
+    lagWithin(fromMs: number, toMs: number): string {
+      const sorted = lags
+        .filter(({ sentMs }) => sentMs >= fromMs && sentMs < toMs)
+        .map(({ lagMs }) => lagMs)
+        .toSorted((a, b) => a - b);
+      const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+      return `${sorted.length} events, lag p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms`;
+    },
+  };
+}
+
+describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
+  test(`of ${nodes.length} nodes at ${EVENTS_PER_S} events a second loses nothing and dead-letters nothing`, async () => {
+    await joined();
+    const world = await startQueueWorld({ maxReceiveCount: 20 });
+    const prefix = `rolling${randomBytes(4).toString('hex')}`;
+    const index = { TALLY_INDEX_URL: nodes.join(','), TALLY_INDEX_PREFIX: prefix, TALLY_INDEX_REPLICAS: '1' };
+    const daemon = await startDaemon({ ...world.env, ...index, TALLY_INGEST_VISIBILITY_S: '60' });
+    try {
+      await daemon.ready();
+      const load = startLoad(world);
+      const report: string[] = [];
+      let sinceMs = Date.now();
+      const marks: { readonly name: string; readonly fromMs: number; readonly toMs: number }[] = [];
+      const mark = (name: string): void => {
+        marks.push({ name, fromMs: sinceMs, toMs: Date.now() });
+        sinceMs = Date.now();
+      };
+      await delay(CALM_MS);
+      mark('before');
+      for (const url of nodes) {
+        await command('stop', url);
+        await delay(AWAY_MS);
+        await command('start', url);
+        await joined();
+        mark(`restart of ${url}`);
+        await delay(CALM_MS);
+        mark('calm after it');
+      }
+      await load.end();
+      await until('the queue is empty', () => {
+        load.look();
+        return load.pending === 0;
+      });
+      const wanted = world.objects();
+      await until('index and bucket agree', async () => {
+        const found = await indexed(daemon, world.bucket);
+        return found !== undefined && found.size === wanted.size && [...wanted].every(([key, etag]) => found.get(key) === etag);
+      });
+      for (const { name, fromMs, toMs } of marks)
+        report.push(`${name} (${Math.round((toMs - fromMs) / 1_000)} s): ${load.lagWithin(fromMs, toMs)}`);
+      const paused = daemon.logged('receiving paused').length;
+      console.log([`sent ${load.sent}, receives at most ${load.receivesMax}, receiving paused ${paused} times`, ...report].join('\n'));
+      expect(world.deadLetters()).toEqual([]);
+      expect(load.receivesMax).toBeLessThanOrEqual(RECEIVES_MAX);
+      expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+    } finally {
+      await daemon.kill();
+      await world.close();
+      const [url] = nodes;
+      await fetch(`${url}/${prefix}-*?expand_wildcards=all`, { method: 'DELETE' });
+      await fetch(`${url}/_index_template/${prefix}-*`, { method: 'DELETE' });
+    }
+  }, 1_800_000);
+});
