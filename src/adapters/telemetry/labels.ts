@@ -8,7 +8,7 @@ import { type JobState, jobStates } from '../../domain/reindex/job.ts';
 export const anyValue: readonly string[] = [];
 
 export const faultCodes = Object.keys(faults).filter(isFaultCode);
-export const headFaults = faultCodes.filter((code) => /^(s3|object|bucket\.missing|internal)/.test(code));
+export const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
 export const indexFaults = faultCodes.filter((code) => code.includes('index'));
 /** A probe can fail with any of these, and receiving stays paused until it succeeds. */
 export const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');

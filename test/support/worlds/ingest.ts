@@ -408,9 +408,9 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
   return {
     ...storage,
     hooks,
-    observe: async (bucket, key, signal) => {
+    observe: async (bucket, key, signal, how) => {
       hooks.beforeLook?.(bucket);
-      const observation = await storage.observe(bucket, key, signal);
+      const observation = await storage.observe(bucket, key, signal, how);
       await hooks.afterLook?.(key);
       signal?.throwIfAborted();
       return observation;
