@@ -115,6 +115,11 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       if (isEndpoints) endpointFailed(target, fault, sentAtMs);
       // any answer, even a refusal, shows that the endpoint works
       else succeeded(`endpoint ${target.region}`);
+      // with a place in the bucket's circuit, a request of enrichment is its trial; alone it opens nothing there
+      if (enriches && !circuits.isQuiet) {
+        if (fault === undefined) circuits.succeeded(`bucket ${target.bucket}`);
+        else circuits.failed(`bucket ${target.bucket}`, fault, sentAtMs);
+      }
       if (fault === undefined) return succeeded(id);
       // credentials are never the bucket's; of the other faults each may be
       if (isEndpoints && opensAtOnce(fault.code)) return;

@@ -74,6 +74,8 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   const open = new Set<CircuitId>();
   const waiters = new Set<Waiter>();
   let isPumpDue = false;
+  /** When the timer that pumps next is over, by the monotonic clock. */
+  let pumpAtMs = Infinity;
 
   function circuitOfId(id: CircuitId): Circuit {
     const known = circuits.get(id);
@@ -88,7 +90,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     open.add(id);
     telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
     if (id === 'cluster') probeUntilClosed();
-    else pumpAfter(circuitOfId(id).trialAtMs - clock.monotonicMs());
+    else pumpAt(circuitOfId(id).trialAtMs);
   }
 
   function closed(id: CircuitId): void {
@@ -106,7 +108,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   function failed(id: CircuitId, fault: Fault, sentAtMs: number): void {
     const circuit = circuits.get(id);
     circuit?.failed(fault, sentAtMs);
-    if (circuit?.fault !== undefined) pumpAfter(circuit.trialAtMs - clock.monotonicMs());
+    if (circuit?.fault !== undefined) pumpAt(circuit.trialAtMs);
   }
 
   /** The cluster has no trials by records, because nothing is received while it is open: its probe is the trial. */
@@ -128,20 +130,27 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   }
 
   function take({ ids, isNewKey }: Attempt): Place | undefined {
-    const taken: CircuitId[] = [];
-    const leave = (): void => {
-      for (const id of taken.splice(0)) circuits.get(id)?.giveBack();
-      schedulePump();
+    // the circuits themselves: an id that was forgotten meanwhile names another circuit
+    const taken: { readonly id: CircuitId; readonly circuit: Circuit }[] = [];
+    const giveBack = (): void => {
+      for (const { circuit } of taken.splice(0)) circuit.giveBack();
     };
     for (const id of ids) {
       if (!open.has(id)) continue;
-      if (id === 'cluster' || !circuitOfId(id).take(isNewKey)) {
-        leave();
+      const circuit = circuitOfId(id);
+      if (id === 'cluster' || !circuit.take(isNewKey)) {
+        // nobody else may begin because of places that were free before, so nothing is pumped
+        giveBack();
         return undefined;
       }
-      taken.push(id);
+      taken.push({ id, circuit });
     }
-    return taken.length === 0 ? NO_PLACE : { ids: [...taken], leave };
+    if (taken.length === 0) return NO_PLACE;
+    const leave = (): void => {
+      giveBack();
+      schedulePump();
+    };
+    return { ids: taken.map(({ id }) => id), leave };
   }
 
   function schedulePump(): void {
@@ -150,8 +159,15 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     queueMicrotask(pump);
   }
 
-  function pumpAfter(ms: number): void {
-    clock.sleep(Math.max(0, ms), stopped).then(schedulePump, () => undefined);
+  /** One timer for all circuits: the pump that an earlier one starts sets the next. */
+  function pumpAt(atMs: number): void {
+    if (atMs >= pumpAtMs) return;
+    pumpAtMs = atMs;
+    const isOver = (): void => {
+      if (pumpAtMs === atMs) pumpAtMs = Infinity;
+      schedulePump();
+    };
+    clock.sleep(Math.max(1, atMs - clock.monotonicMs()), stopped).then(isOver, () => undefined);
   }
 
   /**
@@ -167,7 +183,12 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       waiter.resolve(place);
     }
     const awaited = awaitedIds();
-    for (const id of open) if (!awaited.has(id) && circuitOfId(id).closeIfIdle()) closed(id);
+    for (const id of open) {
+      const circuit = circuitOfId(id);
+      if (!awaited.has(id) && circuit.closeIfIdle()) closed(id);
+      // a timer may be over a millisecond early, and nothing else may come that pumps again
+      else if (awaited.has(id) && circuit.trialAtMs > clock.monotonicMs()) pumpAt(circuit.trialAtMs);
+    }
     isPumpDue = false;
   }
 
@@ -221,12 +242,22 @@ async function waitAmong(
 ): Promise<Place | undefined> {
   signal.throwIfAborted();
   const ended = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<Place>();
-  const waiter: Waiter = { ...attempt, resolve };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let given: Place | undefined;
+  const go = (place: Place): void => {
+    given = place;
+    resolve();
+  };
+  const waiter: Waiter = { ...attempt, resolve: go };
   waiters.add(waiter);
-  const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal])).then(() => undefined);
+  const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
   try {
-    return await Promise.race([promise, timeout]);
+    await Promise.race([promise, timeout]);
+    // a place that was given as the time ended is a place
+    return given;
+  } catch (error) {
+    given?.leave();
+    throw error;
   } finally {
     waiters.delete(waiter);
     ended.abort(new Error('the wait is over'));
