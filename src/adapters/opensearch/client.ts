@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Client, errors } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
-import { signedConnections, signingRegion } from './signing.ts';
+import { signedConnections, signingRegion, type SigningCredentials } from './signing.ts';
 
 export interface OpenSearchRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -35,18 +35,22 @@ interface ClientOptions {
   readonly urls: readonly string[];
   readonly requestTimeoutMs: number;
   readonly caFile?: string | undefined;
-  readonly signing?: { readonly region: string } | undefined;
+  readonly signing?: { readonly region: string; readonly credentials: SigningCredentials } | undefined;
+  /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
 }
 
 /** The client's own time-out must expire before this deadline, because only then the client avoids the silent node afterwards. */
 const DEADLINE_GRACE_MS = 500;
 
-export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing }: ClientOptions): OpenSearchClient {
+export function createOpenSearchClient({ urls, requestTimeoutMs, caFile, signing, proxyEnv }: ClientOptions): OpenSearchClient {
   const nodes = [...new Set(urls)].map(nodeOf);
   const hosts = nodes.map(({ url }) => url.hostname);
+  const agent = { keepAlive: true, proxyEnv };
   const client = new Client({
-    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region))),
+    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region), signing.credentials)),
     ...(caFile !== undefined && { ssl: { ca: readFileSync(caFile) } }),
+    ...(proxyEnv !== undefined && { agent }),
     nodes,
     maxRetries: 0,
     requestTimeout: requestTimeoutMs,
@@ -129,8 +133,8 @@ function nodeOf(text: string): { url: URL; headers: Record<string, string> } {
 
 /** Whether the request may have reached a node. Sending it to another node could then execute it twice. */
 function wasConnected(error: unknown): boolean {
-  // the message is empty if a host name has several addresses and none accepted the connection
-  return !(error instanceof errors.ConnectionError && /^(connect |getaddrinfo |$)/.test(error.message));
+  // the message is empty if a host name has several addresses and none accepted the connection; a proxy may refuse the tunnel
+  return !(error instanceof errors.ConnectionError && /^(connect |getaddrinfo |Failed to establish tunnel |$)/.test(error.message));
 }
 
 /** A text for the error. The error itself is never used, because the client attaches the request's headers to it. */
