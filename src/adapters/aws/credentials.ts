@@ -59,7 +59,7 @@ interface Attempt {
   step: string;
   /** Why steps had no credentials. */
   reasons: string[];
-  /** A step that is asked over the network and has not given its reason: the SDK does not log that of a metadata service. */
+  /** A step that asks a metadata service and has not given its reason, because the SDK does not log it. */
   silent: string | undefined;
 }
 
