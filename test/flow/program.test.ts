@@ -46,12 +46,18 @@ describe('the program', () => {
     expect({ code: code as unknown, stdout, stderr }).toEqual({
       code: 78,
       stdout: '',
-      stderr: 'tally: Tally needs Node 24 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
+      stderr: 'tally: Tally needs Node 24.5 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
     });
   });
 
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
+  });
+
+  it('refuses a proxy that it cannot use, without its password', async () => {
+    const { code, stderr } = await run(['serve', '--embedded'], { HTTPS_PROXY: 'socks5://user:hunter2@proxy:1080' });
+    expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringMatching(/^tally: .*HTTPS_PROXY: must be the http or https URL/s) });
+    expect(stderr).not.toContain('hunter2');
   });
 
   it('reads its settings from the environment and ends with 78 when they are invalid', async () => {
@@ -130,6 +136,24 @@ describe('the program', () => {
         expect(daemon.text).toContain(`  ${url}`);
       }
       expect(await fetch(`${daemon.controlUrl}/livez`)).toMatchObject({ status: 200 });
+    } finally {
+      await daemon.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('serves the embedded mode beside a proxy that is down, and logs the proxy without its password', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const proxy = { HTTP_PROXY: 'http://user:hunter2@127.0.0.1:1', HTTPS_PROXY: '127.0.0.1:1', NO_PROXY: 'search.internal' };
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder, ...proxy }, ['serve', '--embedded']);
+    try {
+      await daemon.ready();
+      expect(await daemon.line('requests use a proxy')).toMatchObject({
+        http_proxy: 'http://user:***@127.0.0.1:1',
+        https_proxy: 'http://127.0.0.1:1',
+        no_proxy: 'search.internal,localhost,127.0.0.1,::1,[::1]',
+      });
+      expect(JSON.stringify(daemon.log)).not.toContain('hunter2');
     } finally {
       await daemon.stop();
       await rm(folder, { recursive: true });
