@@ -27,6 +27,22 @@ export function requireLocalCaller({ headers }: FastifyRequest): void {
   }
 }
 
+/** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */
+const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
+
+/**
+ * Throws `request.forwarded` for a request that came through a reverse proxy. The caller of a proxy on this machine is not on
+ * this machine, and a proxy with its usual settings would offer the control plane, which asks nobody who they are, to them.
+ */
+export function requireDirectCaller({ headers }: FastifyRequest): void {
+  const header = Object.keys(headers).find((name) => OF_PROXIES.has(name) || name.startsWith('x-forwarded-'));
+  if (header === undefined) return;
+  throw new RequestError(
+    'request.forwarded',
+    `the request came through a reverse proxy (header ${header}), and the control plane does not know its callers: use a tunnel (ssh -L, kubectl port-forward)`,
+  );
+}
+
 /**
  * Throws `request.unsupported-media-type` for a body that is not JSON (the form of a foreign page can send other types
  * without a preflight request) and `request.invalid` for a GET with a body.

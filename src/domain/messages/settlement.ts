@@ -1,6 +1,7 @@
 /** Settlement: what happens to a message once each of its records has an outcome. */
 import type { Fault } from '../fault.ts';
 import { scopeOf } from '../fault.ts';
+import { POSITIONS_MAX } from './dead-letter.ts';
 import type { Outcome } from './outcome.ts';
 
 export type Settlement =
@@ -9,7 +10,7 @@ export type Settlement =
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
-  /** One dead letter is sent that names the failed records by position; then the message is deleted. */
+  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. */
   | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly buckets: readonly string[] };
 
 export interface Receives {
@@ -61,5 +62,5 @@ function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
     outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, bucket: outcome.bucket }] : [],
   );
   const buckets = new Set(failed.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket])));
-  return { kind: 'dead-letter', fault, records: failed.map(({ index }) => index), buckets: [...buckets] };
+  return { kind: 'dead-letter', fault, records: failed.slice(0, POSITIONS_MAX).map(({ index }) => index), buckets: [...buckets] };
 }

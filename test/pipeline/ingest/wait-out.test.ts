@@ -37,6 +37,7 @@ function setUp(options: { readonly holdMs?: number; readonly parkedMax?: number 
       receivedAtMonotonicMs: 0,
     },
     signal: stopping.signal,
+    weight: { turn: () => undefined, opened: () => undefined },
     turnSlow: () => void (slow += 1),
     isLastReceive: false,
     holdLeftMs: () => startMs + (options.holdMs ?? 600_000) - clock.monotonicMs(),
