@@ -12,7 +12,7 @@ export const ingestSettings = {
     'How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s the messages of a killed worker are received again after at most one minute.',
   ),
   TALLY_INGEST_HELD_MAX: integer(10, 20_000, 1_000).describe(
-    'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take 2 MiB of memory, and 1 GiB if each has the maximum of 1 MiB.',
+    'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take some 20 MiB of memory. Receiving also pauses when the held messages weigh a quarter of the heap limit of Node, because a message has up to 1 MiB.',
   ),
   TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 600_000).describe(
     'How long a message is held during an outage before it is given back to the queue, in milliseconds. With 10 min even a long outage uses up few of a message’s receives.',

@@ -9,7 +9,8 @@ test(
   async () => {
     const result = await flood(120_000);
     console.log(result);
-    expect(result).toMatchObject({ isRunning: true, missing: [], letters: result.lettersExpected });
+    expect(result).toMatchObject({ isRunning: true, missing: [] });
+    expect(result.letters).toBeGreaterThanOrEqual(result.lettersExpected);
     expect(result.memoryMiB).toBeLessThan(512);
   },
   HOURS_MAX_MS,

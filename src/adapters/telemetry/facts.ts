@@ -165,8 +165,11 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
       metrics.set('tally_queue_messages', delayed, { queue, state: 'delayed' });
     },
     gapsOpen(open) {
-      metrics.clear('tally_gaps_open');
-      for (const { bucket, kind, count } of open) metrics.set('tally_gaps_open', count, { bucket, kind });
+      for (const kind of gapKinds) {
+        const found = open.find((each) => each.kind === kind);
+        metrics.set('tally_gaps_open', found?.count ?? 0, { kind });
+        metrics.set('tally_gaps_oldest_age_seconds', Math.max(0, found?.oldestAgeMs ?? 0) / 1_000, { kind });
+      }
     },
     jobs(states) {
       for (const state of jobStates) metrics.set('tally_jobs', states.filter((each) => each === state).length, { state });

@@ -70,20 +70,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     }
   }
 
-  /** Reads the body when its turn has come. */
-  async function open({ message, weight, signal }: InHand): Promise<Unwrapped> {
-    const turn = weight.turn(signal);
-    if (turn !== undefined) await turn;
-    const unwrapped = unwrap(message.body);
-    if (unwrapped.kind === 'records') weight.opened(readableOf(unwrapped.records));
-    return unwrapped;
-  }
-
-  /** Names no record in the dead letter, because the body as a whole failed. */
-  function ofWholeBody(settlement: Settlement): Settlement {
-    return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
-  }
-
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     switch (unwrapped.kind) {
       case 'records':
@@ -201,6 +187,21 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     telemetry.messageSettled(kind);
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
+}
+
+/** Reads the body when its turn has come. */
+async function open({ message, weight, signal }: InHand): Promise<Unwrapped> {
+  const turn = weight.turn(signal);
+  if (turn !== undefined) await turn;
+  const unwrapped = unwrap(message.body);
+  if (unwrapped.kind === 'records') weight.opened(readableOf(unwrapped.records));
+  else weight.opened(0);
+  return unwrapped;
+}
+
+/** Names no record in the dead letter, because the body as a whole failed. */
+function ofWholeBody(settlement: Settlement): Settlement {
+  return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
 }
 
 function readableOf(records: readonly RecordResult[]): number {

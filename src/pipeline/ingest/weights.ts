@@ -7,7 +7,8 @@
  *      │ what is open weighs too much
  *      └──► waiting ──► opened, in the order of arrival
  *
- * What a message weighs in records is known only once it is open, so one message at a time may exceed the limit.
+ * What a message weighs in records is known only once it is open, so one message at a time may exceed the limit. A message
+ * that is alone is always opened, however large it is.
  */
 import { setImmediate } from 'node:timers/promises';
 
@@ -15,6 +16,8 @@ import { setImmediate } from 'node:timers/promises';
 const CHARACTER_BYTES = 8;
 /** A record with its hint, its document, its promises and its part of requests. Measured: 2 to 4 KiB. */
 const RECORD_BYTES = 4_096;
+/** What the short bodies have for themselves. */
+const SHORT_SHARE = 0.25;
 /** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
 const LONG_BODY_LENGTH = 65_536;
 
@@ -47,44 +50,39 @@ export function weightOf(body: string, records: number): number {
   return body.length * CHARACTER_BYTES + records * RECORD_BYTES;
 }
 
-/** Creates the weights of no messages. What is open exceeds `weightMaxBytes` by at most one message. */
+/**
+ * Creates the weights of no messages. What is open exceeds `weightMaxBytes` by at most a quarter and two messages: short
+ * bodies have a quarter of their own, so that usual events do not wait for a body of a MiB with thousands of records.
+ */
 export function createWeights(weightMaxBytes: number): Weights {
-  const turns = createWaiters();
   const rooms = createWaiters();
   let inHand = 0;
-  let open = 0;
-  /** The message whose turn it is: what it weighs is not known yet. */
-  let opening: MessageWeight | undefined;
-
-  /** A message that is alone may always be opened, however large it is. */
-  const fits = (bytes: number): boolean => opening === undefined && (open === 0 || open + bytes <= weightMaxBytes);
+  const long = createLane((bytes) => long.open + short.open + bytes <= weightMaxBytes);
+  const short = createLane(
+    (bytes) => short.open + bytes <= SHORT_SHARE * weightMaxBytes || long.open + short.open + bytes <= weightMaxBytes,
+  );
   const hasRoom = (): boolean => inHand < weightMaxBytes;
 
   function received(body: string): MessageWeight {
-    const bodyBytes = weightOf(body, 0);
-    let bytes = bodyBytes;
+    const isLong = body.length > LONG_BODY_LENGTH;
+    const lane = isLong ? long : short;
+    let bytes = weightOf(body, 0);
     let isOpen = false;
     inHand += bytes;
 
+    async function inTurn(signal: AbortSignal): Promise<void> {
+      await lane.turns.wait(() => lane.mayOpen(weightOf(body, 0)), enter, signal);
+      if (isLong) await setImmediate();
+    }
+
     function enter(): void {
       isOpen = true;
-      open += bytes;
-      opening = weight;
-    }
-
-    function leaveTurn(): void {
-      if (opening === weight) opening = undefined;
-      turns.look();
-    }
-
-    async function inTurn(signal: AbortSignal): Promise<void> {
-      await turns.wait(() => fits(bodyBytes), enter, signal);
-      if (body.length > LONG_BODY_LENGTH) await setImmediate();
+      lane.enter(weight);
     }
 
     const weight: MessageWeight = {
       turn(signal) {
-        if (body.length > LONG_BODY_LENGTH || !turns.areNone || !fits(bodyBytes)) return inTurn(signal);
+        if (isLong || !lane.turns.areNone || !lane.mayOpen(bytes)) return inTurn(signal);
         enter();
         return undefined;
       },
@@ -92,14 +90,14 @@ export function createWeights(weightMaxBytes: number): Weights {
         const more = weightOf('', records);
         bytes += more;
         inHand += more;
-        open += more;
-        leaveTurn();
+        lane.grow(more);
+        lane.leaveTurn(weight);
       },
       ended() {
         inHand -= bytes;
-        if (isOpen) open -= bytes;
-        leaveTurn();
-        rooms.look();
+        if (isOpen) lane.grow(-bytes);
+        lane.leaveTurn(weight);
+        for (const waiters of [short.turns, long.turns, rooms]) waiters.look();
       },
       get bytes() {
         return bytes;
@@ -114,6 +112,44 @@ export function createWeights(weightMaxBytes: number): Weights {
       return hasRoom();
     },
     room: (signal) => rooms.wait(hasRoom, () => undefined, signal),
+  };
+}
+
+/** The open messages of one kind, and those that wait for their turn. */
+interface Lane {
+  readonly turns: Waiters;
+  /** The weight of what is open, in bytes. */
+  readonly open: number;
+  mayOpen(bytes: number): boolean;
+  /** It is the message's turn: what it weighs in records is not known yet, so no other message may enter. */
+  enter(weight: MessageWeight): void;
+  leaveTurn(weight: MessageWeight): void;
+  grow(bytes: number): void;
+}
+
+/** Creates a lane without messages. */
+function createLane(fits: (bytes: number) => boolean): Lane {
+  const turns = createWaiters();
+  let open = 0;
+  let entering: MessageWeight | undefined;
+  return {
+    turns,
+    get open() {
+      return open;
+    },
+    mayOpen: (bytes) => entering === undefined && (open === 0 || fits(bytes)),
+    enter(weight) {
+      entering = weight;
+      open += weight.bytes;
+    },
+    leaveTurn(weight) {
+      if (entering !== weight) return;
+      entering = undefined;
+      turns.look();
+    },
+    grow(bytes) {
+      open += bytes;
+    },
   };
 }
 

@@ -5,6 +5,8 @@ import { settled } from '../../support/worlds/ingest.ts';
 
 const SMALL = 'x'.repeat(1_000);
 const MAX = 4 * weightOf(SMALL, 1);
+const LONG = 'x'.repeat(100_000);
+const LONG_MAX = 4 * weightOf(LONG, 1);
 const { signal } = new AbortController();
 
 /** Opens the message as soon as it may be. */
@@ -47,6 +49,25 @@ describe('messages in hand', () => {
     expect(order).toEqual([1, 2, 3]);
     for (const { weight } of others) weight.ended();
     expect(weights.hasRoom).toBe(true);
+  });
+
+  it('Fix: that are short do not wait for a long one with thousands of records', async () => {
+    const weights = createWeights(LONG_MAX);
+    const long = weights.received(LONG);
+    await opened(long, 20_000);
+    const other = weights.received(LONG);
+    let isOpen = false;
+    const waits = opened(other, 1).then(() => (isOpen = true));
+    for (let each = 0; each < 20; each += 1) {
+      const short = weights.received(SMALL);
+      expect(short.turn(signal)).toBeUndefined();
+      short.opened(1);
+      if (each % 2 === 0) short.ended();
+    }
+    await settled();
+    expect(isOpen).toBe(false);
+    long.ended();
+    await waits;
   });
 
   it('are opened one by one if each of them is larger than the limit', async () => {
@@ -101,6 +122,7 @@ describe('messages in hand', () => {
       fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: MAX }), async (messages, max) => {
         const weights = createWeights(max);
         let open = 0;
+        // bodies of this length are all short
         await Promise.all(
           messages.map(async ({ length, records, turns }) => {
             const body = 'x'.repeat(length);
@@ -111,7 +133,7 @@ describe('messages in hand', () => {
             weight.opened(records);
             open += weightOf(body, records);
             expect(before === 0 || before + weightOf(body, 0) <= max).toBe(true);
-            for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+            for (let each = 0; each < turns; each += 1) await Promise.resolve();
             open -= weightOf(body, records);
             weight.ended();
           }),

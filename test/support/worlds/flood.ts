@@ -9,10 +9,11 @@ import { startQueueWorld } from './queue.ts';
 /** What Node chooses with 512 MiB: `docker run --memory=512m node:24 node --max-semi-space-size=16` has a heap limit of 304 MiB, of which this is the old space. */
 const OLD_SPACE_MIB = 256;
 
-export interface FloodResult {
+interface FloodResult {
   readonly isRunning: boolean;
   /** The most memory that the process had, in MiB (VmHWM). */
   readonly memoryMiB: number;
+  /** A message that is received again after its visibility time-out may become a second letter. */
   readonly letters: number;
   readonly lettersExpected: number;
   /** Keys of usual events that the index lacks at the end. */
@@ -25,7 +26,7 @@ export interface FloodResult {
 }
 
 /** Every fifth message is a usual event, one in a hundred is heavy work for the index; the rest is rejected or changes nothing. */
-export async function flood(messages: number, start: (env: Readonly<Record<string, string>>) => Promise<Daemon> = startSmall) {
+export async function flood(messages: number): Promise<FloodResult> {
   const [world, index] = await Promise.all([startQueueWorld(), openIndex('sqlite')]);
   const bodies = asJson({ ...rejectedBodies(), ...acceptedBodies() });
   const rejected = Object.keys(rejectedBodies()).length;
@@ -48,7 +49,7 @@ export async function flood(messages: number, start: (env: Readonly<Record<strin
   });
   const beganMs = performance.now();
   const { AWS_ENDPOINT_URL_S3 = '' } = world.env;
-  const daemon = await start({ ...index.env, AWS_ENDPOINT_URL_S3, TALLY_QUEUE_URL: queue.queueUrl });
+  const daemon = await startSmall({ ...index.env, AWS_ENDPOINT_URL_S3, TALLY_QUEUE_URL: queue.queueUrl });
   try {
     // nothing is received before a bucket is connected
     await daemon.ready();
@@ -60,7 +61,6 @@ export async function flood(messages: number, start: (env: Readonly<Record<strin
     const times = queue.timesMs.toSorted((a, b) => a - b);
     return {
       isRunning: daemon.isRunning,
-      text: daemon.text,
       memoryMiB,
       letters: queue.letters.count,
       lettersExpected: Array.from({ length: messages }, (_, number) => number).filter(
