@@ -112,7 +112,7 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   stops.push(async () => lock.release());
 }
 
-/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because somebody may have wanted it. */
+/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because its owner may have chosen it. */
 function warnOfOpenIndex(settings: Settings, telemetry: Telemetry): void {
   const index = indexLocation(settings);
   if (index.product !== 'sqlite' || !isOpenToOthers(index.path)) return;

@@ -97,7 +97,7 @@ export function createCli(dependencies: CliDependencies): Cli {
   }
 
   function hint({ json }: JsonOption, text: string): void {
-    // hints repeat names, advice and cursors of a registry, which may be anybody's
+    // hints repeat names, advice and cursors of a registry that may be foreign
     if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 

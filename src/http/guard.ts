@@ -40,7 +40,7 @@ const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
 
 /**
  * Throws `request.forwarded` for a request that came through a reverse proxy. The caller of a proxy on this machine is not on
- * this machine, and a proxy with its usual settings would offer the control plane, which asks nobody who they are, to them.
+ * this machine, and a proxy with its usual settings would offer the control plane, which does not know its callers, to them.
  */
 export function requireDirectCaller({ headers }: FastifyRequest): void {
   const header = Object.keys(headers).find((name) => OF_PROXIES.has(name) || name.startsWith('x-forwarded-'));

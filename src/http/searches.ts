@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { RequestError } from '../domain/request-error.ts';
 
-/** A search of a SQLite index occupies the process for some 10 ms; between so many, everything else has its turn. */
+/** A search of a SQLite index occupies the process for some 10 ms. After this many of them, everything else has its turn. */
 const CONCURRENCY = 4;
 /** The last of them waits for about a second. */
 const WAITING_MAX = 100;

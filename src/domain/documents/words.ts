@@ -4,8 +4,8 @@
 const WORD_LENGTH_MAX = 64;
 
 /**
- * Borders inside a run of letters and digits: lower→UPPER and letter↔digit. The digit is asked for first: a look back over
- * the marks at every one of them would take a time that grows with the square of their number.
+ * Borders inside a run of letters and digits: lower→UPPER and letter↔digit. The pattern looks for the digit first: a look
+ * back over the marks at each of them would take a time that grows with the square of their number.
  */
 const BORDER = /(?<=\p{Ll})(?=\p{Lu})|(?=\p{N})(?<=\p{L}\p{M}*)|(?<=\p{N})(?=\p{L})/u;
 /**

@@ -15,7 +15,7 @@ export interface InHand {
   readonly traces: Traces;
   /** Aborted when the process stops; a message that waits is given back to its queue then. */
   readonly signal: AbortSignal;
-  /** Must be asked before the body is read: it is read where and when there is memory for its records. */
+  /** The turn to read the body: it is read only when there is memory for its records. */
   readonly weight: Pick<MessageWeight, 'turn' | 'opened'>;
   /** Moves the message to the held set, so that the poller that received it does not wait for it. */
   turnSlow(): void;

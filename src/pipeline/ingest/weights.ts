@@ -52,7 +52,7 @@ export function weightOf(body: string, records: number): number {
 
 /**
  * Creates the weights of no messages. What is open exceeds `weightMaxBytes` by at most a quarter and two messages: short
- * bodies have a quarter of their own, so that usual events do not wait for a body of a MiB with thousands of records.
+ * bodies have a quarter for themselves, so that usual events do not wait for a body of a MiB with thousands of records.
  */
 export function createWeights(weightMaxBytes: number): Weights {
   const rooms = createWaiters();
@@ -154,14 +154,14 @@ function createLane(fits: (bytes: number) => boolean): Lane {
 }
 
 interface Waiters {
-  /** Resolves when `may` holds and all who waited before have gone on; `enter` is called before anyone else is let in. */
+  /** Resolves when `may` holds and all earlier waiters have entered; `enter` is called before the next one is let in. */
   wait(may: () => boolean, enter: () => void, signal: AbortSignal): Promise<void>;
-  /** Lets in whoever may go on now. */
+  /** Lets in the waiters whose condition holds now. */
   look(): void;
   readonly areNone: boolean;
 }
 
-/** Creates a line in which nobody waits. */
+/** Creates an empty line. */
 function createWaiters(): Waiters {
   const line = new Set<{ readonly may: () => boolean; readonly letIn: () => void }>();
 
