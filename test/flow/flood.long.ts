@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { flood } from '../support/worlds/flood.ts';
 
-/** Two hours on two cores. */
-const HOURS_MAX_MS = 6 * 3_600_000;
+/** The daemon uses some 0.11 s of a core for each message: about four hours, and twice that on a busy machine. */
+const DURATION_MAX_MS = 10 * 3_600_000;
 
 test(
   'the memory of a container of 512 MiB suffices for 120,000 of the worst bodies',
@@ -13,5 +13,5 @@ test(
     expect(result.letters).toBeGreaterThanOrEqual(result.lettersExpected);
     expect(result.memoryMiB).toBeLessThan(512);
   },
-  HOURS_MAX_MS,
+  DURATION_MAX_MS,
 );

@@ -21,6 +21,8 @@ interface FloodResult {
   /** Of the usual events, from the first receive to the deletion. */
   readonly healthyMs: { readonly median: number; readonly max: number };
   readonly messagesPerS: number;
+  /** CPU time of the process for each message, in ms. */
+  readonly cpuMs: number;
   readonly mibPerS: number;
   readonly receivesMax: number;
 }
@@ -57,6 +59,7 @@ export async function flood(messages: number): Promise<FloodResult> {
     await Promise.race([queue.drained, daemon.exited]);
     const durationS = (performance.now() - beganMs) / 1_000;
     const memoryMiB = daemon.isRunning ? peakMiB(daemon.pid) : 0;
+    const cpuMs = (daemon.isRunning ? cpuOf(daemon.pid) : 0) / messages;
     const found = daemon.isRunning ? await indexed(daemon, world.bucket) : undefined;
     const times = queue.timesMs.toSorted((a, b) => a - b);
     return {
@@ -73,6 +76,7 @@ export async function flood(messages: number): Promise<FloodResult> {
         .toArray(),
       healthyMs: { median: times[Math.floor(times.length / 2)] ?? 0, max: times.at(-1) ?? 0 },
       messagesPerS: queue.ended / durationS,
+      cpuMs,
       mibPerS: bytes / 1_048_576 / durationS,
       receivesMax: queue.receivesMax,
     };
@@ -92,4 +96,12 @@ function asJson(bodies: Readonly<Record<string, string>>): readonly Buffer[] {
 
 function peakMiB(pid: number): number {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+}
+
+/** User and system time in ms: fields 14 and 15 of /proc/PID/stat, in hundredths of a second. The name before them may contain anything. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
