@@ -6,6 +6,7 @@
  */
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
@@ -84,6 +85,7 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
     async start() {
       try {
         takeServeLock(settings, stops);
+        warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
@@ -111,6 +113,16 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
     );
   }
   stops.push(async () => lock.release());
+}
+
+/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because its owner may have chosen it. */
+function warnOfOpenIndex(settings: Settings, telemetry: Telemetry): void {
+  const index = indexLocation(settings);
+  if (index.product !== 'sqlite' || !isOpenToOthers(index.path)) return;
+  telemetry.warn('other users of this machine can read this file', {
+    path: index.path,
+    advice: `If they should not: chmod 600 ${index.path}`,
+  });
 }
 
 async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment, log: Telemetry): Promise<Embedded> {

@@ -10,7 +10,7 @@ import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { createProgress, silentProgress, type Progress } from './progress.ts';
-import { jsonText } from './output.ts';
+import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {
@@ -101,7 +101,8 @@ export function createCli(dependencies: CliDependencies): Cli {
   }
 
   function hint({ json }: JsonOption, text: string): void {
-    if (json !== true) stderr.write(`${text}\n`);
+    // hints repeat names, advice and cursors of a registry that may be foreign
+    if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
   function endWith(code: number): void {

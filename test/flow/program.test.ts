@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -156,6 +156,31 @@ describe('the program', () => {
       expect(JSON.stringify(daemon.log)).not.toContain('hunter2');
     } finally {
       await daemon.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('Fix: keeps what it stores from other users, whatever the umask', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const data = join(folder, 'data');
+    const before = process.umask(0);
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']).finally(() => process.umask(before));
+    try {
+      await daemon.said('Stop it with Ctrl-C');
+      await fetch(`${daemon.embeddedUrl}/demo/a/b.txt`, { method: 'PUT', body: 'text' });
+      const names = ['', ...(await readdir(data, { recursive: true }))];
+      const modes = await Promise.all(names.map(async (name) => [name, ((await stat(join(data, name))).mode & 0o077).toString(8)]));
+      expect(modes.length).toBeGreaterThan(4);
+      expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
+      expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
+      await daemon.stop();
+      // an index of an earlier version
+      await chmod(join(data, 'index.sqlite'), 0o644);
+      const again = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+      expect(await again.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
+      await again.stop();
+    } finally {
+      await daemon.kill();
       await rm(folder, { recursive: true });
     }
   });

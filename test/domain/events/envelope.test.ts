@@ -162,6 +162,40 @@ describe('a body that is none of them', () => {
   });
 });
 
+describe('records that are rejected alike', () => {
+  const rejected = (count: number, over: (number: number) => object = () => ({})): readonly RecordResult[] => {
+    const records = Array.from({ length: count }, (_, number) => ({ eventVersion: `9.${number}`, ...over(number) }));
+    const unwrapped = unwrap(JSON.stringify({ Records: records }));
+    return unwrapped.kind === 'records' ? unwrapped.records : [];
+  };
+  const inBucket = (name: string) => ({ s3: { bucket: { name } } });
+
+  test('Fix: share one result with the reason of the first, however many they are', () => {
+    const results = rejected(19_000);
+    expect(results).toHaveLength(19_000);
+    expect(new Set(results).size).toBe(1);
+    expect(results[0]).toMatchObject({ ok: false, fault: { code: 'record.version-unknown', reason: expect.stringContaining('"9.0"') } });
+  });
+
+  test('are kept apart by their bucket, because each bucket gets its gap', () => {
+    const results = rejected(30, (number) => inBucket(`bucket-${number % 3}`));
+    expect(new Set(results).size).toBe(3);
+    expect(results.map((result) => (result.ok ? '' : result.bucket))).toEqual(
+      Array.from({ length: 30 }, (_, number) => `bucket-${number % 3}`),
+    );
+  });
+
+  test('do not touch the records between them', () => {
+    const unwrapped = unwrap(
+      JSON.stringify({ Records: [null, recordOf(nativeBody()), null, { eventVersion: '9' }, recordOf(nativeBody())] }),
+    );
+    const kinds =
+      unwrapped.kind === 'records' ? unwrapped.records.map((result) => (result.ok ? result.record.key : result.fault.code)) : [];
+    const key = kinds[1];
+    expect(kinds).toEqual(['record.invalid', key, 'record.invalid', 'record.version-unknown', key]);
+  });
+});
+
 describe('names with a meaning in JavaScript', () => {
   test('pollute nothing', () => {
     const forged = '{"__proto__":{"polluted":1,"Records":[]},"constructor":{"prototype":{"polluted":1}}';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
 import {
   BUCKET,
   createIngestWorld,
@@ -25,6 +26,33 @@ function routedPut(world: IngestWorld, key: string) {
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 /** For how many seconds from now each message is hidden. */
 const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
+
+describe('a message with thousands of records that cannot be read', () => {
+  it('Fix: becomes one letter that names the first hundred, beside a neighbour that is indexed', async () => {
+    const world = await createIngestWorld();
+    await world.sendBody(JSON.stringify({ Records: Array.from({ length: 19_000 }, () => ({ eventVersion: '9.0' })) }));
+    await world.send(world.put('neighbour'));
+    await world.run(2_000);
+    const [letter, ...others] = world.letters();
+    expect(others).toEqual([]);
+    expect(letterNotes(letter!.attributes)).toMatchObject({
+      fault: 'record.version-unknown',
+      context: { records: Array.from({ length: 100 }, (_, index) => index) },
+    });
+    expect(world.outcomes().filter((outcome) => outcome === 'rejected')).toHaveLength(19_000);
+    expect(await world.document('neighbour')).toBeDefined();
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('has its readable records indexed', async () => {
+    const world = await createIngestWorld();
+    const good = ['a', 'b'].map((key) => world.put(key));
+    await world.sendBody(JSON.stringify({ Records: [null, good[0], null, { eventVersion: '9' }, good[1]] }));
+    await world.run(2_000);
+    expect(await Promise.all(['a', 'b'].map((key) => world.document(key)))).toMatchObject([{ key: 'a' }, { key: 'b' }]);
+    expect(letterNotes(world.letters()[0]!.attributes)).toMatchObject({ fault: 'record.invalid', context: { records: [0, 2, 3] } });
+  });
+});
 
 describe('an exact event', () => {
   it('is written as it says, without a look, and its message deleted', async () => {
