@@ -61,7 +61,10 @@ function playUpTo(played: Played, { histories, seed }: Pick<Plan, 'histories' | 
   while (played.histories < histories && played.wrong.length < WRONG_MAX) {
     const result = play(seed + played.histories, mixes[played.id]);
     for (const name of countNames) played.counts[name] += result.counts[name];
-    if (isWrong(result)) played.wrong.push(seed + played.histories);
+    if (isWrong(result)) {
+      played.wrong.push(seed + played.histories);
+      process.stderr.write(`wrong: ${commandOf(played.id, seed + played.histories)}\n`);
+    }
     played.histories += 1;
   }
   played.ms += performance.now() - startedMs;
@@ -76,9 +79,13 @@ function simulate({ ids, histories, seed }: Plan): boolean {
     if (upTo === histories) break;
   }
   process.stdout.write(`\nseed ${seed}\n${tableOf(all)}\n`);
-  const again = all.flatMap(({ id, wrong }) => wrong.map((each) => `npm run simulate -- --mix ${id} --histories 1 --seed ${each}`));
+  const again = all.flatMap(({ id, wrong }) => wrong.map((each) => commandOf(id, each)));
   if (again.length > 0) process.stdout.write(`\nwrong; each alone:\n${again.join('\n')}\n`);
   return again.length === 0;
+}
+
+function commandOf(id: MixId, seed: number): string {
+  return `npm run simulate -- --mix ${id} --histories 1 --seed ${seed}`;
 }
 
 function tableOf(all: readonly Played[]): string {

@@ -14,6 +14,8 @@ import { createWorld, valueAt, type Counts, type World } from './world.ts';
 export interface Result {
   readonly index: Content;
   readonly bucket: Content;
+  /** What the index held before the sweep of unsettled documents. Only what may have lost its message needs the sweep to be right. */
+  readonly unswept: Content;
   readonly settled: boolean;
   readonly isGapOpen: boolean;
   readonly counts: Readonly<Counts>;
@@ -47,9 +49,12 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
   for (const atMs of reconcileTimes(history, random)) world.at(atMs, () => reconcile(() => undefined));
   if (mix.versioning === 'changes') readVersioning(world);
   world.runAll();
-  if (isOrphanPossible) sweepUnsettled(world, () => random.pick(workers));
+  const contentNow = (): Content => world.stored?.content ?? null;
+  const unswept = contentNow();
+  sweepUnsettled(world, () => random.pick(workers));
   return {
-    index: world.stored?.content ?? null,
+    index: contentNow(),
+    unswept: isOrphanPossible ? contentNow() : unswept,
     bucket: valueAt(history.changes, Infinity),
     settled: world.stored?.settled ?? true,
     isGapOpen: gaps.isAnyOpen,
@@ -57,7 +62,10 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
   };
 }
 
-/** Sweeps until the document is settled. */
+/**
+ * Sweeps until the document is settled, as the product does all the time. A write that joined hints share is unsettled if one
+ * of them is; when that one's second look is refused, because another's clock was higher, only a sweep settles the document.
+ */
 function sweepUnsettled(world: World, worker: () => Worker): void {
   for (let sweeps = 0; world.stored?.settled === false && sweeps < SWEEPS_MAX; sweeps += 1) {
     const agedMs = Math.max(world.nowMs, world.stored.clock / 1_000 + SWEEP_AGE_MS);
@@ -67,8 +75,8 @@ function sweepUnsettled(world: World, worker: () => Worker): void {
 }
 
 /** Whether a history ended with an index that is not the bucket's, with an unsettled document, or with an open gap. */
-export function isWrong({ index, bucket, settled, isGapOpen }: Result): boolean {
-  return index !== bucket || !settled || isGapOpen;
+export function isWrong({ index, unswept, bucket, settled, isGapOpen }: Result): boolean {
+  return index !== bucket || unswept !== bucket || !settled || isGapOpen;
 }
 
 /** A lossy history is reconciled once all is over; any history may be reconciled in its midst. */
