@@ -132,8 +132,14 @@ function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, 
     return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} SNS envelopes around the event`);
   }
   const unwrapped = unwrapText(message, envelopes + 1);
+  if (unwrapped.kind !== 'records') return unwrapped;
   // the queue is subscribed to the outermost topic
-  return unwrapped.kind === 'records' && topicArn !== undefined ? { ...unwrapped, topicArn } : unwrapped;
+  return { ...unwrapped, records: unwrapped.records.map(throughTopic), ...(topicArn !== undefined && { topicArn }) };
+}
+
+/** Marks EventBridge records, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
+function throughTopic(result: RecordResult): RecordResult {
+  return result.ok && result.record.dialect === 'eventbridge' ? { ...result, record: { ...result.record, throughTopic: true } } : result;
 }
 
 function topicArnOf({ TopicArn: topicArn }: JsonObject): string | undefined {

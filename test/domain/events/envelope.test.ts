@@ -50,6 +50,13 @@ describe('each wrapper', () => {
     });
   });
 
+  test('an EventBridge event in an SNS envelope is marked, because others may publish to a topic', () => {
+    expect(recordOf(eventBridgeBody())).not.toHaveProperty('throughTopic');
+    expect(recordOf(inEnvelope(eventBridgeBody()))).toMatchObject({ dialect: 'eventbridge', throughTopic: true });
+    expect(recordOf(inEnvelope(inEnvelope(eventBridgeBody())))).toMatchObject({ throughTopic: true });
+    expect(recordOf(inEnvelope(nativeBody()))).not.toHaveProperty('throughTopic');
+  });
+
   test.each(awkwardKeys)('brings the key %j through', (key) => {
     const bodies = [
       nativeBody({ key: formEncoded(key) }),

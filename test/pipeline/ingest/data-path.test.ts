@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
+import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
   BUCKET,
   createIngestWorld,
@@ -21,6 +22,13 @@ const denied = new FaultError('object.denied', 'no permission');
 function routedPut(world: IngestWorld, key: string) {
   world.storage.put(BUCKET, key);
   return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
+}
+
+/** S3's EventBridge event of a put that happened now. */
+function eventBridgePut(world: IngestWorld, key: string, etag: string) {
+  const eventTimeMs = world.clock.nowMs();
+  const object = { key, etag, sequencer: sequencerAt(eventTimeMs) };
+  return eventBridgeBody(object, { bucket: { name: BUCKET } }, { time: new Date(eventTimeMs).toISOString() });
 }
 
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
@@ -206,6 +214,27 @@ describe('an inexact event', () => {
       expect(document?.clock).toBeGreaterThanOrEqual(clockOfMs(atMs + 20_000));
       expect(world.messages()).toEqual([]);
     }
+  });
+
+  it.each([
+    ['comes through a topic', 'eventbridge', inEnvelope],
+    ['is of a bucket that sends notifications', 'notification', (body: unknown) => body],
+  ] as const)('is an EventBridge event that %s: it may be forged, so S3 is believed and not the event', async (_what, source, wrapped) => {
+    const world = await createIngestWorld({ bucket: { source } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(wrapped(eventBridgePut(world, 'k', 'forged'))));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['provisional']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: false, source: 'eventbridge' });
+  });
+
+  it('is not an EventBridge event of a bucket that sends them straight to the queue', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'eventbridge' } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(eventBridgePut(world, 'k', 'etag-1')));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.storage.observed).toEqual([]);
   });
 
   it('of long ago is settled at once', async () => {
