@@ -34,6 +34,7 @@ export function ingestParts({ settings, core, queues, gate, probeIndex, telemetr
     ...core,
     connect: core.connectBucket,
     receiver,
+    bucketQueueUrls: queues.bucket,
     gate,
     probeIndex,
     clock,

@@ -155,6 +155,12 @@ export const faults = {
     scope: 'own',
     advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
   },
+  /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
+  'message.too-large': {
+    scope: 'own',
+    advice:
+      'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
+  },
   'message.unknown-wrapper': {
     scope: 'never',
     advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',

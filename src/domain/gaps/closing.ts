@@ -18,8 +18,9 @@ const COVERED_MS = 86_400_000;
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
 
-/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
+/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
+  if (gap.held === true) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
@@ -86,10 +87,10 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
   }
 }
 
-/** The gap with a job that is closing it. */
+/** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, ...rest } = gap;
+  const { waits: _, held: __, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -99,7 +100,7 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, ...rest } = gap;
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, held: _____, ...rest } = gap;
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };

@@ -38,6 +38,8 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /** No job is started for it until a re-index is requested: the bucket was connected so. */
+  held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
 

@@ -89,11 +89,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ended', outcome: { kind: 'ignored', reason: record.change.reason } };
     try {
-      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
+      const { sentAtMs, queueUrl } = hand.message;
+      const bucket = buckets.peek(record, sentAtMs) ?? (await slowly(hand, buckets.lookup(record, sentAtMs)));
       if (bucket === undefined) return endUnconnected(record.bucket);
-      lastEvents.seen(record.bucket);
+      lastEvents.seen(record.bucket, queueUrl);
       noteSingleDelete(record);
-      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
           return await writeExact(record, hint, { bucket, hand });
