@@ -28,6 +28,7 @@ export const gap = z
       .optional()
       .describe('Why it is still open, and until when by the present plan.'),
     not_before: time.optional().describe('No job is started for it before this time.'),
+    held: z.boolean().optional().describe('No job is started for it until a re-index is requested.'),
   })
   .meta({
     id: 'Gap',
@@ -80,5 +81,6 @@ export function gapView(record: GapRecord): Gap {
     failures: record.failures,
     waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
     not_before: timeOfMaybe(record.notBeforeMs),
+    held: record.held,
   };
 }

@@ -22,8 +22,9 @@ const RETRY_MAX_MS = 21_600_000;
 /** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
-/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
+/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
+  if (gap.held === true) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
@@ -105,10 +106,10 @@ function afterPause(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
 }
 
-/** The gap with a job that is closing it. */
+/** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -118,7 +119,7 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, ...rest } = gap;
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, held: ______, ...rest } = gap;
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };

@@ -55,6 +55,8 @@ export const gapSchema = z.object({
   notBeforeMs: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),
+  /** No job is started for it until a re-index is requested: the bucket was connected so. */
+  held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
 
