@@ -127,7 +127,7 @@ export function createReportUnconnected({
 
   async function writeName(bucket: string, sum: UnconnectedSum): Promise<void> {
     telemetry.unconnected(bucket, sum.count);
-    if (await isConnected(bucket)) return reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), sum.lastSeenMs));
+    if (await isConnected(state, bucket)) return reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), sum.lastSeenMs));
     const ref = refs.unconnected(bucket);
     const isKnown = (await readRecord(state, ref)) !== undefined;
     if (!isKnown && (await state.count('unconnected')) >= UNCONNECTED_MAX) return;
@@ -138,11 +138,7 @@ export function createReportUnconnected({
       lastSeenMs: Math.max(current?.lastSeenMs ?? 0, sum.lastSeenMs),
     }));
     // connect() stores the bucket's record before it reads this one, so whichever write comes second sees the other record
-    if (await isConnected(bucket)) await absorbUnconnected({ state, clock, gaps }, bucket);
-  }
-
-  async function isConnected(bucket: string): Promise<boolean> {
-    return (await readRecord(state, refs.bucket(bucket))) !== undefined;
+    if (await isConnected(state, bucket)) await absorbUnconnected({ state, clock, gaps }, bucket);
   }
 
   return (bucket, seenAtMs, signal) => write(bucket, { firstSeenMs: seenAtMs, lastSeenMs: seenAtMs, count: 1 }, signal);
