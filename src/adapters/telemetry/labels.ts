@@ -4,9 +4,6 @@ import type { CircuitLevel } from '../../pipeline/ports/telemetry.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { type JobState, jobStates } from '../../domain/reindex/job.ts';
 
-/** Stands for values that are not known in advance. */
-export const anyValue: readonly string[] = [];
-
 export const faultCodes = Object.keys(faults).filter(isFaultCode);
 export const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
 export const indexFaults = faultCodes.filter((code) => code.includes('index'));
