@@ -89,6 +89,12 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     failed(id, fault, { sentAtMs, isEnough: () => count >= REQUESTS_MAX && buckets.size > 1 });
   }
 
+  /** A request of enrichment has a place in the circuit of its bucket, so it is a trial of that circuit. It never opens it. */
+  function enrichmentTried(bucket: string, fault: Fault | undefined, sentAtMs: number): void {
+    if (fault === undefined) circuits.succeeded(`bucket ${bucket}`);
+    else circuits.failed(`bucket ${bucket}`, fault, sentAtMs);
+  }
+
   /** Whether every index that was asked lately is open and none accepts: then it is the cluster, as when its disks are full. */
   function isWholeCluster(): boolean {
     const nowMs = clock.monotonicMs();
@@ -115,11 +121,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       if (isEndpoints) endpointFailed(target, fault, sentAtMs);
       // any answer, even a refusal, shows that the endpoint works
       else succeeded(`endpoint ${target.region}`);
-      // with a place in the bucket's circuit, a request of enrichment is its trial; alone it opens nothing there
-      if (enriches && !circuits.isQuiet) {
-        if (fault === undefined) circuits.succeeded(`bucket ${target.bucket}`);
-        else circuits.failed(`bucket ${target.bucket}`, fault, sentAtMs);
-      }
+      if (enriches && !circuits.isQuiet) enrichmentTried(target.bucket, fault, sentAtMs);
       if (fault === undefined) return succeeded(id);
       // credentials are never the bucket's; of the other faults each may be
       if (isEndpoints && opensAtOnce(fault.code)) return;

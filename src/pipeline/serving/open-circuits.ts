@@ -74,8 +74,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   const open = new Set<CircuitId>();
   const waiters = new Set<Waiter>();
   let isPumpDue = false;
-  /** When the timer that pumps next is over, by the monotonic clock. */
-  let pumpAtMs = Infinity;
+  const pumpAt = createAlarm({ clock, stopped }, schedulePump);
 
   function circuitOfId(id: CircuitId): Circuit {
     const known = circuits.get(id);
@@ -130,27 +129,24 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   }
 
   function take({ ids, isNewKey }: Attempt): Place | undefined {
-    // the circuits themselves: an id that was forgotten meanwhile names another circuit
-    const taken: { readonly id: CircuitId; readonly circuit: Circuit }[] = [];
-    const giveBack = (): void => {
-      for (const { circuit } of taken.splice(0)) circuit.giveBack();
-    };
+    // the circuits themselves, because an id that was forgotten meanwhile names another one
+    const taken = new Map<CircuitId, Circuit>();
     for (const id of ids) {
       if (!open.has(id)) continue;
       const circuit = circuitOfId(id);
       if (id === 'cluster' || !circuit.take(isNewKey)) {
-        // nobody else may begin because of places that were free before, so nothing is pumped
-        giveBack();
+        // these places were free before as well, so nobody else may begin because of them
+        giveBack(taken);
         return undefined;
       }
-      taken.push({ id, circuit });
+      taken.set(id, circuit);
     }
-    if (taken.length === 0) return NO_PLACE;
+    if (taken.size === 0) return NO_PLACE;
     const leave = (): void => {
-      giveBack();
+      giveBack(taken);
       schedulePump();
     };
-    return { ids: taken.map(({ id }) => id), leave };
+    return { ids: [...taken.keys()], leave };
   }
 
   function schedulePump(): void {
@@ -159,24 +155,12 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     queueMicrotask(pump);
   }
 
-  /** One timer for all circuits: the pump that an earlier one starts sets the next. */
-  function pumpAt(atMs: number): void {
-    if (atMs >= pumpAtMs) return;
-    pumpAtMs = atMs;
-    const isOver = (): void => {
-      if (pumpAtMs === atMs) pumpAtMs = Infinity;
-      schedulePump();
-    };
-    clock.sleep(Math.max(1, atMs - clock.monotonicMs()), stopped).then(isOver, () => undefined);
-  }
-
   /**
    * Lets those go that may, then closes the circuits whose attempts succeed and for which nothing waits. First go those that
    * fewest circuits hold back, since their attempts say most about an outer circuit, and of these the new keys.
    */
   function pump(): void {
-    const rank = ({ ids, isNewKey }: Waiter): number => 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
-    for (const waiter of [...waiters].sort((a, b) => rank(a) - rank(b))) {
+    for (const waiter of [...waiters].sort((a, b) => rankOf(a, open) - rankOf(b, open))) {
       const place = take(waiter);
       if (place === undefined) continue;
       waiters.delete(waiter);
@@ -232,6 +216,31 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     succeeded,
     failed,
   };
+}
+
+/** Calls at the earliest of the moments that were asked for. Later ones are asked for again by then, so one timer is enough for all circuits. */
+function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 'stopped'>, ring: () => void): (atMs: number) => void {
+  let nextMs = Infinity;
+  return (atMs) => {
+    if (atMs >= nextMs) return;
+    nextMs = atMs;
+    const isOver = (): void => {
+      if (nextMs === atMs) nextMs = Infinity;
+      ring();
+    };
+    clock.sleep(Math.max(1, atMs - clock.monotonicMs()), stopped).then(isOver, () => undefined);
+  };
+}
+
+/** What goes first has the lowest rank. */
+function rankOf({ ids, isNewKey }: Waiter, open: ReadonlySet<CircuitId>): number {
+  return 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
+}
+
+/** Gives the places back that were taken, once. */
+function giveBack(taken: Map<CircuitId, Circuit>): void {
+  for (const circuit of taken.values()) circuit.giveBack();
+  taken.clear();
 }
 
 /** Waits until the attempt is resolved with its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */

@@ -2,7 +2,7 @@
  * Random outages of two buckets and of the index store, beside a third bucket that never fails: nothing is lost, nobody else
  * waits, and everything ends once the outages are over.
  */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
 import { createIngestWorld, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
