@@ -276,3 +276,11 @@ it('a request of enrichment that has the place of its bucket’s trial decides i
   await world.run(500);
   expect(world.open()).not.toContain('bucket a');
 });
+
+it('two objects of two buckets that always fail, however often, do not open the circuit of their endpoint', () => {
+  const world = setUp();
+  for (let count = 0; count < 20; count += 1) for (const target of [a, b]) world.look(target, 'poison', 's3.unavailable');
+  expect(world.open()).toEqual([]);
+  world.look(b, 'another', 's3.unavailable');
+  expect(world.open()).toEqual(['endpoint us-east-1']);
+});
