@@ -64,6 +64,14 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   const { circuits, folding, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
   const shares = createShares(heldMax);
   let hidden = { sinceReading: 0, reading: 0 };
+  /** How far this machine's clock is ahead of SQS's, by the latest first receive. */
+  let aheadMs = 0;
+
+  /** The present by SQS's clock: a message's first receive was received when SQS says so. */
+  function queueNowMs({ receiveCount, receivedAtMonotonicMs, firstReceivedAtMs }: InHand['message']): number {
+    if (receiveCount === 1) aheadMs = clock.nowMs() - (clock.monotonicMs() - receivedAtMonotonicMs) - firstReceivedAtMs;
+    return clock.nowMs() - aheadMs;
+  }
 
   function leftMs({ message }: InHand, maxMs: number): number {
     return message.receivedAtMonotonicMs + maxMs - clock.monotonicMs();
@@ -111,7 +119,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   function isFoldDue({ message }: InHand): boolean {
     const { receiveCount, queueUrl, firstReceivedAtMs } = message;
     return (
-      clock.nowMs() - firstReceivedAtMs >= FOLDED_AFTER_MS ||
+      queueNowMs(message) - firstReceivedAtMs >= FOLDED_AFTER_MS ||
       receiveCount * 2 >= queueWatch.maxReceiveCount(queueUrl) ||
       isCrowded() ||
       isExpiring(message)
@@ -123,10 +131,10 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return queueWatch.inFlight > IN_FLIGHT_MAX || hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
   }
 
-  function isExpiring({ queueUrl, sentAtMs }: InHand['message']): boolean {
-    const retentionMs = queueWatch.retentionMs(queueUrl);
+  function isExpiring(message: InHand['message']): boolean {
+    const retentionMs = queueWatch.retentionMs(message.queueUrl);
     if (retentionMs === undefined) return false;
-    return clock.nowMs() - sentAtMs > retentionMs - Math.min(RETENTION_MARGIN_MS, retentionMs / 4);
+    return queueNowMs(message) - message.sentAtMs > retentionMs - Math.min(RETENTION_MARGIN_MS, retentionMs / 4);
   }
 
   async function folded(unserved: Unserved, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
@@ -153,7 +161,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       if (place !== undefined) return place;
     }
     hidden.sinceReading += 1;
-    const waitedS = Math.max(0, clock.nowMs() - message.firstReceivedAtMs) / 1_000;
+    const waitedS = Math.max(0, queueNowMs(message) - message.firstReceivedAtMs) / 1_000;
     return deferred(unserved.record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));
   }
 

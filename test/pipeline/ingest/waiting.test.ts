@@ -143,6 +143,17 @@ describe('a bucket that S3 does not serve', () => {
     expect(new Set(world.outcomes())).toEqual(new Set(['deferred', 'gap']));
   });
 
+  it.each([-86_400_000, 86_400_000])('is waited for as long by a worker whose clock is %i ms ahead', async (skewMs) => {
+    const world = await createIngestWorld({ skewMs });
+    fail(world);
+    for (let count = 0; count < 10; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(9 * MINUTE_MS);
+    expect(world.folded).toEqual([]);
+    expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
+    await world.run(7 * MINUTE_MS);
+    expect(world.folded).toHaveLength(10);
+  });
+
   it('is waited for where folding is not permitted, and at the last permitted receive in hand', async () => {
     const world = await createIngestWorld({ folds: false, maxReceiveCount: 6 });
     fail(world);
