@@ -40,8 +40,12 @@ const FAST_PER_MS = 1;
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
-/** An index that pushes back so many times in a row (1.5 s) has failed: its circuit decides from then on. */
+/**
+ * An index that accepts nothing for so long, at several attempts in a row, has failed: its circuit decides from then on. Requests
+ * that run side by side are pushed back together, so their number alone shows nothing.
+ */
 const INDEX_PUSH_BACKS_MAX = 4;
+const NOTHING_ACCEPTED_MS = 1_500;
 
 const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };
 
@@ -53,8 +57,8 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   let pushBacks = 0;
-  /** How often in a row the index of a bucket pushed items back. */
-  const indexPushBacks = new Map<string, number>();
+  /** How often in a row the index of a bucket pushed items back and accepted none, and since when. */
+  const indexPushBacks = new Map<string, { readonly count: number; readonly sinceMs: number }>();
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
@@ -114,14 +118,18 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   function waitInLanes(sent: readonly QueuedWrite[], pushedBack: readonly QueuedWrite[]): void {
     if (pushedBack.length === 0 && indexPushBacks.size === 0) return;
     const lanes = Map.groupBy(pushedBack, ({ request }) => request.document.bucket);
-    for (const { request } of sent) if (!lanes.has(request.document.bucket)) indexPushBacks.delete(request.document.bucket);
+    const waits = new Set(pushedBack);
+    // an index that accepts a part is busy, and the push-backs slow its writes down
+    for (const entry of sent) if (!waits.has(entry)) indexPushBacks.delete(entry.request.document.bucket);
     for (const [bucket, entries] of lanes) void waitInLane(bucket, entries);
   }
 
   async function waitInLane(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
-    const count = (indexPushBacks.get(bucket) ?? 0) + 1;
-    indexPushBacks.set(bucket, count);
-    if (count > INDEX_PUSH_BACKS_MAX) {
+    const nowMs = clock.monotonicMs();
+    const { count: earlier, sinceMs } = indexPushBacks.get(bucket) ?? { count: 0, sinceMs: nowMs };
+    const count = earlier + 1;
+    indexPushBacks.set(bucket, { count, sinceMs });
+    if (count > INDEX_PUSH_BACKS_MAX && nowMs - sinceMs >= NOTHING_ACCEPTED_MS) {
       indexPushBacks.delete(bucket);
       for (const { answer, pushBack } of entries) {
         const fault = pushBack ?? PUSHED_BACK;

@@ -251,6 +251,32 @@ describe('a push-back', () => {
     expect(world.requests().slice(1)).toEqual([['busy-1', 'busy-2']]);
   });
 
+  it('of a part of each request is the back-pressure of a busy index, and never opens its circuit', async () => {
+    const world = await setUp();
+    let items = 0;
+    const objects = {
+      ...world.store.objects,
+      write: async (writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> => {
+        await world.clock.sleep(10);
+        const answers = await world.store.objects.write(writes);
+        return answers.map((answer) =>
+          (items += 1) % 3 === 0 ? { kind: 'fault', code: 'bucket.index-overloaded', reason: '429' } : answer,
+        );
+      },
+    };
+    const circuits = createTestCircuits(world);
+    const writeDocument = createBulkWriter({ objects, clock: world.clock, telemetry: world.telemetry, circuits, limits: LIMITS });
+    const kinds: string[] = [];
+    for (let count = 0; count < 300; count += 1) {
+      void writeDocument({ document: tombstone(`k-${count}`), equalClock: 'accept', expiresAtMs: 30_000 }).then(({ kind }) =>
+        kinds.push(kind),
+      );
+    }
+    await run(world, 10_000);
+    expect(kinds).toEqual(Array.from({ length: 300 }, () => 'written'));
+    expect(world.telemetry.recorded('circuitOpened')).toEqual([]);
+  });
+
   it('of a whole request has it sent again in halves, later and later', async () => {
     const world = await setUp({ concurrency: 1 });
     world.store.broken.beforeWrite = async () => {
