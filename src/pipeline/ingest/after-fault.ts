@@ -1,5 +1,5 @@
 /** What the fault of one attempt means for its record: wait for a circuit, try again soon, be deferred alone, or be rejected. */
-import { circuitOf, type Fault } from '../../domain/fault.ts';
+import { circuitOf, type Fault, type FaultCircuit } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';
@@ -45,7 +45,8 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
     if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
     const level = circuitOf(fault.code);
     if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
-    if (circuits.openOf(ids) !== undefined) return waitFor();
+    // a circuit that the fault is not about has no trial in this attempt: waiting for it would end immediately, again and again
+    if (circuits.openOf(ids.filter((id) => concerns(id, level))) !== undefined) return waitFor();
     switch (level) {
       case 'cluster':
       case 'index':
@@ -61,4 +62,10 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
         );
     }
   };
+}
+
+/** Whether a fault of this level is about the circuit, or about what is behind it. While the cluster's is open, everything waits. */
+function concerns(id: CircuitId, level: FaultCircuit): boolean {
+  if (id === 'cluster' || level === 'cluster') return id === 'cluster';
+  return id.startsWith('index ') === (level === 'index');
 }

@@ -307,6 +307,40 @@ describe('the index of one bucket', () => {
   });
 });
 
+describe('an attempt that has the place of one circuit and fails by something else', () => {
+  const closeIndex = async (world: IngestWorld): Promise<void> => {
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
+    for (let count = 0; count < 4; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(2 * SECOND_MS);
+    expect(opened(world)).toEqual([`index ${BUCKET}`]);
+  };
+
+  it('(its object) leaves its message to wait alone, and does not ask again without a pause', async () => {
+    const world = await createIngestWorld();
+    await closeIndex(world);
+    let looks = 0;
+    world.storageHooks.afterLook = async () => {
+      looks += 1;
+      throw denied;
+    };
+    await world.send(routedPut(world, 'poison'));
+    await world.run(25 * SECOND_MS);
+    expect(looks).toBeLessThanOrEqual(2);
+  });
+
+  it('(the index store) tries again after a pause, until that circuit opens', async () => {
+    const world = await createIngestWorld();
+    await closeIndex(world);
+    await world.run(15 * SECOND_MS);
+    world.store.broken.all = new FaultError('index.unreachable', 'down');
+    await world.run(60 * SECOND_MS);
+    world.store.broken.all = undefined;
+    world.store.broken.buckets.clear();
+    await world.run(6 * MINUTE_MS);
+    expect(await world.document('k-3')).toBeDefined();
+  });
+});
+
 describe('the index store', () => {
   it('that pushes one read of a record back is asked again, and nobody else waits', async () => {
     const world = await createIngestWorld();
