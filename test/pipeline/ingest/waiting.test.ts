@@ -308,7 +308,7 @@ describe('the index of one bucket', () => {
 });
 
 describe('an attempt that has the place of one circuit and fails by something else', () => {
-  const closeIndex = async (world: IngestWorld): Promise<void> => {
+  const openIndexCircuit = async (world: IngestWorld): Promise<void> => {
     world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
     for (let count = 0; count < 4; count += 1) await world.send(world.put(`k-${count}`));
     await world.run(2 * SECOND_MS);
@@ -317,10 +317,12 @@ describe('an attempt that has the place of one circuit and fails by something el
 
   it('(its object) leaves its message to wait alone, and does not ask again without a pause', async () => {
     const world = await createIngestWorld();
-    await closeIndex(world);
+    const fault = { code: 'bucket.index-blocked', reason: 'as scripted' } as const;
+    world.circuits.indexFailed(BUCKET, fault, { sentAtMs: world.clock.monotonicMs(), isWhole: true });
     let looks = 0;
     world.storageHooks.afterLook = async () => {
       looks += 1;
+      await world.clock.sleep(10);
       throw denied;
     };
     await world.send(routedPut(world, 'poison'));
@@ -330,7 +332,7 @@ describe('an attempt that has the place of one circuit and fails by something el
 
   it('(the index store) tries again after a pause, until that circuit opens', async () => {
     const world = await createIngestWorld();
-    await closeIndex(world);
+    await openIndexCircuit(world);
     await world.run(15 * SECOND_MS);
     world.store.broken.all = new FaultError('index.unreachable', 'down');
     await world.run(60 * SECOND_MS);
