@@ -39,7 +39,7 @@ export interface AttemptStart {
   readonly hand: InHand;
   /** The tie that an earlier attempt met. */
   readonly tie: ObserveHint | undefined;
-  /** Takes the places that the attempt needs in open circuits. Returns whether it may go on. */
+  /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
   readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
 

@@ -28,7 +28,7 @@ export interface ObjectStorage extends VersionDetails {
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
   versioningOf(location: BucketLocation, signal?: AbortSignal): Promise<Versioning>;
-  /** Resolves if S3 answers for this bucket; throws the shared fault if it does not. */
+  /** Resolves if S3 answers for this bucket; throws the fault of the endpoint if it does not. */
   probe(location: BucketLocation, signal?: AbortSignal): Promise<void>;
 }
 
