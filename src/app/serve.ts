@@ -6,21 +6,23 @@
  */
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
 import { startCalendar } from './calendar.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
-import type { AwsEnvironment } from '../settings/aws.ts';
+import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
-import { awsAddresses, createCore, indexLocation, queuesOf, type Core } from './core.ts';
+import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
+import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
 import { createCircuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
@@ -83,6 +85,7 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
     async start() {
       try {
         takeServeLock(settings, stops);
+        warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
@@ -112,13 +115,23 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   stops.push(async () => lock.release());
 }
 
-async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment, log: Telemetry): Promise<Embedded> {
+/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because its owner may have chosen it. */
+function warnOfOpenIndex(settings: Settings, telemetry: Telemetry): void {
+  const index = indexLocation(settings);
+  if (index.product !== 'sqlite' || !isOpenToOthers(index.path)) return;
+  telemetry.warn('other users of this machine can read this file', {
+    path: index.path,
+    advice: `If they should not: chmod 600 ${index.path}`,
+  });
+}
+
+async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment, log: Telemetry): Promise<Embedded> {
   const { EmbeddedStartError, startEmbedded } = await import('../adapters/embedded/server.ts');
   try {
     return await startEmbedded({
       ...settings.TALLY_EMBEDDED_ADDRESS,
       dataDir: settings.TALLY_EMBEDDED_DATA,
-      region: environment.region,
+      region: environment.region ?? REGION_DEFAULT,
       bucket: EMBEDDED_BUCKET,
       clock: systemClock,
       log,
@@ -131,7 +144,7 @@ async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment,
 
 interface ServingParts {
   readonly settings: Settings;
-  readonly environment: AwsEnvironment;
+  readonly environment: OuterEnvironment;
   readonly telemetryAdapter: TelemetryAdapter;
   readonly embedded: Embedded | undefined;
   readonly tracing: Tracing;
@@ -151,7 +164,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
-  const core = await createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
+  const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
+  reportProxy(environment.proxy, telemetry);
+  const core = await createCore(settings, addresses, { queues, telemetry, tracing });
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
@@ -254,6 +269,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+/** Logs the proxy, because an unexpected one is hard to find. The log masks passwords. */
+function reportProxy(proxy: ProxyVariables | undefined, telemetry: Telemetry): void {
+  if (proxy === undefined) return;
+  const shown = Object.entries(proxy).map(([name, value]) => [name, withoutPasswords(value)]);
+  telemetry.info('requests use a proxy', Object.fromEntries(shown));
 }
 
 /** Resolves to the URL of the address that was bound. An address that cannot be bound is a mistake in the settings. */

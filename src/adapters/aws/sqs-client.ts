@@ -46,8 +46,11 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     try {
       const input = { QueueName: name, QueueOwnerAWSAccountId: account };
       const { QueueUrl } = await clientFor(queueUrl).send(new GetQueueUrlCommand(input), { ...(signal && { abortSignal: signal }) });
-      if (QueueUrl !== undefined) urlsByArn.set(arn, QueueUrl);
-      return QueueUrl;
+      if (QueueUrl === undefined) return undefined;
+      // SQS answers with its regular host, which may be out of reach from where the given one (a VPC endpoint) is used
+      const url = new URL(new URL(QueueUrl).pathname, queueUrl).href;
+      urlsByArn.set(arn, url);
+      return url;
     } catch (error) {
       signal?.throwIfAborted();
       if (isRefusedPermission(error) || isMissingQueue(error)) return undefined;

@@ -50,6 +50,8 @@ export interface ChangeRecord {
   readonly sizeBytes?: number;
   /** Absent when the source gives none (an empty string counts as none). */
   readonly versionId?: string;
+  /** True for an EventBridge record in an SNS envelope: S3 did not necessarily write it, because others may publish to the topic. */
+  readonly throughTopic?: true;
 }
 
 /** The result of parsing one record of a message. A rejected record has its `bucket` where that is known (for the loss gap), and its `dialect` where that was recognised. */

@@ -19,7 +19,7 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
-/** How soon a bucket that refuses receives the next question. */
+/** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
@@ -135,7 +135,7 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
 }
 
-/** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: the next question follows soon, later ones less often. */
+/** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: Tally asks again soon, later less often. */
 export function refused(gap: GapRecord, reason: string, nowMs: number): GapRecord {
   const refusedSinceMs = gap.refusedSinceMs ?? nowMs;
   const untilMs = nowMs + Math.max(REFUSED_MIN_MS, waitMs(refusedSinceMs, nowMs));

@@ -16,6 +16,8 @@ const ATTRIBUTES_MAX = 10;
 const MESSAGE_BYTES_MAX = 1_048_576;
 /** Enough for a sentence. */
 const REASON_BYTES_MAX = 256;
+/** A body has room for 20,000 records, and 20,000 positions would take 100 kB of a letter. */
+export const POSITIONS_MAX = 100;
 
 const FAULT = 'tally-fault';
 const REASON = 'tally-reason';
@@ -29,7 +31,7 @@ const letterContextSchema = z.object({
   messageId: z.string(),
   /** ISO 8601. */
   firstReceived: z.string(),
-  /** The positions, from 0, of the records that failed; empty when the body as a whole did. */
+  /** The positions, from 0, of the first 100 records that failed; empty when the body as a whole did. */
   records: z.array(z.number()),
 });
 type LetterContext = z.infer<typeof letterContextSchema>;
@@ -81,23 +83,43 @@ export function ownAttributes(attributes: Attributes): Attributes {
 export interface LetterNotes {
   readonly fault?: string;
   readonly reason?: string;
-  readonly context?: Readonly<Record<string, unknown>>;
+  readonly context?: LetterNotesContext;
 }
+type LetterNotesContext = z.infer<typeof foreignContextSchema>;
 
-/** Reads Tally's three attributes. It never throws: other senders may write to the queue, so invalid values are left out. */
+/** Tally's own texts have at most 256 characters, and its context has at most 100 positions. */
+const TEXT_LENGTH_MAX = 1_024;
+/** The context of an earlier version could name 20,000 positions. */
+const CONTEXT_LENGTH_MAX = 131_072;
+
+const foreignText = z.string().max(TEXT_LENGTH_MAX).optional().catch(undefined);
+/** Fields that do not have Tally's format are left out. */
+const foreignContextSchema = z.object({
+  queue: foreignText,
+  messageId: foreignText,
+  firstReceived: foreignText,
+  records: z
+    .array(z.number())
+    .transform((positions) => positions.slice(0, POSITIONS_MAX))
+    .optional()
+    .catch(undefined),
+});
+
+/**
+ * Reads Tally's three attributes. It never throws, and what it returns is small: other senders may write to the queue, and one
+ * letter of theirs must not hide the others. What is not as Tally writes it is left out.
+ */
 export function letterNotes(attributes: Attributes): LetterNotes {
-  const fault = attributes[FAULT]?.stringValue;
-  const reason = attributes[REASON]?.stringValue;
+  const fault = foreignText.parse(attributes[FAULT]?.stringValue);
+  const reason = attributes[REASON]?.stringValue?.slice(0, TEXT_LENGTH_MAX);
   const context = contextOf(attributes[CONTEXT]?.stringValue);
   return { ...(fault !== undefined && { fault }), ...(reason !== undefined && { reason }), ...(context !== undefined && { context }) };
 }
 
-const anyContext = z.record(z.string(), z.unknown());
-
-function contextOf(json: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (json === undefined) return undefined;
+function contextOf(json: string | undefined): LetterNotesContext | undefined {
+  if (json === undefined || json.length > CONTEXT_LENGTH_MAX) return undefined;
   try {
-    return anyContext.safeParse(JSON.parse(json)).data;
+    return foreignContextSchema.safeParse(JSON.parse(json)).data;
   } catch {
     return undefined;
   }

@@ -128,7 +128,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
   }
 
-  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why, and no failure is counted. */
+  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
   async function isRefused(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<boolean> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const prefix = commonPrefix(due.map((gap) => gap.prefix ?? ''));
@@ -208,7 +208,7 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
   return state === 'closed' && folded === true && prefix !== undefined && closedAtMs < oldMs;
 }
 
-/** When a bucket that refuses receives the next question; 0 if it does not refuse. */
+/** When to ask a bucket again that refuses; 0 if it does not refuse. */
 function askedAgainAtMs(gaps: readonly GapRecord[]): number {
   return Math.max(...gaps.map(({ refusedSinceMs, notBeforeMs = 0 }) => (refusedSinceMs === undefined ? 0 : notBeforeMs)));
 }

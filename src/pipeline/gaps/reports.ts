@@ -152,8 +152,11 @@ export async function absorbUnconnected(
   bucket: string,
 ): Promise<void> {
   const { id, schema } = refs.unconnected(bucket);
-  if ((await readRecord(state, { id, schema })) === undefined) return;
-  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs: clock.nowMs() });
+  const dropped = await readRecord(state, { id, schema });
+  if (dropped === undefined) return;
+  // the latest of them may have been counted by a worker whose clock is ahead of this one's
+  const seenAtMs = Math.max(clock.nowMs(), dropped.lastSeenMs);
+  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs });
   await removeRecord(state, id);
 }
 

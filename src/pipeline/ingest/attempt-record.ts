@@ -39,6 +39,8 @@ export interface AttemptStart {
   readonly hand: InHand;
   /** The tie that an earlier attempt met. */
   readonly tie: ObserveHint | undefined;
+  /** Whether a look asks by LIST, because HEAD keeps failing for this object. */
+  readonly byListing: boolean;
   /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
   readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
@@ -64,7 +66,7 @@ export type Attempt =
 export function createAttemptRecord(dependencies: AttemptDependencies): AttemptRecord {
   const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
 
-  return async function attemptRecord(record, { hand, tie, mayGoOn }) {
+  return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
     const sentAtMs = clock.monotonicMs();
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
@@ -81,7 +83,7 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
         case 'observe':
           hand.turnSlow();
           if (!mayGoOn(() => lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
-          return await lookAndWrite(record, hint, { bucket, hand });
+          return await lookAndWrite(record, hint, { bucket, hand, byListing });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
@@ -142,9 +144,14 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
     );
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
-    const { traces } = hand;
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
+  async function lookAndWrite(
+    record: ChangeRecord,
+    hint: ResolveHint | ObserveHint,
+    at: Context & { readonly byListing: boolean },
+  ): Promise<Attempt> {
+    const { bucket, hand, byListing } = at;
+    const facts = { bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) };
+    const answer = await observe({ ...facts, byListing, traces: hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':

@@ -47,6 +47,8 @@ export interface IngestLimits {
   readonly bulk: BulkLimits;
   readonly headConcurrency: number;
   readonly heldMax: number;
+  /** The largest weight of the messages in hand (weights.ts). */
+  readonly weightMaxBytes: number;
   readonly holdMaxMs: number;
   readonly inFlightMax: number;
   readonly visibilityS: number;
@@ -138,6 +140,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     start() {
       receiver.start({
         admit: (signal) => admission.admit(signal),
+        roomForLarge: (signal) => held.room(signal),
         handle: handleMessages,
         polled: receiveFault.polled,
         failed: receiveFault.failed,

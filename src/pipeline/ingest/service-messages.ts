@@ -66,7 +66,7 @@ export function createFinishServiceMessage({
     if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
     hand.turnSlow();
     if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
-    return unsubscribed(message.topicArn);
+    return unsubscribed(message.topicArn, hand.message.sentAtMs);
   }
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {
@@ -79,14 +79,15 @@ export function createFinishServiceMessage({
     return { kind: 'ignored', reason: 'no-effect' };
   }
 
-  async function unsubscribed(topicArn: string): Promise<Outcome> {
+  async function unsubscribed(topicArn: string, sentAtMs: number): Promise<Outcome> {
     telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
     for (const { bucket } of await bucketsOf(topicArn)) {
       await gaps.report({
         bucket,
         kind: 'loss',
         reason: 'the bucket queue was unsubscribed from the topic of the bucket',
-        seenAtMs: clock.nowMs(),
+        // a slow clock must not let an older reconcile close the gap
+        seenAtMs: Math.max(clock.nowMs(), sentAtMs),
       });
     }
     return { kind: 'gap' };

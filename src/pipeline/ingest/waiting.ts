@@ -219,10 +219,10 @@ function createShares(heldMax: number): Shares {
   let messages = 0;
   let weight = 0;
 
-  function change(bucket: string, hand: InHand, by: 1 | -1): void {
+  function change(bucket: string, by: 1 | -1, bytes: number): void {
     messages += by;
-    weight += by * hand.weight;
-    weights.set(bucket, (weights.get(bucket) ?? 0) + by * hand.weight);
+    weight += by * bytes;
+    weights.set(bucket, (weights.get(bucket) ?? 0) + by * bytes);
   }
 
   return {
@@ -232,17 +232,18 @@ function createShares(heldMax: number): Shares {
       const hasRoom =
         waiting.size < heldMax * BUCKET_SHARE * factor &&
         messages < heldMax * ALL_SHARE * factor &&
-        (weights.get(bucket) ?? 0) < hand.weightMax * BUCKET_SHARE * factor &&
-        weight < hand.weightMax * ALL_SHARE * factor;
+        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE * factor &&
+        weight < hand.weightMaxBytes * ALL_SHARE * factor;
       if (records === 0 && !hasRoom) return undefined;
       buckets.set(bucket, waiting);
       waiting.set(hand, records + 1);
-      if (records === 0) change(bucket, hand, 1);
+      const { bytes } = hand.weight;
+      if (records === 0) change(bucket, 1, bytes);
       return () => {
         const left = (waiting.get(hand) ?? 1) - 1;
         if (left > 0) return void waiting.set(hand, left);
         waiting.delete(hand);
-        change(bucket, hand, -1);
+        change(bucket, -1, bytes);
         if (waiting.size > 0) return;
         buckets.delete(bucket);
         weights.delete(bucket);

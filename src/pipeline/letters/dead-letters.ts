@@ -140,7 +140,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 
   async function sendOneBack(letter: QueueMessage): Promise<void> {
     const { context } = await notesOf(letter);
-    const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.['queue']);
+    const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.queue);
     const queueUrl = origin ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
       throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');

@@ -31,6 +31,8 @@ export interface QueueReceiver {
   start(handlers: {
     readonly admit: (signal: AbortSignal) => Promise<void>;
     readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
+    /** Awaited before an answer with large messages is read: it stays with SQS until there is memory for it. Default: there always is. */
+    readonly roomForLarge?: (signal: AbortSignal) => Promise<void>;
     /** A receive failed; its poller waits before the next one. */
     readonly failed: (fault: FaultError) => void;
     /** SQS answered a receive, with or without messages. */

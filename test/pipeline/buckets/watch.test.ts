@@ -40,23 +40,26 @@ async function setUp() {
 }
 
 describe('the watch of the records', () => {
-  it('counts what gaps are open, by bucket and kind, every 15 s', async () => {
+  it('counts what gaps are open, and how old the oldest is, by kind, every 15 s', async () => {
     const world = await setUp();
     const sighting = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;
     await world.gaps.report(sighting);
     await world.gaps.report({ ...sighting, prefix: 'p/' });
-    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss' });
+    await world.gaps.report({ ...sighting, bucket: 'bbb', seenAtMs: 5 });
+    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss', seenAtMs: 7 });
     await world.run(15_000);
     expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
       [
-        { bucket: 'aaa', kind: 'bulk-delete', count: 2 },
-        { bucket: 'bbb', kind: 'loss', count: 1 },
+        { kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 },
+        { kind: 'loss', count: 1, oldestAgeMs: world.clock.nowMs() - 7 },
       ],
     ]);
     const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
     await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
     await world.run(15_000);
-    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([[{ bucket: 'aaa', kind: 'bulk-delete', count: 2 }]]);
+    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
+      [{ kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 }],
+    ]);
     expect(world.telemetry.recorded('jobs').at(-1)).toEqual([[]]);
   });
 

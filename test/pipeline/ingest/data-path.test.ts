@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
+import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
   BUCKET,
   createIngestWorld,
@@ -22,9 +24,43 @@ function routedPut(world: IngestWorld, key: string) {
   return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
 }
 
+/** S3's EventBridge event of a put that happened now. */
+function eventBridgePut(world: IngestWorld, key: string, etag: string) {
+  const eventTimeMs = world.clock.nowMs();
+  const object = { key, etag, sequencer: sequencerAt(eventTimeMs) };
+  return eventBridgeBody(object, { bucket: { name: BUCKET } }, { time: new Date(eventTimeMs).toISOString() });
+}
+
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 /** For how many seconds from now each message is hidden. */
 const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
+
+describe('a message with thousands of records that cannot be read', () => {
+  it('Fix: becomes one letter that names the first hundred, beside a neighbour that is indexed', async () => {
+    const world = await createIngestWorld();
+    await world.sendBody(JSON.stringify({ Records: Array.from({ length: 19_000 }, () => ({ eventVersion: '9.0' })) }));
+    await world.send(world.put('neighbour'));
+    await world.run(2_000);
+    const [letter, ...others] = world.letters();
+    expect(others).toEqual([]);
+    expect(letterNotes(letter!.attributes)).toMatchObject({
+      fault: 'record.version-unknown',
+      context: { records: Array.from({ length: 100 }, (_, index) => index) },
+    });
+    expect(world.outcomes().filter((outcome) => outcome === 'rejected')).toHaveLength(19_000);
+    expect(await world.document('neighbour')).toBeDefined();
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('has its readable records indexed', async () => {
+    const world = await createIngestWorld();
+    const good = ['a', 'b'].map((key) => world.put(key));
+    await world.sendBody(JSON.stringify({ Records: [null, good[0], null, { eventVersion: '9' }, good[1]] }));
+    await world.run(2_000);
+    expect(await Promise.all(['a', 'b'].map((key) => world.document(key)))).toMatchObject([{ key: 'a' }, { key: 'b' }]);
+    expect(letterNotes(world.letters()[0]!.attributes)).toMatchObject({ fault: 'record.invalid', context: { records: [0, 2, 3] } });
+  });
+});
 
 describe('an exact event', () => {
   it('is written as it says, without a look, and its message deleted', async () => {
@@ -178,6 +214,27 @@ describe('an inexact event', () => {
       expect(document?.clock).toBeGreaterThanOrEqual(clockOfMs(atMs + 20_000));
       expect(world.messages()).toEqual([]);
     }
+  });
+
+  it.each([
+    ['comes through a topic', 'eventbridge', inEnvelope],
+    ['is of a bucket that sends notifications', 'notification', (body: unknown) => body],
+  ] as const)('is an EventBridge event that %s: it may be forged, so S3 is believed and not the event', async (_what, source, wrapped) => {
+    const world = await createIngestWorld({ bucket: { source } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(wrapped(eventBridgePut(world, 'k', 'forged'))));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['provisional']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: false, source: 'eventbridge' });
+  });
+
+  it('is not an EventBridge event of a bucket that sends them straight to the queue', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'eventbridge' } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(eventBridgePut(world, 'k', 'etag-1')));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.storage.observed).toEqual([]);
   });
 
   it('of long ago is settled at once', async () => {

@@ -61,4 +61,12 @@ describe('an unsubscribe confirmation', () => {
     expect(world.telemetry.recorded('warn')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
   });
+
+  it('that a worker with a slow clock reads opens a gap that no earlier reconcile closes', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC }, skewMs: -3_600_000 });
+    const sentAtMs = world.clock.nowMs();
+    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.run(2_000);
+    expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
+  });
 });

@@ -52,6 +52,7 @@ const LIMITS: IngestLimits = {
   bulk: { actionsMax: 1_000, bytesMax: 5_000_000, lingerMs: 20, concurrency: 4 },
   headConcurrency: 32,
   heldMax: 100,
+  weightMaxBytes: 256 * 1_048_576,
   holdMaxMs: 60_000,
   inFlightMax: 1_000,
   visibilityS: 60,
@@ -408,9 +409,9 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
   return {
     ...storage,
     hooks,
-    observe: async (bucket, key, signal) => {
+    observe: async (bucket, key, signal, how) => {
       hooks.beforeLook?.(bucket);
-      const observation = await storage.observe(bucket, key, signal);
+      const observation = await storage.observe(bucket, key, signal, how);
       await hooks.afterLook?.(key);
       signal?.throwIfAborted();
       return observation;
