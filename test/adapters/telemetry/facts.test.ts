@@ -240,7 +240,7 @@ it('is silenced in one kind of fact only', () => {
   expect(lines()).toHaveLength(before + 3);
 });
 
-it('counts a bucket as parked until nothing of it is out of order', async () => {
+it('counts a bucket as waiting until nothing of it is out of order', async () => {
   const { telemetry, value } = createWorld();
   const parked = () => value('tally_parked_buckets');
   const open = (level: 'index' | 'bucket' | 'endpoint', name: string) =>
