@@ -150,8 +150,9 @@ export async function createCore(
   const deadLetters = createDeadLetters({
     queues,
     state,
+    clock,
     telemetry,
-    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
+    queueWatch,
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
@@ -239,18 +240,17 @@ function embeddedQueuesAt(endpoint: string): Queues {
   };
 }
 
-/** The dead-letter functions. If no setting names the dead-letter queue, they first find it by the bucket queue's redrive policy. */
+/** The dead-letter functions. They first find the dead-letter queues by the redrive policies of the bucket queues. */
 function findingTheirQueue({
   verbs,
   queueWatch,
 }: Core): Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
   async function find(): Promise<void> {
-    if (queueWatch.deadLetterQueueUrl !== undefined) return;
     const once = new AbortController();
     await queueWatch.start(once.signal);
     once.abort();
     const fault = queueWatch.fault();
-    if (fault !== undefined && queueWatch.deadLetterQueueUrl === undefined) throw new FaultError(fault.code, fault.reason);
+    if (fault !== undefined && queueWatch.deadLetterQueues().length === 0) throw new FaultError(fault.code, fault.reason);
   }
 
   return {

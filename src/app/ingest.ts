@@ -41,6 +41,7 @@ export function ingestParts({ settings, core, queues, circuits, folding, telemet
     receiver,
     circuits,
     folding,
+    bucketQueueUrls: queues.bucket,
     clock,
     telemetry,
     tracing,

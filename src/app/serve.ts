@@ -261,7 +261,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core));
+      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, queues.bucket, telemetry));
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -291,22 +291,26 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
   }
 }
 
-function movedLettersOf({ store, gaps, deadLetters, queueWatch }: Core): ReturnType<typeof createMovedLetters> {
+function movedLettersOf(
+  { store, gaps, deadLetters, queueWatch }: Core,
+  bucketQueueUrls: readonly string[],
+  telemetry: Telemetry,
+): ReturnType<typeof createMovedLetters> {
   return createMovedLetters({
     browse: deadLetters.browse,
     state: store.state,
     gaps,
     clock: systemClock,
-    deadLetters: () =>
-      queueWatch.deadLetterQueueUrl === undefined
-        ? undefined
-        : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
+    telemetry,
+    deadLetterQueues: () => queueWatch.deadLetterQueues(),
+    bucketQueueUrls,
   });
 }
 
 /** Connects the demo bucket and announces the changes that were made while the process was not running. */
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
-  await core.connectBucket.connect({ bucket: EMBEDDED_BUCKET }, 'embedded');
+  const signal = new AbortController().signal;
+  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: { kind: 'local', name: 'embedded' }, signal });
   const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
   const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));

@@ -284,6 +284,13 @@ export const faults = {
     background: 'retry',
     advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
   },
+  /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
+  'message.too-large': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
+  },
   'message.unknown-wrapper': {
     circuit: 'never',
     background: 'fail',

@@ -9,6 +9,7 @@ export const stateKinds = [
   'job-slot',
   'range',
   'dead-letter',
+  'queue',
   'lock',
   'schedule',
 ] as const;

@@ -119,6 +119,8 @@ const QUEUE_ATTRIBUTES = [
   'ApproximateNumberOfMessagesNotVisible',
   'ApproximateNumberOfMessagesDelayed',
   'VisibilityTimeout',
+  'MessageRetentionPeriod',
+  'MaximumMessageSize',
   'RedrivePolicy',
 ] as const;
 
@@ -130,6 +132,8 @@ const attributesSchema = z.object({
   ApproximateNumberOfMessagesNotVisible: countSchema,
   ApproximateNumberOfMessagesDelayed: countSchema,
   VisibilityTimeout: countSchema,
+  MessageRetentionPeriod: countSchema.optional(),
+  MaximumMessageSize: countSchema.optional(),
   RedrivePolicy: z
     .string()
     .transform((text, context) => {
@@ -147,11 +151,14 @@ function parseAttributes(
 ): QueueAttributes & { readonly redrive: z.infer<typeof redriveSchema> | undefined } {
   const parsed = attributesSchema.safeParse(attributes);
   if (!parsed.success) throw queueFault('GetQueueAttributes', queueUrl, parsed.error);
+  const { MessageRetentionPeriod: retentionS, MaximumMessageSize: messageBytesMax } = parsed.data;
   return {
     visible: parsed.data.ApproximateNumberOfMessages,
     inFlight: parsed.data.ApproximateNumberOfMessagesNotVisible,
     delayed: parsed.data.ApproximateNumberOfMessagesDelayed,
     visibilityTimeoutS: parsed.data.VisibilityTimeout,
+    ...(retentionS !== undefined && { retentionMs: retentionS * 1_000 }),
+    ...(messageBytesMax !== undefined && { messageBytesMax }),
     redrive: parsed.data.RedrivePolicy,
   };
 }

@@ -147,7 +147,7 @@ function createPoller({
 
   function answered(): void {
     failures = 0;
-    handlers.polled?.();
+    handlers.polled?.(queueUrl);
     receiving.resolve();
   }
 

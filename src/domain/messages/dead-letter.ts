@@ -12,8 +12,8 @@ type Attributes = Readonly<Record<string, Attribute>>;
 
 /** SQS accepts at most ten attributes per message. */
 const ATTRIBUTES_MAX = 10;
-/** SQS's limit for a message: body and attributes (names, types and values) together. */
-const MESSAGE_BYTES_MAX = 1_048_576;
+/** SQS's own limit for a message: body and attributes (names, types and values) together. A queue may have a lower one. */
+export const MESSAGE_BYTES_MAX = 1_048_576;
 /** Enough for a sentence. */
 const REASON_BYTES_MAX = 256;
 /** A body has room for 20,000 records, and 20,000 positions would take 100 kB of a letter. */
@@ -36,12 +36,19 @@ const letterContextSchema = z.object({
 });
 type LetterContext = z.infer<typeof letterContextSchema>;
 
-/** The state record for a letter that had no room for Tally's attributes, keyed by the letter's own MessageId. */
+/**
+ * The state record of a letter, keyed by the letter's own MessageId. It proves that Tally sent the letter, or has reported
+ * that SQS moved it; and it keeps the reason of a letter that had no room for Tally's attributes.
+ */
 export const deadLetterRecordSchema = z.object({
   messageId: z.string(),
   fault: z.string(),
   reason: z.string(),
   context: letterContextSchema,
+  /** The dead-letter queue. */
+  queueUrl: z.string().optional(),
+  /** When it was stored, by the clock of the worker that stored it. */
+  keptAtMs: z.number().optional(),
 });
 export type DeadLetterRecord = z.infer<typeof deadLetterRecordSchema>;
 
@@ -55,9 +62,9 @@ export interface LetterFacts {
 
 /**
  * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name.
- * Undefined when body and attributes together would exceed 1 MiB: then the body must be sent without attributes.
+ * Undefined when body and attributes together would exceed `bytesMax`, which is at most 1 MiB: then the body must be sent without attributes.
  */
-export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined {
+export function deadLetterAttributes(facts: LetterFacts, bytesMax = MESSAGE_BYTES_MAX): Attributes | undefined {
   const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
   const attributes = {
     ...Object.fromEntries(own.slice(0, ATTRIBUTES_MAX - OURS.size)),
@@ -65,7 +72,7 @@ export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined
     [REASON]: text(letterReason(facts.fault)),
     [CONTEXT]: text(JSON.stringify(facts.context)),
   };
-  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > MESSAGE_BYTES_MAX ? undefined : attributes;
+  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > bytesMax ? undefined : attributes;
 }
 
 /** A fault's reason as the value of an attribute: printable ASCII, at most 256 bytes, never empty (SQS refuses empty values). */

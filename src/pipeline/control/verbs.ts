@@ -12,6 +12,7 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
+import { createAddBucket } from './add-bucket.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
@@ -33,10 +34,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
   const { objects, state } = store;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   return {
     searchObjects: ({ query }, { signal }) => search(query, signal),
@@ -45,7 +47,10 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       const { connected, unconnected } = await listBuckets(signal);
       return { items: connected.map(bucketView), unconnected: unconnected.map(unconnectedView) };
     },
-    addBucket: async ({ body }, { actor, signal }) => bucketView(await connectBucket.connect(body, actor.name, signal)),
+    async addBucket({ body }, { actor, signal }) {
+      const { record, jobId } = await addBucket(body, actor.name, signal);
+      return { ...bucketView(record), job_id: jobId };
+    },
     getBucket: async ({ params }, { signal }) => bucketView(await requireBucket(state, params.bucket, signal)),
     removeBucket: ({ params }, { signal }) => disconnectBucket(params.bucket, signal),
     async listGaps({ query }, { signal }) {

@@ -67,15 +67,16 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
   const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
 
   return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
+    const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
     const sentAtMs = clock.monotonicMs();
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
     try {
-      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
+      const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
-      lastEvents.seen(record.bucket);
+      lastEvents.seen(record.bucket, queueUrl);
       noteSingleDelete(record);
-      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      const hint = tie ?? hintOf(record, bucket, { sentAtMs: messageSentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
           return await writeExact(record, hint, { bucket, hand });

@@ -10,8 +10,8 @@ import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 
 /** As long as one reading may take. If the process is killed during it, the letters are hidden no longer than that. */
 const HIDDEN_S = 30;
-/** The ids of this many letters are in memory; never their bodies, which have up to 1 MiB each. */
-const LETTERS_MAX = 1_000;
+/** The most letters of one reading: it takes some 200 requests and a few seconds, and ends long before the first letters are visible again. Their ids are in memory, never their bodies. */
+export const LETTERS_MAX = 1_000;
 const BATCH_MAX = 10;
 /** A short poll of SQS reads only some of its servers, so one empty answer does not mean that the queue is empty. */
 const QUIET_ROUNDS_MAX = 3;

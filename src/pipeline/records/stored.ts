@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
+import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
@@ -42,6 +43,7 @@ export const refs = {
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
+  queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 
 /** Reads the record; undefined if it is not stored. Throws the store's fault, and `record.newer` for a record that does not match its schema. */

@@ -3,7 +3,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -21,6 +21,8 @@ async function setUp() {
   for (const bucket of ['aaa', 'bbb']) {
     storage.createBucket(bucket);
     await connect.connect({ bucket }, 'test');
+    // as after its first re-index
+    await removeRecord(state, refs.gap(`gap:${bucket}:loss`).id);
   }
   const stopping = new AbortController();
   watchState({ state, clock, telemetry, connect }, stopping.signal);

@@ -22,7 +22,9 @@ const KEYS = ['a', 'a/b', 'b', 'c'] as const;
 /** Longer than every gap takes to close once all works: a wrong clock, a quiet minute, the wait for late events, a killed worker. */
 const REPAIR_MAX_S = 3_600;
 
-type Key = (typeof KEYS)[number];
+/** An object that stays: what an empty bucket lacks is deleted only with a person's consent. */
+const KEPT = 'kept';
+type Key = (typeof KEYS)[number] | typeof KEPT;
 type Step =
   | { readonly kind: 'put' | 'delete' | 'tag'; readonly key: Key }
   | { readonly kind: 'wait'; readonly forS: number }
@@ -215,7 +217,7 @@ describe('what was folded', () => {
         fc.array(stepOf, { minLength: 8, maxLength: 30 }),
         async (skewsMs, steps) => {
           const world = await createWorld(skewsMs);
-          for (const key of KEYS) await world.take({ kind: 'put', key });
+          for (const key of [...KEYS, KEPT] as const) await world.take({ kind: 'put', key });
           await world.take({ kind: 'wait', forS: 1 });
           for (const step of steps) await world.take(step);
           await world.repaired();

@@ -7,6 +7,7 @@ import {
   BUCKET,
   createIngestWorld,
   nativeRecord,
+  QUEUE,
   sequencerAt,
   settled,
   syntheticRecord,
@@ -650,7 +651,7 @@ describe('a bucket that is not connected', () => {
     const world = await createIngestWorld();
     await world.send(nativeRecord('before', { bucket: 'new', eventTimeMs: world.clock.nowMs() }));
     await world.run(500);
-    await world.connectBucket('new');
+    await world.addBucket('new');
     await world.run(5_100);
     await world.send(world.put('after', { bucket: 'new' }));
     await world.run(300);
@@ -698,6 +699,37 @@ describe('an event of no consequence', () => {
     await world.run(300);
     expect(world.outcomes()).toEqual(['ignored', 'ignored']);
     expect(world.telemetry.recorded('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('an event of a known family whose own name is not known', () => {
+  it.each(['ObjectCreated:Append', 'ObjectRemoved:DeleteAllVersions'])('Fix: %s is observed, whatever it did', async (eventName) => {
+    const world = await createIngestWorld();
+    await world.send(world.put('stays'), world.put('goes'));
+    await world.run(500);
+    await world.send(world.put('new', { eventName }), world.remove('goes', { eventName }));
+    await world.run(120_000);
+    expect(await world.document('new')).toMatchObject({ deleted: false });
+    expect(await world.document('goes')).toMatchObject({ deleted: true });
+    expect(await world.document('stays')).toMatchObject({ deleted: false });
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('a message that was almost deleted by SQS before it was received', () => {
+  it('Fix: opens a gap for those that were, and is indexed itself', async () => {
+    const world = await createIngestWorld({ retentionMs: 960_000 });
+    const body = JSON.stringify({ Records: [world.put('late')] });
+    await world.send(world.put('early'));
+    await world.run(500);
+    expect(await world.gaps()).toEqual([]);
+    await world.queues.send(QUEUE, { body, attributes: {}, delayS: 900 });
+    await world.run(905_000);
+    expect(await world.gaps()).toMatchObject([
+      { bucket: BUCKET, kind: 'loss', reason: 'messages may have expired in the bucket queue before they were received', count: 1 },
+    ]);
+    expect(await world.document('late')).toBeDefined();
     expect(world.messages()).toEqual([]);
   });
 });

@@ -200,7 +200,7 @@ export interface FakeQueues extends QueueClient {
 /** SQS in memory: queues exist by being named; visibility runs on the clock's wall time; an old receipt handle is refused. */
 export function createFakeQueues(
   clock: Clock,
-  settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string } = {},
+  settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string; readonly retentionMs?: number } = {},
 ): FakeQueues {
   const queues = new Map<string, FakeMessage[]>();
   let failingUrl: string | undefined;
