@@ -110,11 +110,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return outcome;
   }
 
-  /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
-  function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
-    return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
-  }
-
   /** Records that were rejected alike are one result, and get one outcome: a body of 1 MiB has room for 20,000 of them. */
   function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>): Outcome {
     const { fault, bucket, dialect } = result;
@@ -220,4 +215,9 @@ function ofWholeBody(settlement: Settlement): Settlement {
 
 function readableOf(records: readonly RecordResult[]): number {
   return records.reduce((sum, { ok }) => sum + (ok ? 1 : 0), 0);
+}
+
+/** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
+function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
+  return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
 }
