@@ -193,7 +193,7 @@ export const faults = {
     advice:
       'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
   },
-  /** HeadBucket is denied, so a missing key cannot be told from a missing bucket. */
+  /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,

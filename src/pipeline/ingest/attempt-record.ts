@@ -41,7 +41,7 @@ export interface AttemptStart {
   readonly tie: ObserveHint | undefined;
   /** Whether a look asks by LIST, because HEAD keeps failing for this object. */
   readonly byListing: boolean;
-  /** Takes the places that the attempt needs in open circuits. Returns whether it may go on. */
+  /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
   readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
 

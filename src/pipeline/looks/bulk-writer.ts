@@ -40,7 +40,7 @@ const FAST_PER_MS = 1;
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
-/** An index that pushes back so many times in a row (1.5 s) has failed: its circuit decides from then on. */
+/** An index that pushes back more often in a row (after about 1.5 s) has failed: its circuit decides from then on. */
 const INDEX_PUSH_BACKS_MAX = 4;
 
 const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };

@@ -6,7 +6,7 @@
  *                             ▲                        failed: twice the time │                 │ half or more failed
  *                             └───────────────────────────────────────────────┴─────────────────┘
  *
- * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is asked.
+ * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is tried.
  */
 import type { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -89,7 +89,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     failed(id, fault, { sentAtMs, isEnough: () => count >= REQUESTS_MAX && buckets.size > 1 });
   }
 
-  /** Whether every index that was asked lately is open and none accepts: then it is the cluster, as when its disks are full. */
+  /** Whether every index that was written to lately is open and none accepts: then it is the cluster, as when its disks are full. */
   function isWholeCluster(): boolean {
     const nowMs = clock.monotonicMs();
     for (const [bucket, atMs] of failedAtMs) if (nowMs - atMs > INDICES_ASKED_MS) failedAtMs.delete(bucket);

@@ -814,7 +814,7 @@ describe('a stop', () => {
     expect(receiveCounts(world)).toEqual([0]);
   });
 
-  it('gives back at once what waits for a parked bucket, or for a settle at its last receive', async () => {
+  it('gives back at once what waits for the index of its bucket, or for a settle at its last receive', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 1 });
     world.store.broken.buckets.set('other', 'bucket.index-blocked');
     await world.connectBucket('other');
