@@ -228,8 +228,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     if (circuits.openOf(['cluster']) !== undefined) return;
     await probeCluster(signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      // this is the trial by which an open circuit is judged as well, so one failure is enough
-      circuits.clusterFailed(faultOf(error), { isLasting: true });
+      // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+      const fault = faultOf(error);
+      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true });
     });
   }
 

@@ -62,7 +62,7 @@ export async function readRecord<Schema extends z.ZodObject>(
 /**
  * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
  * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
- * version of Tally stored are kept. Throws the store's fault, and `index.overloaded` after ten lost rounds (at most 4 s).
+ * version of Tally stored are kept. Throws the store's fault, and `record.contended` after ten lost rounds (at most 4 s).
  */
 export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
   state: StateStore,
@@ -142,5 +142,5 @@ async function retryConflicts<Result>(id: string, attempt: () => Promise<{ reado
     if (result !== 'conflict') return result.done;
     await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
   }
-  throw new FaultError('index.overloaded', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
+  throw new FaultError('record.contended', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
 }

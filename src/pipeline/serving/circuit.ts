@@ -108,7 +108,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     },
     failed(next, sentAtMs) {
       // what was sent before the circuit opened is the same failure once more
-      if (fault !== undefined && sentAtMs < openedAtMs) return;
+      if (fault !== undefined && sentAtMs <= openedAtMs) return;
       failedCount += 1;
       if (fault === undefined) return;
       if (places > 0) {
