@@ -15,7 +15,10 @@ export const gap = z
     last_seen_at: time.describe('The time of the last one.'),
     count: count.describe('How often it was seen.'),
     state: z.enum(gapStates),
-    job_id: z.string().optional().describe('The job that closes it or has closed it; of an open gap, one that began too early to close it.'),
+    job_id: z
+      .string()
+      .optional()
+      .describe('The job that closes it or has closed it; of an open gap, one that began too early to close it.'),
     closed_at: time.optional(),
     opened_at: time.optional(),
     reported_at: time.optional().describe('When it was last reported. The quiet time before its re-index counts from there.'),
