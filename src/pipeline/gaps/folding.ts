@@ -103,8 +103,9 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
-      const first = withSighting(current, sightingOf(sum, sum.firstMomentMs), { count: sum.count, toldAtMs: nowMs });
-      return withSighting(first, sightingOf(sum, seenAtMs), { count: 0, toldAtMs: nowMs });
+      const next = withSighting(current, sightingOf(sum, seenAtMs), { count: sum.count, toldAtMs: nowMs });
+      // lastSeen is ahead of the changes; firstSeen is not
+      return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });
     lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
     if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);
