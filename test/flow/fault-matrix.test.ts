@@ -25,9 +25,16 @@ describe('with a fault, and killed in its middle,', () => {
   const results = new Map<FaultRow, Promise<RowResult>>();
   const told: RowResult[] = [];
 
+  function tell(result: RowResult): RowResult {
+    told.push(result);
+    const file = process.env['TALLY_TEST_MATRIX_OUT'];
+    if (file !== undefined) writeFileSync(file, `${JSON.stringify({ rows: told, notRun }, undefined, 2)}\n`);
+    return result;
+  }
+
   beforeAll(() => {
     for (const row of chosen) {
-      const result = queue.add(() => runFaultRow(row));
+      const result = queue.add(() => runFaultRow(row)).then(tell);
       // its own test tells how it went
       result.catch(() => undefined);
       results.set(row, result);
@@ -36,14 +43,11 @@ describe('with a fault, and killed in its middle,', () => {
 
   test.each(chosen)('what is not concerned is indexed, and in the end all is: $name', { timeout: TIMEOUT_MS }, async (row) => {
     const result = await results.get(row);
-    if (result !== undefined) told.push(result);
     expect(result).toMatchObject({ unserved: '', difference: '', deadLetters: 0 });
     expect(result?.receivesMax).toBeLessThanOrEqual(RECEIVES_MAX);
   });
 
   afterAll(() => {
-    const file = process.env['TALLY_TEST_MATRIX_OUT'];
-    if (file !== undefined) writeFileSync(file, `${JSON.stringify({ rows: told, notRun }, undefined, 2)}\n`);
     console.log(tableOf(told));
   });
 });

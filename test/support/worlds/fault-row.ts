@@ -113,10 +113,8 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
         row: row.name,
         index: row.index,
         unserved: unserved.join(', '),
-        neighbourP99Ms: p99(
-          watch.sent.filter(({ traffic, meetsKill }) => traffic === 'neighbour exact' && !meetsKill),
-          waits,
-        ),
+        neighbourP50Ms: delayMs(neighbours, 0.5),
+        neighbourP99Ms: delayMs(neighbours, 0.99),
         receivesMax: watch.receivesMax(),
         deadLetters: world.deadLetters().length,
         healMs: Math.round(performance.now() - endedAtMs),
