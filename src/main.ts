@@ -18,10 +18,15 @@ let isServing = false;
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
 
+/** Takes every permission from the group and from others: files get the mode 0600 and folders 0700. */
+const PRIVATE_UMASK = 0o077;
+
 const exitNow = (code: number): void => process.exit(code);
 
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
+  // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
+  process.umask(process.umask() | PRIVATE_UMASK);
   const { createApp, StartError } = await import('./app/serve.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);

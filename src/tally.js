@@ -5,12 +5,13 @@
  * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
  * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
  */
-var needed = 24;
-var major = Number(process.versions.node.split('.')[0]);
+// 24.5 is the first version whose agents can use a proxy
+var needed = [24, 5];
+var version = process.versions.node.split('.').map(Number);
 
-if (major < needed) {
+if (version[0] < needed[0] || (version[0] === needed[0] && version[1] < needed[1])) {
   process.stderr.write(
-    'tally: Tally needs Node ' + needed + ' or later, and this is Node ' + process.versions.node + '. See https://nodejs.org.\n',
+    'tally: Tally needs Node ' + needed.join('.') + ' or later, and this is Node ' + process.versions.node + '. See https://nodejs.org.\n',
   );
   process.exitCode = 78;
 } else {

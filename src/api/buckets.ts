@@ -1,10 +1,24 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { z } from 'zod';
 import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import type { CircuitRecord } from '../domain/circuit-record.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
+
+/** Whether the index of a bucket can be relied on. */
+const status = z
+  .object({
+    state: z
+      .enum(['ok', 'waiting', 'never_compared'])
+      .describe(
+        '`never_compared`: no re-index of the whole bucket has ended since it was connected. `waiting`: events of the bucket cannot be indexed now.',
+      ),
+    since: time.optional().describe('Since when.'),
+    reason: z.string().optional().describe('Why.'),
+  })
+  .describe('Whether the index of the bucket can be relied on.');
 
 export const bucket = z
   .object({
@@ -22,6 +36,7 @@ export const bucket = z
     floor: clock.describe(
       'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
     ),
+    status,
     created_at: time.describe('When it was connected.'),
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
@@ -38,6 +53,11 @@ export const bucket = z
   })
   .meta({ id: 'Bucket', description: 'A connected bucket.' });
 export type Bucket = z.infer<typeof bucket>;
+
+const addedBucket = bucket.extend({
+  job_id: z.string().optional().describe('The first re-index, if this request started it.'),
+});
+export type AddedBucket = z.infer<typeof addedBucket>;
 
 export const unconnectedBucket = z
   .object({
@@ -68,6 +88,12 @@ export const addBucketBody = z
         .enum(enrichModes, oneOf(enrichModes))
         .exactOptional()
         .describe('What is read of each object besides its events. Default: none.'),
+      reindex: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe(
+          'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
+        ),
     },
     must('must be an object'),
   )
@@ -89,10 +115,11 @@ export const bucketRows = {
   'POST /v1/buckets': {
     operation: 'addBucket',
     summary: 'Connects a bucket, or changes how it is connected.',
-    description: 'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by a re-index.',
+    description:
+      'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by its first re-index, which this request starts if there is a work queue. A bucket that is connected already gets no re-index; its region and versioning are read again.',
     scope: 'admin',
     body: addBucketBody,
-    answer: bucket,
+    answer: addedBucket,
     status: 201,
     errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict'],
     example: { body: { bucket: 'photos', source: 'notification' } },
@@ -119,8 +146,8 @@ export const bucketRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** Converts a stored bucket to its form in the API. */
-export function bucketView(record: BucketRecord): Bucket {
+/** Converts a stored bucket to its form in the API. `waitsFor`: the open circuit that its records wait for. */
+export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Bucket {
   const { versioning, lifecycle } = record;
   return {
     bucket: record.bucket,
@@ -131,6 +158,7 @@ export function bucketView(record: BucketRecord): Bucket {
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
     floor: record.floor,
+    status: statusOf(record, waitsFor),
     created_at: timeOf(record.createdAtMs),
     created_by: record.createdBy,
     checked_at: timeOf(record.checkedAtMs),
@@ -138,6 +166,19 @@ export function bucketView(record: BucketRecord): Bucket {
     last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
     lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
   };
+}
+
+function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {
+  if (waitsFor !== undefined) {
+    const { code, reason, sinceMs } = waitsFor;
+    return { state: 'waiting', since: timeOf(sinceMs), reason: `${code}: ${reason}` };
+  }
+  if (unsubscribed !== undefined) {
+    const reason = `the bucket queue was unsubscribed from ${unsubscribed.topicArn}, so no events arrive`;
+    return { state: 'waiting', since: timeOf(unsubscribed.atMs), reason };
+  }
+  if (lastReindexAtMs === undefined) return { state: 'never_compared', since: timeOf(createdAtMs) };
+  return { state: 'ok' };
 }
 
 /** Converts the record of a bucket that is not connected to its form in the API. */

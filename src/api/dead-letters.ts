@@ -19,7 +19,7 @@ export const deadLetter = z
           .array(z.number())
           .readonly()
           .optional()
-          .describe('The positions, from 0, of the records that failed; empty: the message as a whole.'),
+          .describe('The positions, from 0, of the first 100 records that failed; empty: the message as a whole.'),
       })
       .optional()
       .describe('What Tally knew about the message when it dead-lettered it.'),
@@ -110,15 +110,6 @@ export function deadLetterView({ id: letterId, sentAtMs, sizeBytes, notes }: Let
   };
 }
 
-/** The context of a dead letter. Others may write to the queue too, so fields that do not have Tally's format are left out. */
-const contextSchema = z.object({
-  queue: z.string().optional().catch(undefined),
-  messageId: z.string().optional().catch(undefined),
-  firstReceived: z.string().optional().catch(undefined),
-  records: z.array(z.number()).optional().catch(undefined),
-});
-
-function contextView(context: Readonly<Record<string, unknown>>): DeadLetter['context'] {
-  const { queue, messageId, firstReceived, records } = contextSchema.parse(context);
+function contextView({ queue, messageId, firstReceived, records }: NonNullable<LetterNotes['context']>): DeadLetter['context'] {
   return { queue, message_id: messageId, first_received_at: firstReceived, records };
 }

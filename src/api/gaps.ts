@@ -15,7 +15,10 @@ export const gap = z
     last_seen_at: time.describe('The time of the last one.'),
     count: count.describe('How often it was seen.'),
     state: z.enum(gapStates),
-    job_id: z.string().optional().describe('The job that closes it or has closed it; of an open gap, a paused job that may yet do so.'),
+    job_id: z
+      .string()
+      .optional()
+      .describe('The job that closes it or has closed it; of an open gap, one that began too early to close it.'),
     closed_at: time.optional(),
     opened_at: time.optional(),
     reported_at: time.optional().describe('When it was last reported. The quiet time before its re-index counts from there.'),
@@ -28,6 +31,7 @@ export const gap = z
       .optional()
       .describe('Why it is still open, and until when by the present plan.'),
     not_before: time.optional().describe('No job is started for it before this time.'),
+    held: z.boolean().optional().describe('No job is started for it until a re-index is requested.'),
   })
   .meta({
     id: 'Gap',
@@ -80,5 +84,6 @@ export function gapView(record: GapRecord): Gap {
     failures: record.failures,
     waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
     not_before: timeOfMaybe(record.notBeforeMs),
+    held: record.held,
   };
 }

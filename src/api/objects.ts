@@ -102,7 +102,7 @@ export const objectRows = {
     }),
     answer: pageOf(storedObject),
     status: 200,
-    errors: ['bucket.not-connected', 'index.denied', 'index.state-missing', 'bucket.index-missing'],
+    errors: ['bucket.not-connected', 'index.denied', 'index.state-missing', 'bucket.index-missing', 'request.overloaded'],
     example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },
   },
   'GET /v1/buckets/{bucket}/explain': {

@@ -28,6 +28,7 @@ export function statusOf(code: RequestErrorCode | FaultCode): number {
 export const generalErrors = [
   'request.invalid',
   'request.forbidden-origin',
+  'request.forwarded',
   'request.timeout',
   'request.interrupted',
   'index.unreachable',

@@ -1,7 +1,10 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
 import { join } from 'node:path';
 import type { AwsClients } from '../adapters/aws/clients.ts';
-import { createAwsClients } from '../adapters/aws/clients.ts';
+import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
+import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
+import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
+import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
@@ -12,6 +15,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
+import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
@@ -31,9 +35,14 @@ import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts
 export interface AwsAddresses {
   readonly region: string;
   readonly endpoints: AwsEnvironment['endpoints'];
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly forcePathStyle: boolean;
+  /** Absent: requests use no proxy. */
+  readonly proxyEnv?: ProxyVariables | undefined;
 }
+
+/** The region where neither a variable nor the profile nor a queue names one: that of the embedded server too. */
+export const REGION_DEFAULT = 'us-east-1';
 
 /** The shared parts. */
 export interface Core {
@@ -64,19 +73,40 @@ export function indexLocation(settings: Settings): IndexLocation {
   return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
 }
 
-/** The AWS addresses from the SDK's own variables, or those of the embedded server. */
-export function awsAddresses(settings: Settings, environment: AwsEnvironment, ownEndpoint: string | undefined): AwsAddresses {
+/** The AWS addresses from the SDK's own variables, else from the profile; or those of the embedded server. */
+export async function awsAddresses(
+  settings: Settings,
+  environment: OuterEnvironment,
+  ownEndpoint: string | undefined,
+): Promise<AwsAddresses> {
   if (ownEndpoint !== undefined) {
     return {
-      region: environment.region,
+      region: environment.region ?? REGION_DEFAULT,
       endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
       // fauxqs does not check signatures, but the SDK cannot sign without credentials
       credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
       forcePathStyle: true,
+      proxyEnv: withoutProxyFor(new URL(ownEndpoint).hostname, environment.proxy),
     };
   }
-  const { region, endpoints } = environment;
-  return { region, endpoints, forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined };
+  const shared = await readSharedConfig();
+  const [queueUrl] = settings.TALLY_QUEUE_URL;
+  const queueRegion = queueUrl === undefined ? undefined : regionInQueueUrl(queueUrl);
+  const region = environment.region ?? shared.region ?? queueRegion ?? REGION_DEFAULT;
+  const endpoints = endpointsOf(environment, shared);
+  return {
+    region,
+    endpoints,
+    credentials: chainCredentials({ region, proxyEnv: environment.proxy }),
+    forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined,
+    proxyEnv: environment.proxy,
+  };
+}
+
+function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
+  if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
+  const { sqs, sns, s3 } = shared.endpoints;
+  return { sqs: endpoints.sqs ?? sqs, sns: endpoints.sns ?? sns, s3: endpoints.s3 ?? s3 };
 }
 
 /** The queues of the embedded server if there is one, else those of the settings. */
@@ -92,7 +122,7 @@ export async function createCore(
   { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
 ): Promise<Core> {
   const clock = systemClock;
-  const store = await createStore(settings, addresses.region, telemetry);
+  const store = await createStore(settings, addresses, telemetry);
   const aws = createAwsClients({
     ...addresses,
     s3: {
@@ -120,8 +150,9 @@ export async function createCore(
   const deadLetters = createDeadLetters({
     queues,
     state,
+    clock,
     telemetry,
-    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
+    queueWatch,
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
@@ -154,7 +185,7 @@ function s3Connections(settings: Settings): number {
   return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
-async function createStore(settings: Settings, region: string, telemetry: Telemetry): Promise<Store> {
+async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
@@ -165,7 +196,12 @@ async function createStore(settings: Settings, region: string, telemetry: Teleme
       return createOpenSearchStore({
         urls: index.nodes,
         caFile: settings.TALLY_INDEX_CA_FILE,
-        signing: settings.TALLY_INDEX_AUTH === 'sigv4' ? { region } : undefined,
+        // the embedded server's credentials are for it alone
+        signing:
+          settings.TALLY_INDEX_AUTH === 'sigv4'
+            ? { region, credentials: typeof credentials === 'function' ? credentials : chainCredentials({ region, proxyEnv }) }
+            : undefined,
+        proxyEnv,
         prefix: settings.TALLY_INDEX_PREFIX,
         shards: settings.TALLY_INDEX_SHARDS,
         replicas: settings.TALLY_INDEX_REPLICAS,
@@ -186,13 +222,13 @@ export interface OpenedControl {
  * Opens the control plane for a command, on the index and queues of the settings. If the settings name neither, it uses
  * those of a `tally serve --embedded` on the same machine. Connections are made and data is read only when needed.
  */
-export async function openControl(settings: Settings, environment: AwsEnvironment): Promise<OpenedControl> {
+export async function openControl(settings: Settings, environment: OuterEnvironment): Promise<OpenedControl> {
   const isEmbedded = settings.TALLY_EMBEDDED || (settings.TALLY_INDEX_URL === undefined && settings.TALLY_QUEUE_URL.length === 0);
   const endpoint = isEmbedded ? embeddedEndpoint(settings.TALLY_EMBEDDED_ADDRESS) : undefined;
   const queues = endpoint === undefined ? queuesOf(settings) : embeddedQueuesAt(endpoint);
   // a command reports by its output and exit code, so it writes no log
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
-  const core = await createCore(settings, awsAddresses(settings, environment, endpoint), { queues, telemetry });
+  const core = await createCore(settings, await awsAddresses(settings, environment, endpoint), { queues, telemetry });
   return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
@@ -204,18 +240,17 @@ function embeddedQueuesAt(endpoint: string): Queues {
   };
 }
 
-/** The dead-letter functions. If no setting names the dead-letter queue, they first find it by the bucket queue's redrive policy. */
+/** The dead-letter functions. They first find the dead-letter queues by the redrive policies of the bucket queues. */
 function findingTheirQueue({
   verbs,
   queueWatch,
 }: Core): Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
   async function find(): Promise<void> {
-    if (queueWatch.deadLetterQueueUrl !== undefined) return;
     const once = new AbortController();
     await queueWatch.start(once.signal);
     once.abort();
     const fault = queueWatch.fault();
-    if (fault !== undefined && queueWatch.deadLetterQueueUrl === undefined) throw new FaultError(fault.code, fault.reason);
+    if (fault !== undefined && queueWatch.deadLetterQueues().length === 0) throw new FaultError(fault.code, fault.reason);
   }
 
   return {

@@ -1,4 +1,5 @@
 /** The parts that only the ingest role has. */
+import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -8,6 +9,9 @@ import type { Folding } from '../pipeline/gaps/folding.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
+
+/** V8 derives its heap limit from the memory of the container. The other three quarters are for one large message, for re-index and for garbage. */
+const HEAP_SHARE = 0.25;
 
 interface IngestRoleParts {
   readonly settings: Settings;
@@ -37,6 +41,7 @@ export function ingestParts({ settings, core, queues, circuits, folding, telemet
     receiver,
     circuits,
     folding,
+    bucketQueueUrls: queues.bucket,
     clock,
     telemetry,
     tracing,
@@ -51,6 +56,7 @@ export function ingestParts({ settings, core, queues, circuits, folding, telemet
       },
       headConcurrency: settings.TALLY_S3_HEAD_CONCURRENCY,
       heldMax: settings.TALLY_INGEST_HELD_MAX,
+      weightMaxBytes: getHeapStatistics().heap_size_limit * HEAP_SHARE,
       holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
       inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
       visibilityS: settings.TALLY_INGEST_VISIBILITY_S,

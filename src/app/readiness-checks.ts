@@ -67,9 +67,15 @@ const NO_BUCKET: ReadinessCheck = {
 
 /** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */
 function deadLetterCheck(queueWatch: QueueWatch): ReadinessCheck {
-  if (queueWatch.deadLetterQueueUrl === undefined) return NO_DEAD_LETTER_QUEUE;
+  if (queueWatch.deadLetterQueues().length === 0) return NO_DEAD_LETTER_QUEUE;
   const check = checkOfFault(queueWatch.deadLetterFault());
-  return check.status === 'ok' ? OK : { ...check, status: 'warning', advice: 'Check TALLY_DEAD_LETTER_QUEUE_URL and its permissions.' };
+  return check.status === 'ok'
+    ? OK
+    : {
+        ...check,
+        status: 'warning',
+        advice: 'Check TALLY_DEAD_LETTER_QUEUE_URL, the redrive policies of the bucket queues, and the permissions.',
+      };
 }
 
 const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {

@@ -6,22 +6,25 @@
  */
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
 import { startCalendar } from './calendar.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
-import type { AwsEnvironment } from '../settings/aws.ts';
+import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
-import { awsAddresses, createCore, indexLocation, queuesOf, type Core } from './core.ts';
+import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
+import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
+import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
@@ -83,6 +86,7 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
     async start() {
       try {
         takeServeLock(settings, stops);
+        warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
@@ -112,13 +116,23 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   stops.push(async () => lock.release());
 }
 
-async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment, log: Telemetry): Promise<Embedded> {
+/** What this process creates only its owner may read (main.ts). A file that exists keeps its mode, because its owner may have chosen it. */
+function warnOfOpenIndex(settings: Settings, telemetry: Telemetry): void {
+  const index = indexLocation(settings);
+  if (index.product !== 'sqlite' || !isOpenToOthers(index.path)) return;
+  telemetry.warn('other users of this machine can read this file', {
+    path: index.path,
+    advice: `If they should not: chmod 600 ${index.path}`,
+  });
+}
+
+async function startEmbeddedAws(settings: Settings, environment: OuterEnvironment, log: Telemetry): Promise<Embedded> {
   const { EmbeddedStartError, startEmbedded } = await import('../adapters/embedded/server.ts');
   try {
     return await startEmbedded({
       ...settings.TALLY_EMBEDDED_ADDRESS,
       dataDir: settings.TALLY_EMBEDDED_DATA,
-      region: environment.region,
+      region: environment.region ?? REGION_DEFAULT,
       bucket: EMBEDDED_BUCKET,
       clock: systemClock,
       log,
@@ -131,7 +145,7 @@ async function startEmbeddedAws(settings: Settings, environment: AwsEnvironment,
 
 interface ServingParts {
   readonly settings: Settings;
-  readonly environment: AwsEnvironment;
+  readonly environment: OuterEnvironment;
   readonly telemetryAdapter: TelemetryAdapter;
   readonly embedded: Embedded | undefined;
   readonly tracing: Tracing;
@@ -151,7 +165,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const { telemetry } = telemetryAdapter;
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
-  const core = await createCore(settings, awsAddresses(settings, environment, embedded?.endpoint), { queues, telemetry, tracing });
+  const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
+  reportProxy(environment.proxy, telemetry);
+  const core = await createCore(settings, addresses, { queues, telemetry, tracing });
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
@@ -212,8 +228,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     if (circuits.openOf(['cluster']) !== undefined) return;
     await probeCluster(signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      // this is the trial by which an open circuit is judged as well, so one failure is enough
-      circuits.clusterFailed(faultOf(error), { isLasting: true });
+      // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+      const fault = faultOf(error);
+      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true });
     });
   }
 
@@ -243,10 +260,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
+      const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core));
+      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, queues.bucket, telemetry));
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -254,6 +273,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+/** Logs the proxy, because an unexpected one is hard to find. The log masks passwords. */
+function reportProxy(proxy: ProxyVariables | undefined, telemetry: Telemetry): void {
+  if (proxy === undefined) return;
+  const shown = Object.entries(proxy).map(([name, value]) => [name, withoutPasswords(value)]);
+  telemetry.info('requests use a proxy', Object.fromEntries(shown));
 }
 
 /** Resolves to the URL of the address that was bound. An address that cannot be bound is a mistake in the settings. */
@@ -269,22 +295,26 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
   }
 }
 
-function movedLettersOf({ store, gaps, deadLetters, queueWatch }: Core): ReturnType<typeof createMovedLetters> {
+function movedLettersOf(
+  { store, gaps, deadLetters, queueWatch }: Core,
+  bucketQueueUrls: readonly string[],
+  telemetry: Telemetry,
+): ReturnType<typeof createMovedLetters> {
   return createMovedLetters({
     browse: deadLetters.browse,
     state: store.state,
     gaps,
     clock: systemClock,
-    deadLetters: () =>
-      queueWatch.deadLetterQueueUrl === undefined
-        ? undefined
-        : { queueUrl: queueWatch.deadLetterQueueUrl, visible: queueWatch.deadLettersVisible },
+    telemetry,
+    deadLetterQueues: () => queueWatch.deadLetterQueues(),
+    bucketQueueUrls,
   });
 }
 
 /** Connects the demo bucket and announces the changes that were made while the process was not running. */
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
-  await core.connectBucket.connect({ bucket: EMBEDDED_BUCKET }, 'embedded');
+  const signal = new AbortController().signal;
+  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: { kind: 'local', name: 'embedded' }, signal });
   const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
   const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));

@@ -13,7 +13,7 @@ const CLOSING_MS = 200;
 
 export interface TracingParts {
   readonly settings: Settings;
-  readonly environment: Pick<ServeEnvironment, 'traces'>;
+  readonly environment: Pick<ServeEnvironment, 'traces' | 'proxy'>;
   readonly version: string;
   readonly telemetry: Telemetry;
   readonly tracingTelemetry: TracingTelemetry;
@@ -27,7 +27,7 @@ export interface StartedTracing {
 
 /** Starts tracing if an endpoint is set and this process receives messages. Only then is the SDK loaded. */
 export async function startTracing({ settings, environment, version, telemetry, tracingTelemetry }: TracingParts): Promise<StartedTracing> {
-  const { traces } = environment;
+  const { traces, proxy } = environment;
   if (traces === undefined || !settings.TALLY_ROLES.includes('ingest')) return { tracing: noTracing, stop: async () => {} };
   const { createOtelTracing } = await import('../adapters/otel/tracing.ts');
   const { tracing, stop } = createOtelTracing({
@@ -36,6 +36,7 @@ export async function startTracing({ settings, environment, version, telemetry, 
     bulkActionsMax: settings.TALLY_BULK_ACTIONS,
     index: indexAttributes(indexLocation(settings)),
     version,
+    proxyEnv: proxy,
     telemetry: tracingTelemetry,
   });
   telemetry.info('tracing started', { collector: traces.collector, sampler: traces.sampler, ratio: traces.samplerRatio });

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { printing, withExamples } from './arguments.ts';
@@ -11,6 +11,8 @@ interface AddOptions extends JsonOption {
   readonly source?: BucketSource;
   readonly topic?: string;
   readonly enrich?: EnrichMode;
+  /** False with --no-reindex. */
+  readonly reindex: boolean;
 }
 
 interface RemoveOptions extends JsonOption {
@@ -34,24 +36,26 @@ function addAdd(bucket: Command, cli: Cli): void {
     .command('add')
     .summary('connect a bucket')
     .description(
-      'Connects a bucket: its events are indexed from now on. For a bucket that is connected already, it changes the given options.',
+      'Connects a bucket: its events are indexed from now on, and a first re-index indexes what it holds already. For a bucket that is connected already, it changes the given options and reads region and versioning again.',
     )
     .argument('<name>', 'the bucket')
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
     .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes));
+    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started');
   printing(add, 'tally bucket add photos', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich } = options;
+      const { source, topic, enrich, reindex } = options;
       const body = {
         bucket: name,
         ...(source !== undefined && { source }),
         ...(topic !== undefined && { topic_arn: topic }),
         ...(enrich !== undefined && { enrich }),
+        ...(!reindex && { reindex }),
       };
       const record = await cli.withControl((control, context) => control.addBucket({ body }, context));
       cli.print(options, record, () => bucketText(record));
-      cli.hint(options, `Its events are indexed from now on. To index what it holds already: ${cli.typed(`reindex ${name}`)}`);
+      cli.hint(options, `Its events are indexed from now on. ${firstText(cli, record)}`);
     },
   );
 }
@@ -84,14 +88,31 @@ function addRemove(bucket: Command, cli: Cli): void {
   });
 }
 
-function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich }: Bucket): string {
-  return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich });
+/** What happens to the objects that the bucket holds already. */
+function firstText(cli: Cli, { bucket, job_id: jobId }: AddedBucket): string {
+  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed(`jobs ${jobId}`)}`;
+  return `To index what it holds already: ${cli.typed(`reindex ${bucket}`)}`;
+}
+
+function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {
+  return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich, status: statusText(status) });
+}
+
+function statusText({ state, since, reason }: Bucket['status']): string {
+  switch (state) {
+    case 'ok':
+      return 'ok';
+    case 'never_compared':
+      return 'never compared';
+    case 'waiting':
+      return `waiting: ${reason ?? 'the reason is unknown'}${since === undefined ? '' : ` since ${since}`}`;
+  }
 }
 
 function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
-    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONING', 'ENRICH', 'LAST EVENT'],
+    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONING', 'ENRICH', 'LAST EVENT', 'STATUS'],
     connected.map((record) => [
       record.bucket,
       record.region,
@@ -99,6 +120,7 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.versioning.status,
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
+      statusText(record.status),
     ]),
   );
 }

@@ -1,6 +1,7 @@
 /** What every command receives: settings, the operations of the control plane, and the output streams. */
-import { awsEnvironment, type AwsEnvironment } from '../settings/aws.ts';
+import { awsEnvironment } from '../settings/aws.ts';
 import type { ReadFile } from '../settings/files.ts';
+import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Context, Operations } from '../api/contract.ts';
@@ -9,7 +10,7 @@ import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { createProgress, silentProgress, type Progress } from './progress.ts';
-import { jsonText } from './output.ts';
+import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {
@@ -39,7 +40,10 @@ export interface CliDependencies {
   /** Shows a yes-or-no question at the terminal and resolves with the answer; absent if there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
   /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
-  readonly openControl: (settings: Settings, aws: AwsEnvironment) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  readonly openControl: (
+    settings: Settings,
+    environment: OuterEnvironment,
+  ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
@@ -97,7 +101,8 @@ export function createCli(dependencies: CliDependencies): Cli {
   }
 
   function hint({ json }: JsonOption, text: string): void {
-    if (json !== true) stderr.write(`${text}\n`);
+    // hints repeat names, advice and cursors of a registry that may be foreign
+    if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
   function endWith(code: number): void {
@@ -130,7 +135,9 @@ export function createCli(dependencies: CliDependencies): Cli {
       endWith(exitCodes.interrupted);
     },
     async withControl(work) {
-      const opened = await openControl(settings(), awsEnvironment(env));
+      const proxies = parseProxy(env);
+      if (!proxies.ok) throw new SettingsError(proxies.mistakes);
+      const opened = await openControl(settings(), { ...awsEnvironment(env), proxy: proxies.proxy });
       try {
         return await work(opened.operations, { actor: CALLER, signal: new AbortController().signal });
       } finally {
@@ -139,9 +146,11 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     async serve(effective) {
       const tracing = parseTraceSettings(env);
-      const mistakes = [...(tracing.ok ? [] : tracing.mistakes), ...serveMistakes(effective)];
-      if (!tracing.ok || mistakes.length > 0) throw new SettingsError(mistakes);
-      endWith(await serve(effective, { ...awsEnvironment(env), traces: tracing.traces }));
+      const proxies = parseProxy(env);
+      const outer = [tracing, proxies].flatMap((parsed) => (parsed.ok ? [] : parsed.mistakes));
+      const mistakes = [...outer, ...serveMistakes(effective)];
+      if (!tracing.ok || !proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
+      endWith(await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy, traces: tracing.traces }));
     },
     print({ json }, answer, text) {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);

@@ -1,13 +1,18 @@
 /** How commands print: tables and fields for people, JSON for programs. Text from outside reaches a terminal only escaped. */
-import { printable } from '../domain/printable.ts';
+import { printable, UNPRINTABLE } from '../domain/printable.ts';
 
-/** Characters that JSON.stringify leaves unescaped although terminals act on them. Only strings can hold them, so escaping them does not change the JSON. */
-const TERMINAL_CONTROLS = /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
-
-/** Returns JSON with every control and bidi character escaped, on several lines unless `compact`. */
+/** Returns JSON with every character escaped that {@link printable} escapes, on several lines unless `compact`. */
 export function jsonText(value: unknown, layout: 'pretty' | 'compact' = 'pretty'): string {
   const text = JSON.stringify(value, undefined, layout === 'pretty' ? 2 : 0);
-  return text.replaceAll(TERMINAL_CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  // only strings can contain them, besides the line ends of the layout, so the JSON means the same
+  return text.replaceAll(UNPRINTABLE, (character) => (character === '\n' ? character : escapesOf(character)));
+}
+
+function escapesOf(character: string): string {
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 }
 
 export type Cell = string | number | undefined;

@@ -65,6 +65,10 @@ export const bucketRecordSchema = z.object({
   /** When region and versioning were last read. */
   checkedAtMs: z.number(),
   lastEventAtMs: z.number().optional(),
+  /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
+  unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
+  /** The bucket queues that its events came from, with the time of the last one from each. */
+  eventQueues: z.array(z.object({ queueUrl: z.string(), atMs: z.number() })).optional(),
   lastReindexAtMs: z.number().optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */
   lifecycle: z
@@ -78,6 +82,46 @@ export const bucketRecordSchema = z.object({
     .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
+
+/** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
+const UNSUBSCRIBED_LATE_MS = 60_000;
+
+/**
+ * Whether an event proves that the bucket's topic delivers again: it happened, and was sent, a minute or more after the queue
+ * was unsubscribed. A dead letter that was sent back has a new time of sending, but not a new time of its event.
+ */
+export function isSubscribedAgain(
+  { unsubscribed }: Pick<BucketRecord, 'unsubscribed'>,
+  event: { readonly sentAtMs: number; readonly eventTimeMs: number | undefined },
+): boolean {
+  if (unsubscribed === undefined) return false;
+  return Math.min(event.sentAtMs, event.eventTimeMs ?? Infinity) >= unsubscribed.atMs + UNSUBSCRIBED_LATE_MS;
+}
+
+/** How long it counts that events of a bucket came from a queue. */
+const EVENT_QUEUE_LIFE_MS = 30 * 86_400_000;
+
+/** The queues of a bucket's events after an event from this one, without those that are too old to count. */
+export function withEventQueue(
+  known: BucketRecord['eventQueues'],
+  latest: { readonly queueUrl: string; readonly atMs: number },
+): NonNullable<BucketRecord['eventQueues']> {
+  const others = (known ?? []).filter(({ queueUrl, atMs }) => queueUrl !== latest.queueUrl && latest.atMs - atMs <= EVENT_QUEUE_LIFE_MS);
+  const before = known?.find(({ queueUrl }) => queueUrl === latest.queueUrl)?.atMs ?? 0;
+  return [...others, { ...latest, atMs: Math.max(latest.atMs, before) }];
+}
+
+/**
+ * Whether events of the bucket may come from one of these queues. Only a bucket whose recent events came from `others`, and
+ * from none of these queues, is certain not to: where the events of a quiet bucket would come from is not known.
+ */
+export function mayBeFedBy(
+  { eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>,
+  at: { readonly queueUrls: readonly string[]; readonly others: readonly string[]; readonly nowMs: number },
+): boolean {
+  const recent = eventQueues.filter(({ atMs }) => at.nowMs - atMs <= EVENT_QUEUE_LIFE_MS).map(({ queueUrl }) => queueUrl);
+  return recent.some((url) => at.queueUrls.includes(url)) || !recent.some((url) => at.others.includes(url));
+}
 
 /** Events that arrived for a bucket that is not connected. They are counted and shown, but never indexed. */
 export const unconnectedSchema = z.object({

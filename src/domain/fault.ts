@@ -110,6 +110,12 @@ export const faults = {
     background: 'stop',
     advice: 'Run the newest version of Tally that has used this index store, or a later one.',
   },
+  /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
+  'record.contended': {
+    circuit: 'object',
+    background: 'retry',
+    advice: 'Wait: this usually passes. If it lasts, many workers store the same record at the same time; report it as a bug.',
+  },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
@@ -193,7 +199,7 @@ export const faults = {
     advice:
       'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
   },
-  /** HeadBucket is denied, so a missing key cannot be told from a missing bucket. */
+  /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
@@ -283,6 +289,13 @@ export const faults = {
     circuit: 'object',
     background: 'retry',
     advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
+  },
+  /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
+  'message.too-large': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
   },
   'message.unknown-wrapper': {
     circuit: 'never',

@@ -9,7 +9,9 @@ export const stateKinds = [
   'job-slot',
   'range',
   'dead-letter',
+  'queue',
   'lock',
   'schedule',
+  'circuit',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -2,7 +2,7 @@
  * The listener of the control plane: it checks each request by its row of the contract, calls the verb, and answers.
  * Until callers are authenticated it serves this machine only.
  */
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   rows,
   rowsOfListener,
@@ -19,10 +19,11 @@ import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { inTime } from '../pipeline/serving/async.ts';
-import { requireJsonBody, requireLocalCaller } from './guard.ts';
+import { requireDirectCaller, requireJsonBody, requireLocalCaller } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
+import { createSearches } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 
 interface ControlPlaneParts extends HealthParts {
@@ -44,7 +45,8 @@ const CALLER: Actor = { kind: 'local', name: 'http' };
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
   const { address, verbs, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
-  const app = createServer({ telemetry, rows, guard: requireLocalCaller });
+  const app = createServer({ telemetry, rows, guard: requireKnownWay });
+  const runSearch = createSearches();
   const closing = new AbortController();
   const getJob = (id: string, signal: AbortSignal) => verbs.getJob({ params: { id } }, { actor: CALLER, signal });
   const jobEvents = createJobEvents({ getJob, clock, telemetry, closing: closing.signal });
@@ -73,10 +75,16 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const answer = await inTime(verb(checked, { actor: CALLER, signal }), signal);
+      const run = () => verb(checked, { actor: CALLER, signal });
+      const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
+}
+
+function requireKnownWay(request: FastifyRequest): void {
+  requireDirectCaller(request);
+  requireLocalCaller(request);
 }
 
 /** Returns a signal that is aborted when the verb takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */

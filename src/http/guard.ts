@@ -6,18 +6,26 @@ import { RequestError } from '../domain/request-error.ts';
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
 /**
- * Throws `request.forbidden-origin` unless the Host header names loopback (which stops DNS rebinding, where a foreign name
- * resolves to this machine) and the request comes from a program or from a page of the same host and port. Programs send
- * neither Origin nor Sec-Fetch-Site; browsers send them with every request that matters.
+ * Throws `request.forbidden-origin` unless the Host header names loopback, which stops DNS rebinding: a foreign name that
+ * resolves to this machine, so that a page of it may read the answers.
  */
-export function requireLocalCaller({ headers }: FastifyRequest): void {
+export function requireLocalHost({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  if (LOOPBACK_HOST.test(headers.host ?? '')) return;
+  throw new RequestError(
+    'request.forbidden-origin',
+    'the Host header must be 127.0.0.1, localhost or [::1]: this address serves this machine only',
+  );
+}
+
+/**
+ * Throws `request.forbidden-origin` unless {@link requireLocalHost} is satisfied and the request comes from a program or from
+ * a page of the same host and port. Programs send neither Origin nor Sec-Fetch-Site; browsers send them with every request
+ * that matters.
+ */
+export function requireLocalCaller(request: FastifyRequest): void {
+  const { headers } = request;
   const host = headers.host ?? '';
-  if (!LOOPBACK_HOST.test(host)) {
-    throw new RequestError(
-      'request.forbidden-origin',
-      'the Host header must be 127.0.0.1, localhost or [::1]: the control plane serves this machine only',
-    );
-  }
+  requireLocalHost(request);
   if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
     throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
   }
@@ -25,6 +33,22 @@ export function requireLocalCaller({ headers }: FastifyRequest): void {
   if (site !== undefined && site !== 'same-origin' && site !== 'none') {
     throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
   }
+}
+
+/** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */
+const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
+
+/**
+ * Throws `request.forwarded` for a request that came through a reverse proxy. The caller of a proxy on this machine is not on
+ * this machine, and a proxy with its usual settings would offer the control plane, which does not know its callers, to them.
+ */
+export function requireDirectCaller({ headers }: FastifyRequest): void {
+  const header = Object.keys(headers).find((name) => OF_PROXIES.has(name) || name.startsWith('x-forwarded-'));
+  if (header === undefined) return;
+  throw new RequestError(
+    'request.forwarded',
+    `the request came through a reverse proxy (header ${header}), and the control plane does not know its callers: use a tunnel (ssh -L, kubectl port-forward)`,
+  );
 }
 
 /**

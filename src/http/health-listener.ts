@@ -1,5 +1,6 @@
 import { rowsOfHealth } from '../api/contract.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { requireLocalHost } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { addRoutes } from './routes.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
@@ -9,9 +10,14 @@ interface HealthListenerParts extends HealthParts {
   readonly telemetry: Telemetry;
 }
 
-/** Creates the listener for health and metrics only. Its address may be reachable from outside, unlike the control plane's. */
+const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
+
+/**
+ * Creates the listener for health and metrics only. Its address may be reachable from outside, unlike the control plane's, and
+ * under any name. On loopback it answers this machine's own names only.
+ */
 export function createHealthListener({ address, telemetry, ...parts }: HealthListenerParts): Listener {
-  const app = createServer({ telemetry, rows: rowsOfHealth });
+  const app = createServer({ telemetry, rows: rowsOfHealth, ...(LOOPBACK.has(address.host) && { guard: requireLocalHost }) });
   const handlers = healthHandlers(parts);
   addRoutes(app, rowsOfHealth, ({ operation }) => handlers[operation]);
   return listenerOf(app, address);

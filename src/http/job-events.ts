@@ -2,6 +2,7 @@
  * One job as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): its state at the
  * beginning and after each change, until it has ended.
  */
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -49,17 +50,24 @@ export interface JobEvents {
 /** Creates the streams. A stream ends after the end state of its job, when the client disconnects, and when the listener closes. */
 export function createJobEvents({ getJob, clock, telemetry, closing }: JobEventsParts): JobEvents {
   const open = new Set<Promise<void>>();
+  /** The connections of the open streams. */
+  const connections = new WeakSet<Socket>();
   /** Counts a stream until its response is closed, and returns a signal that is aborted then. */
-  function countStream(reply: FastifyReply): AbortSignal {
+  function countStream(request: FastifyRequest, reply: FastifyReply): AbortSignal {
     if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller closed the connection');
     if (open.size >= STREAMS_MAX) {
       throw new RequestError('request.too-many-streams', `${STREAMS_MAX} streams are open: close one, or poll GET /v1/jobs/{id} instead`);
     }
+    const { socket } = request.raw;
+    // it was sent before the first one ended, and could only be answered after it
+    if (connections.has(socket)) throw new RequestError('request.too-many-streams', 'a stream is open on this connection already');
+    connections.add(socket);
     const gone = new AbortController();
     const closed = Promise.withResolvers<void>();
     open.add(closed.promise);
     reply.raw.once('close', () => {
       open.delete(closed.promise);
+      connections.delete(socket);
       closed.resolve();
       gone.abort(new RequestError('request.interrupted', 'the caller closed the connection'));
     });
@@ -72,7 +80,7 @@ export function createJobEvents({ getJob, clock, telemetry, closing }: JobEvents
     },
     async answer(request, reply) {
       const id = idOf(request);
-      const signal = AbortSignal.any([closing, countStream(reply)]);
+      const signal = AbortSignal.any([closing, countStream(request, reply)]);
       const news = watchJob({ look: (limit) => getJob(id, limit), clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;

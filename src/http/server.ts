@@ -4,6 +4,7 @@ import { rows, type PlacedRow } from '../api/contract.ts';
 import type { Problem } from '../api/problem.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { boundConnections } from './connections.ts';
 import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken } from './problem.ts';
 
 export interface Address {
@@ -19,12 +20,20 @@ export interface Listener {
 
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
+/** The headers of a request are one packet. A connection on which they do not arrive in this time is closed. */
+const HEADERS_TIMEOUT_MS = 5_000;
 /** A request that is not received in this time is refused. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** An idle connection is closed after this time, which is longer than any verb takes. */
+/** How often the two are checked; Node's default is 30 s. */
+const TIMEOUTS_CHECK_MS = 1_000;
+/** A connection waits this long for its next request. Probes and scrapes come less often, and a new connection costs them little. */
+const KEEP_ALIVE_MS = 5_000;
+/** A connection on which nothing moves is closed after this time, which is longer than any verb takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
-/** Far more than probes, scrapes and operators need. */
+/** Far more than probes, scrapes and operators need. Above it the connection that has been idle longest is closed. */
 const CONNECTIONS_MAX = 256;
+/** As long as the callers that wait already need. */
+const RETRY_AFTER_S = 1;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
 
@@ -54,6 +63,8 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     // a path that cannot be decoded reaches no hook and no route
@@ -66,7 +77,7 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
       else socket.destroy();
     },
   });
-  app.server.maxConnections = CONNECTIONS_MAX;
+  boundConnections(app.server, CONNECTIONS_MAX);
   app.removeContentTypeParser('text/plain');
   app.addHook('onRoute', refuseWithoutRow);
   const answerUnknown = unknownAnswerer(served);
@@ -128,6 +139,7 @@ function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  if (problem.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
   return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 

@@ -13,19 +13,24 @@ export const s3Settings = {
   ),
 };
 
-/** The values of the AWS SDK’s own variables that Tally uses. Credentials are left to the SDK. */
+/** The values of the AWS SDK’s own variables that Tally uses. Credentials and the shared files are left to the SDK. */
 export interface AwsEnvironment {
-  readonly region: string;
-  /** An absent endpoint is that of AWS itself. */
+  /** Absent: that of the profile. */
+  readonly region: string | undefined;
+  /** An absent endpoint is that of the profile, else that of AWS itself. */
   readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+  /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
+  readonly ignoresEndpoints: boolean | undefined;
 }
 
 /** Reads the variables as the SDK does: AWS_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. */
 export function awsEnvironment(environment: Readonly<Record<string, string | undefined>>): AwsEnvironment {
   const set = (name: string): string | undefined => (environment[name] === '' ? undefined : environment[name]);
   const endpoint = (service: string): string | undefined => set(`AWS_ENDPOINT_URL_${service}`) ?? set('AWS_ENDPOINT_URL');
+  const ignores = set('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS');
   return {
-    region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION') ?? 'us-east-1',
+    region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION'),
     endpoints: { sqs: endpoint('SQS'), sns: endpoint('SNS'), s3: endpoint('S3') },
+    ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
   };
 }

@@ -20,7 +20,7 @@ export const queueSettings = {
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()
     .describe(
-      'The URL of the dead-letter queue, to which Tally sends messages that can never succeed, together with the reason. By default it is the target of the bucket queue’s redrive policy.',
+      'The URL of the dead-letter queue, to which Tally sends messages that can never succeed, together with the reason. By default it is the target of the redrive policy of the bucket queue that the message came from. Letters that SQS moves are found in all redrive targets.',
     ),
 };
 

@@ -4,8 +4,8 @@
  * continue with other values.
  */
 import { z } from 'zod';
-import type { AwsEnvironment } from './aws.ts';
 import { integer } from './fields.ts';
+import type { OuterEnvironment } from './proxy.ts';
 import { hasCredentials } from './urls.ts';
 
 const samplers = [
@@ -127,8 +127,8 @@ export interface TraceSettings {
   readonly collector: string;
 }
 
-/** What `tally serve` uses of the variables of other products: the AWS SDK's and OpenTelemetry's. */
-export interface ServeEnvironment extends AwsEnvironment {
+/** What `tally serve` uses of the variables of other products: also those of OpenTelemetry. */
+export interface ServeEnvironment extends OuterEnvironment {
   readonly traces: TraceSettings | undefined;
 }
 

@@ -12,6 +12,7 @@ import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
 
 const named = rows.map((row) => [row.operation, row] as const);
@@ -158,8 +159,9 @@ async function startWorld({ operation }: PlacedRow) {
   const deadLetters = createDeadLetters({
     queues: { ...fake, receive },
     state: store.state,
+    clock,
     telemetry,
-    deadLetterQueueUrl: () => DLQ,
+    queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
     bucketQueueUrls: [QUEUE],
   });
   const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });

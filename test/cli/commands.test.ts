@@ -157,9 +157,32 @@ describe('tally bucket', () => {
     expect(stderr).toContain('tally reindex photos');
   });
 
+  it('add names the first re-index that was started, and starts none with --no-reindex', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, status: { state: 'never_compared' }, job_id: 'job-7' });
+    const added = await world.run('bucket', 'add', 'photos');
+    expect(added.stdout).toMatch(/^status +never compared$/m);
+    expect(added.stderr).toContain('tally jobs job-7');
+    await world.run('bucket', 'add', 'photos', '--no-reindex');
+    expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', reindex: false } }]);
+  });
+
+  it('list says of each bucket whether its index can be relied on', async () => {
+    const world = createCliWorld();
+    const waiting = { state: 'waiting', since: '2026-01-02T03:04:05.000Z', reason: 'no events' };
+    const items = [
+      { ...bucketAnswer, bucket: 'aaa', status: { state: 'never_compared' } },
+      { ...bucketAnswer, bucket: 'bbb', status: waiting },
+    ];
+    world.nextAnswers({ items, unconnected: [] });
+    const { stdout } = await world.run('bucket', 'list');
+    expect(stdout).toMatch(/^aaa .* never compared$/m);
+    expect(stdout).toMatch(/^bbb .* waiting: no events since 2026-01-02T03:04:05.000Z$/m);
+  });
+
   it('list shows connected buckets, and others whose events arrive', async () => {
     const { stdout } = await createCliWorld().run('bucket', 'list');
-    expect(stdout).toMatch(/^photos +eu-west-1 +notification +enabled +none +-$/m);
+    expect(stdout).toMatch(/^photos +eu-west-1 +notification +enabled +none +- +ok$/m);
     expect(stdout).toMatch(/^stray +3 +2 h +2 h$/m);
   });
 

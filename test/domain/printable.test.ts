@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { printable } from '../../src/domain/printable.ts';
+import { growthOf } from '../support/growth.ts';
 
 describe('printable', () => {
   test.each([
@@ -12,6 +13,9 @@ describe('printable', () => {
     ['bidi embeddings and overrides', '\u202a\u202e', String.raw`\u{202a}\u{202e}`],
     ['bidi isolates', '\u2066\u2069', String.raw`\u{2066}\u{2069}`],
     ['line and paragraph separators', '\u2028\u2029', String.raw`\u{2028}\u{2029}`],
+    ['zero-width spaces, joiners and marks', '\u200b\u200c\u200d\u2060\ufeff', String.raw`\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}`],
+    ['invisible fillers, hyphens and tags', '\u00ad\u3164\u{e0041}', String.raw`\u{ad}\u{3164}\u{e0041}`],
+    ['the choice of a picture as it is', '❤\ufe0f', '❤\ufe0f'],
     ['half a surrogate pair', 'a\ud800b', String.raw`a\u{d800}b`],
   ])('shows %s', (_, text, shown) => {
     expect(printable(text)).toBe(shown);
@@ -27,10 +31,22 @@ describe('printable', () => {
     expect(printable('a😀b', 3)).toBe('a😀…');
   });
 
+  test('takes a time that is linear in the length', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('a', '\n', '\u200b', '\ud800', '😀', '\ufe0f'), minLength: 1, maxLength: 4 }),
+        (unit) => {
+          expect(growthOf(printable, unit)).toBeLessThanOrEqual(15);
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
   test('is one harmless line, whatever the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat(20), (text, maxLength) => {
-        expect(printable(text, maxLength)).toMatch(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]*$/u);
+        expect(printable(text, maxLength)).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Bidi_Control}\u2028\u2029]*$/u);
       }),
     );
   });

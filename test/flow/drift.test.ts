@@ -35,7 +35,7 @@ async function startDriftWorld(kind: IndexKind): Promise<DriftWorld> {
     await daemon.kill();
     await Promise.all([index.close(), aws.dispose()]);
   });
-  const connect = async (): Promise<boolean> => (await daemon.request('POST', '/v1/buckets', { bucket })).status === 201;
+  const connect = async (): Promise<boolean> => (await daemon.request('POST', '/v1/buckets', { bucket, reindex: false })).status === 201;
   await until('the bucket is connected', connect, TIMEOUT_MS);
   await daemon.ready();
   return { aws, daemon, bucket, settings, registry: { TALLY_REGISTRY_URL: daemon.controlUrl } };

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -46,12 +46,18 @@ describe('the program', () => {
     expect({ code: code as unknown, stdout, stderr }).toEqual({
       code: 78,
       stdout: '',
-      stderr: 'tally: Tally needs Node 24 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
+      stderr: 'tally: Tally needs Node 24.5 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
     });
   });
 
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
+  });
+
+  it('refuses a proxy that it cannot use, without its password', async () => {
+    const { code, stderr } = await run(['serve', '--embedded'], { HTTPS_PROXY: 'socks5://user:hunter2@proxy:1080' });
+    expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringMatching(/^tally: .*HTTPS_PROXY: must be the http or https URL/s) });
+    expect(stderr).not.toContain('hunter2');
   });
 
   it('reads its settings from the environment and ends with 78 when they are invalid', async () => {
@@ -132,6 +138,49 @@ describe('the program', () => {
       expect(await fetch(`${daemon.controlUrl}/livez`)).toMatchObject({ status: 200 });
     } finally {
       await daemon.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('serves the embedded mode beside a proxy that is down, and logs the proxy without its password', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const proxy = { HTTP_PROXY: 'http://user:hunter2@127.0.0.1:1', HTTPS_PROXY: '127.0.0.1:1', NO_PROXY: 'search.internal' };
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder, ...proxy }, ['serve', '--embedded']);
+    try {
+      await daemon.ready();
+      expect(await daemon.line('requests use a proxy')).toMatchObject({
+        http_proxy: 'http://user:***@127.0.0.1:1',
+        https_proxy: 'http://127.0.0.1:1',
+        no_proxy: 'search.internal,localhost,127.0.0.1,::1,[::1]',
+      });
+      expect(JSON.stringify(daemon.log)).not.toContain('hunter2');
+    } finally {
+      await daemon.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('Fix: keeps what it stores from other users, whatever the umask', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const data = join(folder, 'data');
+    const before = process.umask(0);
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']).finally(() => process.umask(before));
+    try {
+      await daemon.said('Stop it with Ctrl-C');
+      await fetch(`${daemon.embeddedUrl}/demo/a/b.txt`, { method: 'PUT', body: 'text' });
+      const names = ['', ...(await readdir(data, { recursive: true }))];
+      const modes = await Promise.all(names.map(async (name) => [name, ((await stat(join(data, name))).mode & 0o077).toString(8)]));
+      expect(modes.length).toBeGreaterThan(4);
+      expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
+      expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
+      await daemon.stop();
+      // an index of an earlier version
+      await chmod(join(data, 'index.sqlite'), 0o644);
+      const again = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+      expect(await again.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
+      await again.stop();
+    } finally {
+      await daemon.kill();
       await rm(folder, { recursive: true });
     }
   });

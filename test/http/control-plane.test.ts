@@ -333,6 +333,53 @@ describe('requests that are not as documented', () => {
   });
 });
 
+describe('a flood of searches', () => {
+  it('Fix: has its turns beside everything else, and no more wait than can be answered in a second', async () => {
+    const gate = Promise.withResolvers<void>();
+    let running = 0;
+    let runningMax = 0;
+    const slow = createControlPlane({
+      ...parts(),
+      verbs: {
+        ...fake.verbs,
+        async searchObjects() {
+          runningMax = Math.max(runningMax, ++running);
+          await gate.promise;
+          running -= 1;
+          return { items: [] };
+        },
+      },
+    });
+    const { port: to } = await slow.listen();
+    try {
+      const searches = Array.from({ length: 200 }, () => send('GET', '/v1/objects?q=cat', { to }));
+      const refused = (await Promise.race([Promise.all(searches), firstRefusal(searches)])) as Answer;
+      expectProblem(refused, 503, 'request.overloaded');
+      expect(refused.headers['retry-after']).toBe('1');
+      expect((await send('GET', '/livez', { to })).status).toBe(200);
+      expect((await send('GET', '/v1/buckets', { to })).status).toBe(200);
+      gate.resolve();
+      const statuses = Map.groupBy(await Promise.all(searches), ({ status }) => status);
+      expect(statuses.get(200)?.length).toBeGreaterThanOrEqual(100);
+      expect(new Set(statuses.keys())).toEqual(new Set([200, 503]));
+      expect(runningMax).toBe(4);
+      expect((await send('GET', '/v1/objects?q=cat', { to })).status).toBe(200);
+    } finally {
+      gate.resolve();
+      await slow.close();
+    }
+  });
+
+  function firstRefusal(searches: readonly Promise<Answer>[]): Promise<Answer> {
+    return Promise.any(searches.map(async (search) => ((await search).status === 503 ? search : Promise.reject(new Error('answered')))));
+  }
+
+  it('keeps nobody waiting who has gone', async () => {
+    expect((await send('GET', '/v1/objects?q=cat')).status).toBe(200);
+    expect(fake.asked.map(([verb]) => verb)).toEqual(['searchObjects']);
+  });
+});
+
 describe('callers from elsewhere', () => {
   it.each(['127.0.0.1', '127.0.0.1:1', 'localhost:8080', 'LOCALHOST', '[::1]:8080'])('Host %s is this machine', async (host) => {
     expect((await send('GET', '/v1/buckets', { headers: { host } })).status).toBe(200);
@@ -358,6 +405,23 @@ describe('callers from elsewhere', () => {
   it.each(['https://evil.example', 'null', 'http://localhost.evil.example', 'file://', ''])('Origin %j is refused', async (origin) => {
     expectProblem(await send('POST', '/v1/jobs/job-1/cancel', { headers: { origin } }), 403, 'request.forbidden-origin');
     expect(fake.asked).toEqual([]);
+  });
+
+  it.each([
+    ['forwarded', 'for=192.0.2.60;proto=http'],
+    ['x-forwarded-for', '192.0.2.60'],
+    ['X-Forwarded-Host', 'tally.example'],
+    ['x-forwarded-proto', ''],
+    ['x-real-ip', '192.0.2.60'],
+    ['via', '1.1 vegur'],
+  ])('Fix: a request that came through a reverse proxy is refused, with what to do (%s)', async (name, value) => {
+    for (const path of ['/v1/buckets', '/config.json', '/nothing']) {
+      const answer = await send('GET', path, { headers: { [name]: value } });
+      expectProblem(answer, 403, 'request.forwarded');
+      expect(answer.json['detail']).toMatch(/reverse proxy.*ssh -L/);
+    }
+    expect(fake.asked).toEqual([]);
+    expect((await send('GET', '/livez')).status).toBe(200);
   });
 
   it('refuses what a browser calls cross-site', async () => {

@@ -7,32 +7,44 @@ import { createFakeTelemetry } from '../support/fakes/ports.ts';
 let listener: Listener;
 let port: number;
 
-beforeEach(async () => {
+beforeEach(() => listenOn('127.0.0.1'));
+
+async function listenOn(host: string): Promise<void> {
   listener = createHealthListener({
-    address: { host: '127.0.0.1', port: 0 },
+    address: { host, port: 0 },
     readiness: { read: () => ({ ready: false, roles: { ingest: { ready: false } }, checks: { queue: { status: 'failed' } } }) },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain' },
     telemetry: createFakeTelemetry(),
   });
   ({ port } = await listener.listen());
-});
+}
 
 afterEach(() => listener.close());
 
-it('answers health and metrics under whatever name it is reached', async () => {
-  const statusOf = (path: string) =>
-    new Promise((resolve, reject) => {
-      const headers = { host: 'tally.example:8081' };
-      httpRequest({ host: '127.0.0.1', port, path, headers }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      })
-        .on('error', reject)
-        .end();
-    });
-  expect(await statusOf('/livez')).toBe(200);
-  expect(await statusOf('/readyz')).toBe(503);
-  expect(await statusOf('/metrics')).toBe(200);
+const statusOf = (path: string, host: string) =>
+  new Promise((resolve, reject) => {
+    const headers = { host };
+    httpRequest({ host: '127.0.0.1', port, path, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    })
+      .on('error', reject)
+      .end();
+  });
+
+it('answers health and metrics under whatever name it is reached, where others may reach it', async () => {
+  await listener.close();
+  await listenOn('0.0.0.0');
+  for (const host of ['tally.example:8081', '10.0.0.7:8081', 'localhost']) {
+    expect(await statusOf('/livez', host)).toBe(200);
+    expect(await statusOf('/readyz', host)).toBe(503);
+    expect(await statusOf('/metrics', host)).toBe(200);
+  }
+});
+
+it('Fix: answers on loopback under the names of this machine only, so that no web page can read it by DNS rebinding', async () => {
+  for (const host of ['127.0.0.1:8081', 'localhost', '[::1]:1']) expect(await statusOf('/livez', host)).toBe(200);
+  for (const path of ['/livez', '/readyz', '/metrics', '/nothing']) expect(await statusOf(path, 'rebound.example')).toBe(403);
 });
 
 it('answers nothing else', async () => {

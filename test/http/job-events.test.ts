@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
 import type { Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import type { Listener } from '../../src/http/server.ts';
+import { until } from '../support/servers/aws.ts';
 import { createFakeControl, job, runningJob, type FakeControl } from '../support/fakes/control.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -226,6 +228,21 @@ describe('GET /v1/jobs/{id}/events', () => {
     // neither a refusal nor a problem takes a place for good
     course = [new RequestError('job.not-found', 'there is no job job-1')];
     for (let attempt = 0; attempt < 40; attempt += 1) expect((await ask(PATH)).status).toBe(404);
+  });
+
+  it('Fix: refuses a second stream on one connection, so that no connection takes all of them', async () => {
+    const socket = connect({ host: '127.0.0.1', port });
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+    // 40 requests before the first answer
+    socket.write(`GET ${PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(40));
+    await until('the first one is open', () => text.includes('event: job'));
+    const others = await Promise.all(Array.from({ length: 31 }, () => open()));
+    expect(others.map(({ status }) => status)).toEqual(others.map(() => 200));
+    course = [done];
+    await clock.advance(1_000);
+    await until('the others of the connection are refused', () => text.split('request.too-many-streams').length === 40);
+    socket.destroy();
   });
 
   it('looks no more at a job when the caller has gone', async () => {

@@ -305,7 +305,7 @@ describe('serving', () => {
 
 describe('the AWS environment', () => {
   it.each([
-    [{}, 'us-east-1'],
+    [{}, undefined],
     [{ AWS_DEFAULT_REGION: 'eu-north-1' }, 'eu-north-1'],
     [{ AWS_DEFAULT_REGION: 'eu-north-1', AWS_REGION: 'eu-west-1' }, 'eu-west-1'],
     [{ AWS_DEFAULT_REGION: 'eu-north-1', AWS_REGION: '' }, 'eu-north-1'],
@@ -320,5 +320,10 @@ describe('the AWS environment', () => {
       sns: 'http://all',
       s3: 'http://minio',
     });
+  });
+
+  it('says whether configured endpoints are ignored, and leaves it to the profile where it does not', () => {
+    const ignored = (value?: string) => awsEnvironment({ AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: value }).ignoresEndpoints;
+    expect([ignored(), ignored(''), ignored('false'), ignored('true')]).toEqual([undefined, undefined, false, true]);
   });
 });

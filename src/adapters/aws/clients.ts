@@ -2,16 +2,19 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { createCredentials, type CredentialsProvider } from './credentials.ts';
+import { explicitEndpoint, queueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
 
 export interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
   readonly region: string;
-  /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …); absent: AWS itself. */
+  /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …) or the profile; absent: AWS itself. */
   readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
-  /** Absent: the SDK's default credential chain. */
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
+  /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
+  readonly proxyEnv?: ProxyEnv | undefined;
   readonly s3: {
     readonly forcePathStyle: boolean;
     /** The time-out of one attempt until its headers arrive, and of a body that stalls. */
@@ -25,6 +28,8 @@ export interface AwsClientOptions {
     readonly waitS: number;
   };
 }
+
+type ProxyEnv = Readonly<Record<string, string>>;
 
 export interface AwsClients {
   /** For all requests except receives, so that they never wait behind long polls. */
@@ -40,6 +45,10 @@ export interface AwsClients {
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A request to a queue or topic is tried again after this time. It is below the 30 s for which an answer of S3 is used. */
 const REQUEST_TIMEOUT_MS = 10_000;
+/** STS answers within a second or two. The SDK asks three times, so that its error comes before the limit of the credentials. */
+const STS_TIMEOUT_MS = 5_000;
+/** One attempt of the chain asks one thing at a time. */
+const STS_CONNECTIONS_MAX = 2;
 /** If SQS has not ended a long poll this long after its wait, the connection is dead. */
 const RECEIVE_SLACK_MS = 10_000;
 /** Concurrent batches of ten messages that are settled: about 3,000 messages a second at 100 ms per request. */
@@ -58,10 +67,10 @@ const CLIENTS_MAX = 64;
 
 /** Creates the clients. */
 export function createAwsClients(options: AwsClientOptions): AwsClients {
-  const credentials = options.credentials === undefined ? {} : { credentials: options.credentials };
+  const { credentials, proxyEnv } = options;
   const caches: Map<string, { destroy(): void }>[] = [];
-  const requestHandler = handlerOptions(REQUEST_TIMEOUT_MS, SQS_CONNECTIONS_MAX);
-  const receiveHandler = handlerOptions(options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, options.sqs.receivesMax);
+  const requestHandler = handlerOptions(REQUEST_TIMEOUT_MS, SQS_CONNECTIONS_MAX, proxyEnv);
+  const receiveHandler = handlerOptions(options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, options.sqs.receivesMax, proxyEnv);
 
   function cached<Client extends { destroy(): void }>(make: (key: string) => Client): (key: string) => Client {
     const clients = new Map<string, Client>();
@@ -79,10 +88,10 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   function sqsClient(queueUrl: string, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
-    const address = queueAddress(queueUrl, options);
+    const address = queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
     const client: SQSClient = new SQSClient({
-      ...credentials,
       ...address,
+      credentials,
       maxAttempts,
       requestHandler: handler,
       signer: createRequestSigner({ service: 'sqs', region: address.region, credentials: () => client.config.credentials() }),
@@ -101,18 +110,18 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
-    snsFor: cached((region) => new SNSClient({ ...credentials, ...endpointOf(options.endpoints.sns), region, requestHandler })),
+    snsFor: cached((region) => new SNSClient({ ...explicitEndpoint(options.endpoints.sns), credentials, region, requestHandler })),
     s3For: cached(
       (region) =>
         new S3Client({
-          ...credentials,
-          ...endpointOf(options.endpoints.s3),
+          ...explicitEndpoint(options.endpoints.s3),
+          credentials,
           region,
           forcePathStyle: options.s3.forcePathStyle,
           // a bucket that moved must be noticed, so that the region in its record is read again
           followRegionRedirects: false,
           maxAttempts: S3_ATTEMPTS_MAX,
-          requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax),
+          requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
         }),
     ),
     close() {
@@ -121,9 +130,15 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   };
 }
 
+/** The credentials of the SDK's default chain, with a limit on each of its steps. */
+export function chainCredentials(options: { readonly region: string; readonly proxyEnv?: ProxyEnv | undefined }): CredentialsProvider {
+  const requestHandler = handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, options.proxyEnv);
+  return createCredentials({ region: options.region, requestHandler });
+}
+
 /** Options of the SDK's request handler. Each client creates its own handler from them. */
-function handlerOptions(requestTimeout: number, maxSockets: number) {
-  const agent = { keepAlive: true, maxSockets };
+function handlerOptions(requestTimeout: number, maxSockets: number, proxyEnv: ProxyEnv | undefined) {
+  const agent = { keepAlive: true, maxSockets, proxyEnv };
   return {
     connectionTimeout: Math.min(CONNECT_TIMEOUT_MS, requestTimeout),
     requestTimeout,
@@ -134,24 +149,6 @@ function handlerOptions(requestTimeout: number, maxSockets: number) {
     httpAgent: agent,
     httpsAgent: agent,
   };
-}
-
-/** Matches `sqs.<region>.…`, including VPC endpoints and LocalStack's names, and the legacy `<region>.queue.amazonaws.com`. */
-const REGION_IN_HOST = /(?:^|\.)sqs(?:-fips)?\.([a-z]{2,5}(?:-[a-z]+)+-\d+)\.|^([a-z]{2,5}(?:-[a-z]+)+-\d+)\.queue\.amazonaws\.com$/;
-const AWS_HOST = /^sqs\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$/;
-
-/** The region in a queue URL, else the default region. The endpoint is the URL's own host if that is not a regular host of AWS. */
-function queueAddress(queueUrl: string, { region, endpoints }: AwsClientOptions) {
-  const { hostname, origin } = new URL(queueUrl);
-  const found = REGION_IN_HOST.exec(hostname);
-  return {
-    region: found?.[1] ?? found?.[2] ?? region,
-    ...endpointOf(endpoints.sqs ?? (AWS_HOST.test(hostname) ? undefined : origin)),
-  };
-}
-
-function endpointOf(endpoint: string | undefined): { readonly endpoint?: string } {
-  return endpoint === undefined ? {} : { endpoint };
 }
 
 /** The text of an SDK error: its name, the system's error code and the message, without a stack. */

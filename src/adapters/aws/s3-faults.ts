@@ -30,7 +30,6 @@ const CREDENTIALS = new Set([
   'CredentialsProviderError',
   'TokenProviderError',
   'InvalidAccessKeyId',
-  'SignatureDoesNotMatch',
   'ExpiredToken',
   'InvalidToken',
   'TokenRefreshRequired',
@@ -62,6 +61,8 @@ export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefin
 function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
   const name = error instanceof Error ? error.name : '';
   if (CREDENTIALS.has(name)) return 's3.credentials';
+  // a proxy that changes the path of one key makes its signature wrong, and no other; wrong credentials fail every object
+  if (name === 'SignatureDoesNotMatch') return question.key === undefined ? 's3.credentials' : 'object.failed';
   // the name of the bucket or region cannot be part of an address
   if (name === 'EndpointError') return 'bucket.missing';
   if (answer === undefined) return 's3.unavailable';

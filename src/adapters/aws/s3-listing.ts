@@ -12,6 +12,7 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import { printable } from '../../domain/printable.ts';
 import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
 import { createAsk, observedAt, presentState } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
@@ -19,13 +20,15 @@ import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
 interface S3ListingDependencies {
   readonly clientFor: (region: string) => S3Client;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** Default: no tracing. */
+  readonly tracing?: Tracing;
 }
 
 type Range = Parameters<BucketListing['page']>[1];
 
 /** Creates the listing. */
-export function createS3Listing({ clientFor, clock }: S3ListingDependencies): BucketListing {
-  const ask = createAsk(clientFor, clock);
+export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependencies): BucketListing {
+  const ask = createAsk(clientFor, clock, tracing);
 
   return {
     async page(location, range, signal) {

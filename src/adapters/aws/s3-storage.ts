@@ -4,12 +4,12 @@
  */
 import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { circuitOf, FaultError } from '../../domain/fault.ts';
-import { decodeFormKey } from '../../domain/events/keys.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
-import { createAsk, isAbsence, observedAt, presentState } from './s3-ask.ts';
+import { createAsk, isAbsence, observedAt } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
+import { createS3Listing } from './s3-listing.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
@@ -34,6 +34,7 @@ const CONFIRMED_MAX = 10_000;
 /** Creates the storage. */
 export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
   const ask = createAsk(clientFor, clock, tracing);
+  const listing = createS3Listing({ clientFor, clock, tracing });
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
@@ -51,18 +52,21 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     throw s3Fault(question, reply);
   }
 
-  /** Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. */
+  /**
+   * Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
+   * strict reader refuses every answer but a complete listing. Only an empty one of a bucket that exists means absence:
+   * another key first would also be the answer of an endpoint that lists out of order.
+   */
   async function observeByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
-    const question = { ...target, operation: 'ListObjectsV2', key };
-    // without the encoding, XML cannot represent a key with control characters
-    const command = new ListObjectsV2Command({ Bucket: target.bucket, Prefix: key, MaxKeys: 1, EncodingType: 'url' });
-    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
-    if (!reply.ok) throw s3Fault(question, reply);
-    const observedAtMs = observedAt(question, reply.answer);
-    const { Contents, EncodingType } = reply.output;
-    const found = Contents?.find((entry) => (EncodingType === 'url' ? decodeFormKey(entry.Key ?? '').key : entry.Key) === key);
-    if (found === undefined) return { state: { present: false }, observedAtMs };
-    return { state: presentState({ ...found, sizeBytes: found.Size }), observedAtMs };
+    // with the key, a failure of this request counts and reads as the object's
+    const object = { ...target, key };
+    const { objects, observedAtMs } = await listing.page(object, { prefix: key, after: '', limit: 1 }, signal);
+    const [first] = objects;
+    if (first?.key === key) return { state: first.state, observedAtMs };
+    const question = { ...object, operation: 'ListObjectsV2' };
+    if (first !== undefined) throw new FaultError('object.failed', `${questionText(question)}: the listing begins with another key`);
+    await confirmBucket(target, signal);
+    return { state: { present: false }, observedAtMs };
   }
 
   /** Resolves if HeadBucket returned 200 within the last 60 s. Concurrent callers share one request. */
@@ -97,7 +101,8 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
 
   return {
     ...createS3Details(ask),
-    observe: observeByHead,
+    observe: (target, key, signal, how) =>
+      how?.byListing === true ? observeByListing(target, key, signal) : observeByHead(target, key, signal),
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });
@@ -121,10 +126,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       const fault = s3Fault(question, reply);
       if (fault.code === 'object.denied') return { status: 'unknown', observedAtMs: 0 };
       throw fault;
-    },
-    async probe(target, signal) {
-      const fault = await tryListing(target, signal);
-      if (fault !== undefined && circuitOf(fault.code) === 'endpoint') throw fault;
     },
   };
 }

@@ -46,8 +46,11 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
     try {
       const input = { QueueName: name, QueueOwnerAWSAccountId: account };
       const { QueueUrl } = await clientFor(queueUrl).send(new GetQueueUrlCommand(input), { ...(signal && { abortSignal: signal }) });
-      if (QueueUrl !== undefined) urlsByArn.set(arn, QueueUrl);
-      return QueueUrl;
+      if (QueueUrl === undefined) return undefined;
+      // SQS answers with its regular host, which may be out of reach from where the given one (a VPC endpoint) is used
+      const url = new URL(new URL(QueueUrl).pathname, queueUrl).href;
+      urlsByArn.set(arn, url);
+      return url;
     } catch (error) {
       signal?.throwIfAborted();
       if (isRefusedPermission(error) || isMissingQueue(error)) return undefined;
@@ -116,6 +119,8 @@ const QUEUE_ATTRIBUTES = [
   'ApproximateNumberOfMessagesNotVisible',
   'ApproximateNumberOfMessagesDelayed',
   'VisibilityTimeout',
+  'MessageRetentionPeriod',
+  'MaximumMessageSize',
   'RedrivePolicy',
 ] as const;
 
@@ -127,6 +132,8 @@ const attributesSchema = z.object({
   ApproximateNumberOfMessagesNotVisible: countSchema,
   ApproximateNumberOfMessagesDelayed: countSchema,
   VisibilityTimeout: countSchema,
+  MessageRetentionPeriod: countSchema.optional(),
+  MaximumMessageSize: countSchema.optional(),
   RedrivePolicy: z
     .string()
     .transform((text, context) => {
@@ -144,11 +151,14 @@ function parseAttributes(
 ): QueueAttributes & { readonly redrive: z.infer<typeof redriveSchema> | undefined } {
   const parsed = attributesSchema.safeParse(attributes);
   if (!parsed.success) throw queueFault('GetQueueAttributes', queueUrl, parsed.error);
+  const { MessageRetentionPeriod: retentionS, MaximumMessageSize: messageBytesMax } = parsed.data;
   return {
     visible: parsed.data.ApproximateNumberOfMessages,
     inFlight: parsed.data.ApproximateNumberOfMessagesNotVisible,
     delayed: parsed.data.ApproximateNumberOfMessagesDelayed,
     visibilityTimeoutS: parsed.data.VisibilityTimeout,
+    ...(retentionS !== undefined && { retentionMs: retentionS * 1_000 }),
+    ...(messageBytesMax !== undefined && { messageBytesMax }),
     redrive: parsed.data.RedrivePolicy,
   };
 }

@@ -1,3 +1,4 @@
+import { ZodError } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { errorText } from './clients.ts';
 
@@ -36,5 +37,12 @@ function reasonOf(error: unknown): string {
   if (isMissingQueue(error)) return 'the queue does not exist';
   if (isRefusedPermission(error)) return `permission denied (${errorText(error)})`;
   if (error instanceof Error && CREDENTIALS.has(error.name)) return `the AWS credentials are missing or not accepted (${errorText(error)})`;
+  // another server answers there: a web page, or JSON of another kind
+  if (error instanceof SyntaxError) return 'the answer is not one of SQS: it is not JSON';
+  if (error instanceof ZodError) return `the answer is not one of SQS: ${error.issues.map(issueText).join(', ')}`;
   return errorText(error);
+}
+
+function issueText({ path, message }: ZodError['issues'][number]): string {
+  return [path.join('.'), message].filter((part) => part !== '').join(': ');
 }

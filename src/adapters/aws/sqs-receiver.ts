@@ -14,6 +14,7 @@ import { Consumer } from 'sqs-consumer';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { QueueReceiver } from '../../pipeline/ports/queues.ts';
+import { beforeAnswersOf, createLargeAnswers } from './large-answers.ts';
 import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
 import { queueFault } from './sqs-faults.ts';
 
@@ -57,6 +58,9 @@ export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueR
 
   return {
     start(handlers) {
+      const { roomForLarge = () => Promise.resolve() } = handlers;
+      const beforeReading = createLargeAnswers(roomForLarge, stopping.signal);
+      for (const queueUrl of dependencies.queueUrls) beforeAnswersOf(dependencies.clientFor(queueUrl), beforeReading);
       pollers = dependencies.queueUrls.flatMap((queueUrl) =>
         Array.from({ length: dependencies.pollers }, () =>
           createPoller({ ...dependencies, queueUrl, handlers, stopping: stopping.signal }),
@@ -143,7 +147,7 @@ function createPoller({
 
   function answered(): void {
     failures = 0;
-    handlers.polled?.();
+    handlers.polled?.(queueUrl);
     receiving.resolve();
   }
 

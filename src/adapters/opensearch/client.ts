@@ -7,7 +7,7 @@ import { createDeadline } from './deadline.ts';
 import { errorOf } from './faults.ts';
 import { createNode, type Node, type NodeResult, type OpenSearchAnswer, type OpenSearchRequest } from './node.ts';
 import { createNodes, type KnownNode, type Nodes } from './nodes.ts';
-import { signedConnections, signingRegion } from './signing.ts';
+import { signedConnections, signingRegion, type SigningCredentials } from './signing.ts';
 
 export type { OpenSearchAnswer, OpenSearchRequest } from './node.ts';
 
@@ -32,7 +32,9 @@ interface ClientOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly telemetry?: Pick<Telemetry, 'warn' | 'info'> | undefined;
   readonly caFile?: string | undefined;
-  readonly signing?: { readonly region: string } | undefined;
+  readonly signing?: { readonly region: string; readonly credentials: SigningCredentials } | undefined;
+  /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Where there are several nodes, one that has not answered for this long is checked. Most requests take milliseconds; a bulk request may wait 5 s for a primary shard, and its node answers the check meanwhile. */
@@ -86,12 +88,13 @@ export function createOpenSearchClient(options: ClientOptions): OpenSearchClient
   };
 }
 
-function nodesOf({ caFile, signing }: ClientOptions, urls: readonly string[]): readonly Node[] {
+function nodesOf({ caFile, signing, proxyEnv }: ClientOptions, urls: readonly string[]): readonly Node[] {
   const distinct = [...new Set(urls)];
   const hosts = distinct.map((url) => new URL(url).hostname);
   const connections = {
-    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region))),
+    ...(signing !== undefined && signedConnections(signingRegion(hosts, signing.region), signing.credentials)),
     ...(caFile !== undefined && { ssl: { ca: readFileSync(caFile) } }),
+    ...(proxyEnv !== undefined && { agent: { keepAlive: true, proxyEnv } }),
   };
   return distinct.map((url) => createNode(url, connections));
 }

@@ -123,8 +123,10 @@ function codeOf(status: number, error: StoreError): IndexFault | 'index.rejected
   if (error.type === 'illegal_argument_exception') return argumentCode(error.reason ?? '');
   // "Pipeline processor configured for non-existent pipeline [name]", with 500
   if (error.type === 'illegal_state_exception' && /\bpipeline\b/i.test(error.reason ?? '')) return 'bucket.index-misconfigured';
-  const code = codeByType.get(error.type);
-  if (code !== undefined) return code;
+  return codeByType.get(error.type) ?? codeOfStatus(status);
+}
+
+function codeOfStatus(status: number): IndexFault | undefined {
   if (status === 401 || status === 403) return 'bucket.index-denied';
   return status === 429 ? 'bucket.index-overloaded' : undefined;
 }

@@ -42,7 +42,7 @@ export interface Node {
 const CLIENT_TIMEOUT_MS = 600_000;
 
 /** Creates the node at a URL with or without `user:pass@`. It connects when it is first used. */
-export function createNode(text: string, options: Pick<ClientOptions, 'Connection' | 'Transport' | 'ssl'>): Node {
+export function createNode(text: string, options: Pick<ClientOptions, 'Connection' | 'Transport' | 'ssl' | 'agent'>): Node {
   const { url, headers } = withoutCredentials(text);
   const client = new Client({
     ...options,
@@ -107,6 +107,6 @@ function failureOf(error: unknown, abandoned: AbortSignal): NodeResult {
 }
 
 function wasUnsent(error: unknown): boolean {
-  // the message is empty if a host name has several addresses and none accepted the connection
-  return error instanceof errors.ConnectionError && /^(connect |getaddrinfo |$)/.test(error.message);
+  // the message is empty if a host name has several addresses and none accepted the connection; a proxy may refuse the tunnel
+  return error instanceof errors.ConnectionError && /^(connect |getaddrinfo |Failed to establish tunnel |$)/.test(error.message);
 }

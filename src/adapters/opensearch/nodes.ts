@@ -63,7 +63,8 @@ export function createNodes({ nodes, clock, telemetry, closed }: NodesDependenci
   /** After a check that failed; a failed request only begins that. */
   function stayDown(which: KnownNode, reason: string): void {
     const failures = (which.down?.failures ?? 0) + 1;
-    if (failures === 1) telemetry?.warn('a node of the index store is not used', { node: which.node.name, reason });
+    // also if it returns as a member of another cluster
+    if (reason !== which.down?.reason) telemetry?.warn('a node of the index store is not used', { node: which.node.name, reason });
     const waitMs = Math.min(CHECK_AFTER.maxMs, CHECK_AFTER.minMs * 2 ** Math.min(failures - 1, 10));
     which.down = { reason, failures, checkAtMs: clock.monotonicMs() + waitMs };
   }

@@ -11,6 +11,7 @@ import { createObjectIndex } from './objects.ts';
 import { createObjectScan } from './scan.ts';
 import type { IndexDefinition } from './setup.ts';
 import { createIndexSetup, indexDefinitionSchema } from './setup.ts';
+import type { SigningCredentials } from './signing.ts';
 import { createStateStore } from './state.ts';
 
 export interface OpenSearchOptions {
@@ -18,8 +19,10 @@ export interface OpenSearchOptions {
   readonly urls: readonly string[];
   /** A PEM file with the certificates of the authorities that may sign the nodes' certificates, instead of Node's. It is read once. */
   readonly caFile?: string | undefined;
-  /** Signs requests with the AWS credentials of this process, for the region in the host name, else for this region. */
-  readonly signing?: { readonly region: string } | undefined;
+  /** Signs requests with these credentials, for the region in the host name, else for this region. */
+  readonly signing?: { readonly region: string; readonly credentials: SigningCredentials } | undefined;
+  /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
   /** The first part of every index name. */
   readonly prefix: string;
   readonly shards: number;

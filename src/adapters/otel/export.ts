@@ -32,9 +32,13 @@ export interface SpanExport {
 const TEXT_LENGTH_MAX = 300;
 
 /** Creates the export to the collector that is set in the SDK's own variables (OTEL_EXPORTER_OTLP_*). */
-export function createSpanExport(limits: ExportLimits, telemetry: TracingTelemetry): SpanExport {
+export function createSpanExport(
+  limits: ExportLimits,
+  telemetry: TracingTelemetry,
+  proxyEnv?: Readonly<Record<string, string>>,
+): SpanExport {
   reportTroubles(telemetry);
-  const exporter = new OTLPTraceExporter();
+  const exporter = new OTLPTraceExporter(proxyEnv === undefined ? {} : { httpAgentOptions: { keepAlive: true, proxyEnv } });
   let queued = 0;
   let sending = 0;
 

@@ -37,6 +37,8 @@ export interface OtelOptions {
   /** `db.system.name` of the index, and its address if there is one. */
   readonly index: Attributes;
   readonly version: string;
+  /** The proxy's variables in the form of Node's agents; absent: exports use no proxy. */
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
   readonly telemetry: TracingTelemetry;
 }
 
@@ -48,7 +50,7 @@ export interface OtelTracing {
 
 /** Starts tracing. No connection is opened before the first export. */
 export function createOtelTracing(options: OtelOptions): OtelTracing {
-  const spans = createSpanExport(options.limits, options.telemetry);
+  const spans = createSpanExport(options.limits, options.telemetry, options.proxyEnv);
   const common = { resource: resourceOf(options.version), spanProcessors: [spans.processor] };
   const tracerOf = (sampler: Sampler) =>
     new TracerProvider({ ...common, sampler, spanLimits: { linkCountLimit: Math.max(LINKS_MIN, options.bulkActionsMax) } }).getTracer(

@@ -97,12 +97,12 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
   return {
     recordEnded({ dialect, outcome, eventName, fault }) {
       metrics.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome) });
-      if (fault !== undefined) log.debug({ dialect, outcome, eventName: printable(eventName), fault }, 'record not indexed');
+      if (fault !== undefined) log.debug({ dialect, outcome, eventName, fault }, 'record not indexed');
     },
     eventLag: (lagMs) => metrics.observe('tally_event_lag_seconds', Math.max(0, lagMs) / 1_000),
     unknownEvent(eventName) {
       metrics.count('tally_unknown_events_total', 1);
-      if (isNewEvent(eventName)) log.warn({ eventName: printable(eventName) }, 'unknown event ignored');
+      if (isNewEvent(eventName)) log.warn({ eventName }, 'unknown event ignored');
     },
     messageSettled: (settlement) => metrics.count('tally_messages_total', 1, { settlement }),
     serviceMessage(kind) {
@@ -147,10 +147,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
     },
     gapSeen(bucket, kind, reason) {
       if (isNewGap(`${bucket} ${kind}`))
-        log.warn(
-          { bucket, kind, reason: printable(reason) },
-          'gap is open: the index may differ from the bucket until a re-index closes it',
-        );
+        log.warn({ bucket, kind, reason }, 'gap is open: the index may differ from the bucket until a re-index closes it');
     },
   };
 }
@@ -168,8 +165,11 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
       metrics.set('tally_queue_messages', delayed, { queue, state: 'delayed' });
     },
     gapsOpen(open) {
-      metrics.clear('tally_gaps_open');
-      for (const { bucket, kind, count } of open) metrics.set('tally_gaps_open', count, { bucket, kind });
+      for (const kind of gapKinds) {
+        const found = open.find((each) => each.kind === kind);
+        metrics.set('tally_gaps_open', found?.count ?? 0, { kind });
+        metrics.set('tally_gaps_oldest_age_seconds', Math.max(0, found?.oldestAgeMs ?? 0) / 1_000, { kind });
+      }
     },
     jobs(states) {
       for (const state of jobStates) metrics.set('tally_jobs', states.filter((each) => each === state).length, { state });
@@ -218,7 +218,7 @@ function circuitFields(level: CircuitLevel, name: string): { readonly bucket?: s
   return level === 'endpoint' ? { region: name } : { bucket: name };
 }
 
-/** Counts the open circuits by level. A bucket whose index and whose bucket both wait counts as one parked bucket. */
+/** Counts the open circuits by level. A bucket that waits for its index and for S3 counts once in `tally_parked_buckets`. */
 function createOpenCount(metrics: Metrics): (level: CircuitLevel, name: string, code: FaultCode | undefined) => void {
   const open = new Map<string, { readonly level: CircuitLevel; readonly name: string; readonly code: FaultCode }>();
   return (level, name, code) => {
@@ -305,9 +305,12 @@ function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
   };
 }
 
-/** More people can read the log than the settings, so passwords in URLs are masked. */
+/**
+ * More people can read the log than the settings, so passwords in URLs are masked. Many texts come from outside (messages,
+ * answers), so what a terminal would act on or hide is escaped.
+ */
 function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? withoutPasswords(value) : value]),
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? printable(withoutPasswords(value)) : value]),
   );
 }

@@ -24,8 +24,6 @@ export interface Metrics {
   set<Name extends NameOf<'gauge'>>(name: Name, value: number, ...labels: LabelArguments<Name>): void;
   /** Adds a value to a histogram. */
   observe(name: NameOf<'histogram'>, value: number): void;
-  /** Removes all series of a gauge that has a label without a closed set of values. */
-  clear(name: 'tally_gaps_open'): void;
 }
 
 type LabelSets = Readonly<Record<string, readonly string[]>>;
@@ -65,13 +63,12 @@ export function createMetrics(): Metrics {
       // prom-client throws if the value is not finite, and no fact may end in an exception
       if (Number.isFinite(value)) histograms.get(name)?.observe(value);
     },
-    clear: (name) => gauges.get(name)?.reset(),
   };
 }
 
 function isSeries(name: MetricName, labels: Labels = {}): boolean {
   const sets: LabelSets = seriesTable[name].labels;
-  return Object.entries(sets).every(([label, values]) => values.length === 0 || values.includes(labels[label] ?? ''));
+  return Object.entries(sets).every(([label, values]) => values.includes(labels[label] ?? ''));
 }
 
 function startAtZero<Metric extends Counter | Gauge>(metric: Metric, sets: LabelSets): Metric {
@@ -79,7 +76,7 @@ function startAtZero<Metric extends Counter | Gauge>(metric: Metric, sets: Label
   return metric;
 }
 
-/** All combinations of the labels' values; none if the values of one label are not known in advance. */
+/** All combinations of the labels' values. */
 function combinationsOf(sets: LabelSets): readonly Labels[] {
   return Object.entries(sets).reduce<readonly Labels[]>(
     (combinations, [label, values]) => combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),

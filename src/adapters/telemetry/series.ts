@@ -6,7 +6,6 @@ import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { jobModes, jobStates } from '../../domain/reindex/job.ts';
 import { sweeps, taskResults } from '../../pipeline/ports/telemetry.ts';
 import {
-  anyValue,
   endStates,
   faultCodes,
   gapStates,
@@ -21,7 +20,7 @@ import {
 export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly unit: string;
-  /** The closed set of each label's values: every series exists at 0 from the start. {@link anyValue} stands for values that are not known in advance. */
+  /** The closed set of each label's values: every series exists at 0 from the start. Names of buckets are never among them: who reaches the health listener need not know them. */
   readonly labels: Readonly<Record<string, readonly string[]>>;
   readonly help: string;
   /** A useful alert, if there is one. */
@@ -181,9 +180,15 @@ export const seriesTable = {
   tally_gaps_open: {
     type: 'gauge',
     unit: 'gaps',
-    labels: { bucket: anyValue, kind: gapKinds },
-    help: 'Shows how many gaps are not closed, by bucket and kind.',
-    alert: '> 0 for longer than a day (a covered one closes within it)',
+    labels: { kind: gapKinds },
+    help: 'Shows how many gaps are not closed, by kind. `tally gaps` shows their buckets.',
+  },
+  tally_gaps_oldest_age_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: { kind: gapKinds },
+    help: 'Shows how long ago the first change of the oldest gap was that is not closed, by kind; 0 if all are closed.',
+    alert: '> 26 h (a covered gap closes within a day)',
   },
   // ── re-index ──
   tally_jobs: {
@@ -281,15 +286,15 @@ export const seriesTable = {
     type: 'gauge',
     unit: '0 or 1',
     labels: { fault: pausingFaults },
-    help: 'Is 1 while receiving is paused because of this fault.',
+    help: 'Is 1 while receiving is paused because of this fault of the index store as a whole. No fault of S3 pauses it.',
     alert: '> 0 for 5 min',
   },
   tally_parked_buckets: {
     type: 'gauge',
     unit: 'buckets',
     labels: {},
-    help: 'Shows how many buckets have records that wait because the bucket or its index is blocked or missing.',
-    alert: '> 0 for 10 min',
+    help: 'Shows how many buckets have records that wait because the bucket or its index does not answer. A bucket with both counts once.',
+    alert: '> 10 for 10 min',
   },
   tally_circuit_open: {
     type: 'gauge',
@@ -302,8 +307,8 @@ export const seriesTable = {
     type: 'counter',
     unit: 'records',
     labels: { fault: faultCodes },
-    help: 'Counts the records that could not be served for ten minutes and became an open gap, which a re-index repairs.',
-    alert: 'rate > 0 for 1 h',
+    help: 'Counts the records that could not be served for ten minutes and became part of an open gap, which a re-index repairs, by the fault that kept them from being served.',
+    alert: 'increase > 0',
   },
   tally_receiving: {
     type: 'gauge',

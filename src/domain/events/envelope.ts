@@ -17,7 +17,7 @@ import { parseTrail } from './trail.ts';
 
 /** The result of reading a message's body. */
 export type Unwrapped =
-  /** One result per record, at least one, in the message's order. `topicArn`: the topic that sent the message. */
+  /** One result per record, at least one, in the message's order; those that are rejected alike share one. `topicArn`: the topic that sent the message. */
   | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
   /** S3 sends it to test the destination when notifications are configured: no object changed. */
   | { readonly kind: 'test-event' }
@@ -68,7 +68,23 @@ function unwrapRecords(records: unknown): Unwrapped {
   if (records.length === 0) return rejected('message.unknown-wrapper', 'Records is empty');
   if (records.length > RECORDS_MAX)
     return rejected('message.unknown-wrapper', `Records has ${records.length} entries, too many to be events`);
-  return { kind: 'records', records: records.map(parseRecord) };
+  const share = sharing();
+  return { kind: 'records', records: records.map((record) => share(parseRecord(record))) };
+}
+
+/**
+ * Gives the records of one body that are rejected alike (same code, dialect and bucket) the result of the first of them,
+ * because a body has room for 20,000 and their reasons would take twenty times its memory.
+ */
+function sharing(): (result: RecordResult) => RecordResult {
+  const known = new Map<string, RecordResult>();
+  return (result) => {
+    if (result.ok) return result;
+    const likeness = `${result.fault.code} ${result.dialect ?? ''} ${result.bucket ?? ''}`;
+    const first = known.get(likeness) ?? result;
+    known.set(likeness, first);
+    return first;
+  };
 }
 
 function parseRecord(value: unknown): RecordResult {
@@ -116,8 +132,14 @@ function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, 
     return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} SNS envelopes around the event`);
   }
   const unwrapped = unwrapText(message, envelopes + 1);
+  if (unwrapped.kind !== 'records') return unwrapped;
   // the queue is subscribed to the outermost topic
-  return unwrapped.kind === 'records' && topicArn !== undefined ? { ...unwrapped, topicArn } : unwrapped;
+  return { ...unwrapped, records: unwrapped.records.map(throughTopic), ...(topicArn !== undefined && { topicArn }) };
+}
+
+/** Marks EventBridge records, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
+function throughTopic(result: RecordResult): RecordResult {
+  return result.ok && result.record.dialect === 'eventbridge' ? { ...result, record: { ...result.record, throughTopic: true } } : result;
 }
 
 function topicArnOf({ TopicArn: topicArn }: JsonObject): string | undefined {

@@ -1,4 +1,7 @@
-/** Event names: which change each name of each source reports. Names that are not listed are ignored as `unknown-event`. */
+/**
+ * Event names: which change each name of each source reports. A name that is not listed is observed if its family says that
+ * the object changed, since new members of a family appear without notice; else it is ignored as `unknown-event`.
+ */
 import type { Change } from './record.ts';
 
 const CREATED: Change = { kind: 'created', copied: false };
@@ -24,8 +27,11 @@ const nativeNames = new Map<string, Change>([
   ['ObjectRemoved:DeleteMarkerCreated', MARKER_CREATED],
 ]);
 
-/** S3 notifications where all names of a family (the part before the colon) report the same change. */
+/** S3 notifications where all names of a family (the part before the colon) that are not listed above report the same change. */
 const nativeFamilies = new Map<string, Change>([
+  // names of compatible stores and of the future (`ObjectCreated:Append`, `ObjectRemoved:DeleteAllVersions`): they do not state the result
+  ['ObjectCreated', MULTIPART_COMPLETED],
+  ['ObjectRemoved', LOST],
   ['LifecycleExpiration', LIFECYCLE_EXPIRED],
   ['ObjectRestore', STORAGE_CHANGED],
   ['LifecycleTransition', STORAGE_CHANGED],

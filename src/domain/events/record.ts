@@ -12,7 +12,7 @@ export type Dialect = (typeof dialects)[number];
 export type Change =
   /** Put, Post or Copy. */
   | { readonly kind: 'created'; readonly copied: boolean }
-  /** CompleteMultipartUpload. The upload that started last may win, so the record does not say which object is current. */
+  /** CompleteMultipartUpload, or a creation of a kind that is not known. The upload that started last may win, so the record does not say which object is current. */
   | { readonly kind: 'multipart-completed' }
   /** A delete marker became current. */
   | { readonly kind: 'marker-created' }
@@ -26,7 +26,7 @@ export type Change =
   | { readonly kind: 'storage-changed' }
   /** Tags were put or removed. */
   | { readonly kind: 'tagged' }
-  /** A reduced-redundancy object was lost. */
+  /** The object may be gone: a reduced-redundancy object was lost, or a removal has a name that is not known. */
   | { readonly kind: 'lost' }
   /** The event does not change anything that the index holds (ACLs, replication, a failed call …), or its name is unknown. */
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' };
@@ -50,6 +50,8 @@ export interface ChangeRecord {
   readonly sizeBytes?: number;
   /** Absent when the source gives none (an empty string counts as none). */
   readonly versionId?: string;
+  /** True for an EventBridge record in an SNS envelope: S3 did not necessarily write it, because others may publish to the topic. */
+  readonly throughTopic?: true;
 }
 
 /** The result of parsing one record of a message. A rejected record has its `bucket` where that is known (for the loss gap), and its `dialect` where that was recognised. */

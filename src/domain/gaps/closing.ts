@@ -19,11 +19,12 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
-/** A bucket that refuses is asked again after a minute. */
+/** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
-/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. */
+/** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
+  if (gap.held === true) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
@@ -57,7 +58,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
         ? closing(gap, job)
         : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
     case 'paused':
-      return afterPause(gap, job, nowMs);
+      return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
     case 'done':
       return afterDone(gap, job, nowMs);
     case 'failed':
@@ -82,7 +83,7 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
     case 'running':
       return isBraked(gap, job) ? gap : closing(gap, job);
     case 'done':
-      return job.coversBeforeMs === undefined ? gap : afterDone(gap, job, nowMs);
+      return job.coversBeforeMs === undefined || heldBy(job) > 0 ? gap : afterDone(gap, job, nowMs);
     case 'paused':
     case 'failed':
     case 'cancelled':
@@ -95,20 +96,10 @@ function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): b
   return isOfDeletes(kind) && (brake === undefined ? !gapIds.includes(id) : brake.limit !== undefined);
 }
 
-/**
- * A gap of deletes is closed by another job. So is one whose job was paused by request. A loss whose job met the brake waits for
- * a person: another job would meet the brake too, after it had deleted as much again.
- */
-function afterPause(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  if (job.pausedBecause === 'brake' && !isOfDeletes(gap.kind))
-    return openWithJob(gap, job, `${job.id} is paused (brake): resume it, or cancel it so that another job can start`);
-  return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
-}
-
-/** The gap with a job that is closing it. */
+/** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -118,13 +109,24 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, ...rest } = gap;
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
+  const held = heldBy(job);
+  if (held > 0) return { ...failedOf(gap, heldReason(job, held), nowMs), heldDeletes: held };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
   if (coversBeforeMs <= gap.lastSeenMs) return { ...rest, state: 'open', reconciledBeforeMs };
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
+}
+
+/** How many deletions the job held back, because its brake does not allow them. */
+function heldBy({ counts }: JobRecord): number {
+  return counts?.held ?? 0;
+}
+
+function heldReason({ id }: JobRecord, held: number): string {
+  return `${id} held back ${held} deletions, more than its brake allows: look at the bucket, then re-index it with --allow-deletes ${held}`;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
@@ -135,7 +137,7 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
 }
 
-/** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: it is asked again soon, later less often. */
+/** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: Tally asks again soon, later less often. */
 export function refused(gap: GapRecord, reason: string, nowMs: number): GapRecord {
   const refusedSinceMs = gap.refusedSinceMs ?? nowMs;
   const untilMs = nowMs + Math.max(REFUSED_MIN_MS, waitMs(refusedSinceMs, nowMs));

@@ -31,7 +31,7 @@ export const gapSchema = z.object({
   lastSeenMs: z.number(),
   count: z.number(),
   state: z.enum(gapStates),
-  /** The job that is closing or has closed the gap. An open gap may name a job that can still close it, such as a paused one. */
+  /** The job that is closing or has closed the gap. An open gap may name a job that began too early to close it. */
   jobId: z.string().optional(),
   closedAtMs: z.number().optional(),
   /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
@@ -53,8 +53,12 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
+  heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),
+  /** No job is started for it until a re-index is requested: the bucket was connected so. */
+  held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
 

@@ -12,10 +12,12 @@ type Attributes = Readonly<Record<string, Attribute>>;
 
 /** SQS accepts at most ten attributes per message. */
 const ATTRIBUTES_MAX = 10;
-/** SQS's limit for a message: body and attributes (names, types and values) together. */
-const MESSAGE_BYTES_MAX = 1_048_576;
+/** SQS's own limit for a message: body and attributes (names, types and values) together. A queue may have a lower one. */
+export const MESSAGE_BYTES_MAX = 1_048_576;
 /** Enough for a sentence. */
 const REASON_BYTES_MAX = 256;
+/** A body has room for 20,000 records, and 20,000 positions would take 100 kB of a letter. */
+export const POSITIONS_MAX = 100;
 
 const FAULT = 'tally-fault';
 const REASON = 'tally-reason';
@@ -29,17 +31,24 @@ const letterContextSchema = z.object({
   messageId: z.string(),
   /** ISO 8601. */
   firstReceived: z.string(),
-  /** The positions, from 0, of the records that failed; empty when the body as a whole did. */
+  /** The positions, from 0, of the first 100 records that failed; empty when the body as a whole did. */
   records: z.array(z.number()),
 });
 type LetterContext = z.infer<typeof letterContextSchema>;
 
-/** The state record for a letter that had no room for Tally's attributes, keyed by the letter's own MessageId. */
+/**
+ * The state record of a letter, keyed by the letter's own MessageId. It proves that Tally sent the letter, or has reported
+ * that SQS moved it; and it keeps the reason of a letter that had no room for Tally's attributes.
+ */
 export const deadLetterRecordSchema = z.object({
   messageId: z.string(),
   fault: z.string(),
   reason: z.string(),
   context: letterContextSchema,
+  /** The dead-letter queue. */
+  queueUrl: z.string().optional(),
+  /** When it was stored, by the clock of the worker that stored it. */
+  keptAtMs: z.number().optional(),
 });
 export type DeadLetterRecord = z.infer<typeof deadLetterRecordSchema>;
 
@@ -53,9 +62,9 @@ export interface LetterFacts {
 
 /**
  * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name.
- * Undefined when body and attributes together would exceed 1 MiB: then the body must be sent without attributes.
+ * Undefined when body and attributes together would exceed `bytesMax`, which is at most 1 MiB: then the body must be sent without attributes.
  */
-export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined {
+export function deadLetterAttributes(facts: LetterFacts, bytesMax = MESSAGE_BYTES_MAX): Attributes | undefined {
   const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
   const attributes = {
     ...Object.fromEntries(own.slice(0, ATTRIBUTES_MAX - OURS.size)),
@@ -63,7 +72,7 @@ export function deadLetterAttributes(facts: LetterFacts): Attributes | undefined
     [REASON]: text(letterReason(facts.fault)),
     [CONTEXT]: text(JSON.stringify(facts.context)),
   };
-  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > MESSAGE_BYTES_MAX ? undefined : attributes;
+  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > bytesMax ? undefined : attributes;
 }
 
 /** A fault's reason as the value of an attribute: printable ASCII, at most 256 bytes, never empty (SQS refuses empty values). */
@@ -81,23 +90,43 @@ export function ownAttributes(attributes: Attributes): Attributes {
 export interface LetterNotes {
   readonly fault?: string;
   readonly reason?: string;
-  readonly context?: Readonly<Record<string, unknown>>;
+  readonly context?: LetterNotesContext;
 }
+type LetterNotesContext = z.infer<typeof foreignContextSchema>;
 
-/** Reads Tally's three attributes. It never throws: other senders may write to the queue, so invalid values are left out. */
+/** Tally's own texts have at most 256 characters, and its context has at most 100 positions. */
+const TEXT_LENGTH_MAX = 1_024;
+/** The context of an earlier version could name 20,000 positions. */
+const CONTEXT_LENGTH_MAX = 131_072;
+
+const foreignText = z.string().max(TEXT_LENGTH_MAX).optional().catch(undefined);
+/** Fields that do not have Tally's format are left out. */
+const foreignContextSchema = z.object({
+  queue: foreignText,
+  messageId: foreignText,
+  firstReceived: foreignText,
+  records: z
+    .array(z.number())
+    .transform((positions) => positions.slice(0, POSITIONS_MAX))
+    .optional()
+    .catch(undefined),
+});
+
+/**
+ * Reads Tally's three attributes. It never throws, and what it returns is small: other senders may write to the queue, and one
+ * letter of theirs must not hide the others. What is not as Tally writes it is left out.
+ */
 export function letterNotes(attributes: Attributes): LetterNotes {
-  const fault = attributes[FAULT]?.stringValue;
-  const reason = attributes[REASON]?.stringValue;
+  const fault = foreignText.parse(attributes[FAULT]?.stringValue);
+  const reason = attributes[REASON]?.stringValue?.slice(0, TEXT_LENGTH_MAX);
   const context = contextOf(attributes[CONTEXT]?.stringValue);
   return { ...(fault !== undefined && { fault }), ...(reason !== undefined && { reason }), ...(context !== undefined && { context }) };
 }
 
-const anyContext = z.record(z.string(), z.unknown());
-
-function contextOf(json: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (json === undefined) return undefined;
+function contextOf(json: string | undefined): LetterNotesContext | undefined {
+  if (json === undefined || json.length > CONTEXT_LENGTH_MAX) return undefined;
   try {
-    return anyContext.safeParse(JSON.parse(json)).data;
+    return foreignContextSchema.safeParse(JSON.parse(json)).data;
   } catch {
     return undefined;
   }

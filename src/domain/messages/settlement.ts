@@ -1,6 +1,7 @@
 /** Settlement: what happens to a message once each of its records has an outcome. */
 import type { Fault } from '../fault.ts';
-import type { Outcome } from './outcome.ts';
+import { POSITIONS_MAX } from './dead-letter.ts';
+import type { LostChange, Outcome } from './outcome.ts';
 
 export type Settlement =
   | { readonly kind: 'delete' }
@@ -8,13 +9,14 @@ export type Settlement =
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
-  /** One dead letter is sent that names the failed records by position; then the message is deleted. */
+  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. */
   | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] };
 
 /** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
 export interface Loss {
   readonly bucket: string;
   readonly key?: string;
+  readonly change?: LostChange;
 }
 
 export interface Receives {
@@ -60,9 +62,9 @@ function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
   const failed = outcomes.flatMap((outcome, index) =>
     outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : [],
   );
-  const losses = failed.flatMap(({ outcome: { bucket, ...rest } }) =>
-    bucket === undefined ? [] : [{ bucket, ...('key' in rest && rest.key !== undefined && { key: rest.key }) }],
+  const losses = failed.flatMap(({ outcome: { bucket, key, change } }) =>
+    bucket === undefined ? [] : [{ bucket, ...(key !== undefined && { key }), ...(change !== undefined && { change }) }],
   );
-  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key]), loss]));
-  return { kind: 'dead-letter', fault, records: failed.map(({ index }) => index), losses: [...unique.values()] };
+  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key, loss.change]), loss]));
+  return { kind: 'dead-letter', fault, records: failed.slice(0, POSITIONS_MAX).map(({ index }) => index), losses: [...unique.values()] };
 }

@@ -7,7 +7,7 @@
  *   gap      the record says that objects changed, but not which
  *   ignored  the record does not change anything that the index holds
  */
-import type { BucketRecord } from '../bucket.ts';
+import type { BucketRecord, BucketSource } from '../bucket.ts';
 import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
 import type { DocumentSource, ObjectState } from '../documents/document.ts';
@@ -48,7 +48,7 @@ export interface MessageTimes {
 }
 
 /** The fields of the bucket's record that decide a hint. */
-export type BucketFacts = Pick<BucketRecord, 'floor' | 'versioning' | 'enrich'>;
+export type BucketFacts = Pick<BucketRecord, 'source' | 'floor' | 'versioning' | 'enrich'>;
 
 /** Decides the hint of a record. Every record has one. */
 export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
@@ -74,7 +74,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
 
 /** The hint of a record that its sequencer orders, if the sequencer is plausible. */
 function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
-  const clock = plausibleClock(record, times);
+  const clock = fitsSource(record, bucket.source) ? plausibleClock(record, times) : undefined;
   if (clock === undefined || record.keyUncertain) return observed(record, times);
   const state = isCurrent(record, bucket, { ...times, clock }) ? statedResult(record, bucket) : undefined;
   return state === undefined ? { kind: 'resolve', clock } : { kind: 'exact', clock, state };
@@ -82,7 +82,7 @@ function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes)
 
 /** The sequencer's clock, if it lies within W of the event's time and neither lies in the future (rules 3 and 10). */
 function plausibleClock(record: ChangeRecord, times: MessageTimes): number | undefined {
-  if (!statesResults(record.dialect) || record.sequencer === undefined || record.eventTimeMs === undefined) return undefined;
+  if (record.sequencer === undefined || record.eventTimeMs === undefined) return undefined;
   const clock = sequencerClock(record.sequencer);
   if (clock === undefined || Math.abs(clock - clockOfMs(record.eventTimeMs)) > PLAUSIBLE_MS * 1_000) return undefined;
   const latest = clockOfMs(times.sentAtMs + FUTURE_MS);
@@ -143,16 +143,32 @@ function observed(record: ChangeRecord, times: MessageTimes): ObserveHint {
 
 /**
  * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and
- * multipart uploads may end long after they began, and an implausible sequencer makes its event's time doubtful too.
+ * multipart uploads may end long after they began. If a record that should order itself does not, its time is doubtful too.
  */
 function settlesFromSending(record: ChangeRecord): boolean {
   if (record.change.kind === 'multipart-completed') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
-  return statesResults(record.dialect);
+  return hasSequencers(record.dialect);
 }
 
-/** Whether records of the dialect may order themselves by a sequencer and state their result. */
-function statesResults(dialect: Dialect): boolean {
+/**
+ * Whether the bucket's source sends S3's own events in this form (rule 3). Only such a record is believed: anyone who may
+ * publish to a topic that receives EventBridge or audit-trail events could otherwise forge a document.
+ */
+function fitsSource({ dialect, throughTopic }: ChangeRecord, source: BucketSource): boolean {
+  switch (dialect) {
+    case 'native':
+      return source === 'notification' || source === 'topic';
+    case 'eventbridge':
+      return source === 'eventbridge' && throughTopic !== true;
+    case 'trail':
+    case 'synthetic':
+      return false;
+  }
+}
+
+/** Whether the dialect has sequencers. */
+function hasSequencers(dialect: Dialect): boolean {
   switch (dialect) {
     case 'native':
     case 'eventbridge':

@@ -284,16 +284,17 @@ const BRAKE_MIN = 1_000;
 /**
  * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
  * if it closes a gap of deletes; 0 if the bucket is empty and the index is not, whatever the job closes. What the caller
- * allows raises the limit.
+ * allows raises the limit. `deletesMax` lowers that of a job that closes no gap of deletes.
  */
 export function tombstoneLimit(facts: {
   readonly documentsAtStart: number;
   readonly isEmptyBucket: boolean;
   readonly closesDeletes: boolean;
   readonly allowDeletes: number | undefined;
+  readonly deletesMax?: number | undefined;
 }): number | undefined {
-  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0 } = facts;
+  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0, deletesMax = Infinity } = facts;
   if (isEmptyBucket) return allowDeletes;
   if (closesDeletes) return undefined;
-  return Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes);
+  return Math.min(deletesMax, Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes));
 }

@@ -46,6 +46,10 @@ export const jobSchema = z.object({
   fill: z.boolean().optional(),
   /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
   tags: z.boolean().optional(),
+  /** What the brake does not allow to be deleted is held back, and the job compares the rest instead of pausing: Tally's jobs do, since no person waits for them. */
+  holds: z.boolean().optional(),
+  /** Number of tombstones that it may write at most. Absent: what the brake allows. */
+  deletesMax: z.number().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
   /** The gaps that the job closes when it is done. */

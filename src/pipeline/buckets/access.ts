@@ -1,11 +1,11 @@
 /** Finds the bucket record for a change record: the bucket is connected, is connected now (auto-connect), or is counted as unconnected. */
 import PQueue from 'p-queue';
-import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
+import { isSubscribedAgain, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
 import type { BucketRecordCache } from './record-cache.ts';
 import type { ConnectBucket } from './connect.ts';
-import type { ReportUnconnected } from '../gaps/reports.ts';
+import type { GapReports, ReportUnconnected } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -18,10 +18,10 @@ const REGION_READ_MS = 60_000;
 const REFUSALS_MAX = 1_000;
 
 export interface BucketAccess {
-  /** Returns the record if it is cached and the event changes nothing about it. */
-  peek(record: ChangeRecord): BucketRecord | undefined;
+  /** Returns the record if it is cached and the event changes nothing about it. `sentAtMs`: when its message was sent. */
+  peek(record: ChangeRecord, sentAtMs: number): BucketRecord | undefined;
   /** Returns the record, or undefined if the bucket is not connected; the name is stored as unconnected then. */
-  lookup(record: ChangeRecord): Promise<BucketRecord | undefined>;
+  lookup(record: ChangeRecord, sentAtMs: number): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again in the background, at most once a minute for each bucket: a bucket may have been created again in another region. */
   readRegionAgain(bucket: string): void;
 }
@@ -31,6 +31,7 @@ interface AccessDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly connect: ConnectBucket;
+  readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
@@ -42,6 +43,7 @@ export function createBucketAccess({
   state,
   clock,
   connect,
+  gaps,
   reportUnconnected,
   autoConnectMax,
 }: AccessDependencies): BucketAccess {
@@ -58,6 +60,26 @@ export function createBucketAccess({
     );
     records.forget(bucket.bucket);
     return records.lookup(bucket.bucket);
+  }
+
+  /** The topic delivers again: what it did not deliver in between is a gap, which is stored before the end is. */
+  async function endUnsubscription({ bucket, unsubscribed }: BucketRecord, sentAtMs: number): Promise<BucketRecord | undefined> {
+    const reason = 'the bucket queue had been unsubscribed from the topic of the bucket';
+    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
+    await updateRecord(state, refs.bucket(bucket), (current) => {
+      if (current === undefined || current.unsubscribed?.atMs !== unsubscribed?.atMs) return current;
+      const { unsubscribed: _, ...rest } = current;
+      return rest;
+    });
+    records.forget(bucket);
+    return records.lookup(bucket);
+  }
+
+  /** The record with what the event changes about it. */
+  async function withEvent(known: BucketRecord, record: ChangeRecord, sentAtMs: number): Promise<BucketRecord | undefined> {
+    const bucket = contradictsVersioning(record, known) ? await flipToVersioned(known) : known;
+    const isEnd = bucket !== undefined && isSubscribedAgain(bucket, { sentAtMs, eventTimeMs: record.eventTimeMs });
+    return isEnd ? endUnsubscription(bucket, sentAtMs) : bucket;
   }
 
   async function autoConnect({ bucket, dialect }: ChangeRecord): Promise<BucketRecord | undefined> {
@@ -94,15 +116,17 @@ export function createBucketAccess({
   }
 
   return {
-    peek(record) {
+    peek(record, sentAtMs) {
       const bucket = records.peek(record.bucket);
-      return bucket !== undefined && contradictsVersioning(record, bucket) ? undefined : bucket;
+      if (bucket === undefined || contradictsVersioning(record, bucket)) return undefined;
+      return isSubscribedAgain(bucket, { sentAtMs, eventTimeMs: record.eventTimeMs }) ? undefined : bucket;
     },
-    async lookup(record) {
-      const bucket = await records.lookup(record.bucket);
-      if (bucket !== undefined) return contradictsVersioning(record, bucket) ? flipToVersioned(bucket) : bucket;
+    async lookup(record, sentAtMs) {
+      const known = await records.lookup(record.bucket);
+      if (known !== undefined) return withEvent(known, record, sentAtMs);
       const connected = await autoConnect(record);
-      if (connected === undefined) await reportUnconnected(record.bucket, clock.nowMs());
+      // never before the event by SQS's clock: this machine's may be slow
+      if (connected === undefined) await reportUnconnected(record.bucket, Math.max(clock.nowMs(), sentAtMs));
       return connected;
     },
     readRegionAgain(bucket) {

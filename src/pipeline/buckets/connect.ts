@@ -1,10 +1,12 @@
 /**
  * Connects buckets: the events of a connected bucket are indexed. A bucket's record is stored only after its index was
- * created, so a worker that reads the record can write documents.
+ * created, so a worker that reads the record can write documents; and after its first gap, since what the bucket holds
+ * already was never compared.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
@@ -12,16 +14,16 @@ import type { TopicClient } from '../ports/queues.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
 
 export interface ConnectBucket {
   /**
-   * Connects the bucket. If the bucket is connected already, it changes source, topic and enrich as far as they are given,
-   * and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there
-   * is no such bucket) and the store's faults.
+   * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
+   * topic and enrich as far as they are given, reads region and versioning again, and creates the parts of its index that are
+   * missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
   connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
@@ -43,29 +45,48 @@ interface ConnectDependencies {
 
 /** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
-  const { state, objects, storage, topics, clock, telemetry } = dependencies;
+  const { state, objects, storage, gaps, topics, clock, telemetry } = dependencies;
 
   async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
-    const current = await readRecord(state, refs.bucket(bucket), signal);
+    const ref = refs.bucket(bucket);
+    const current = await readRecord(state, ref, signal);
     if (wishes.topic_arn !== undefined && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
       throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
     }
-    const fresh = current ?? { ...(await readBucket(bucket, signal)), createdBy: by };
-    requireTopic(changed(fresh, wishes));
+    const read = await readBucket(bucket, signal);
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
+    const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
-    const record = await updateRecord(state, refs.bucket(bucket), (stored) => requireTopic(changed(stored ?? fresh, wishes)));
-    if (current === undefined) telemetry.bucketConnected(bucket, by);
+    const firstGap = { bucket, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
+    if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
+    else await reportLossOf(current, planned);
+    const record = await updateRecord(state, ref, (stored) =>
+      requireTopic(changed(stored === undefined ? fresh : withRead(stored, read), wishes)),
+    );
+    if (current === undefined) {
+      await openNeverCompared(dependencies, firstGap, 'after');
+      telemetry.bucketConnected(bucket, by);
+      // its gap covers the events that were dropped before
+      await removeRecord(state, refs.unconnected(bucket).id);
+    }
     await absorbUnconnected(dependencies, bucket);
     return record;
   }
 
-  /** Reads the bucket from S3 and returns a record with the default settings. */
-  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Omit<BucketRecord, 'createdBy'>> {
+  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
     const versioning = await storage.versioningOf({ bucket, region }, signal);
-    const nowMs = clock.nowMs();
-    return { bucket, region, versioning, source: 'notification', enrich: 'none', floor: 0, createdAtMs: nowMs, checkedAtMs: nowMs };
+    return { region, versioning, checkedAtMs: clock.nowMs() };
+  }
+
+  /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
+  async function reportLossOf(before: BucketRecord, after: BucketRecord): Promise<void> {
+    const { bucket } = after;
+    const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
+    const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
+    if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
+    if (before.unsubscribed !== undefined && after.unsubscribed === undefined) await report(UNSUBSCRIBED);
   }
 
   return {
@@ -75,16 +96,43 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       return connect({ bucket, source }, AUTO_CONNECT);
     },
     async refresh(bucket, signal) {
-      const { region, versioning, checkedAtMs } = await readBucket(bucket, signal);
-      return updateRecord(state, refs.bucket(bucket), (current) =>
-        current === undefined ? undefined : { ...current, region, versioning: laterOf(current.versioning, versioning), checkedAtMs },
-      );
+      const before = await readRecord(state, refs.bucket(bucket), signal);
+      if (before === undefined) return undefined;
+      const read = await readBucket(bucket, signal);
+      await reportLossOf(before, withRead(before, read));
+      const { unsubscribed } = before;
+      // as long as no event arrives, the index is repaired once a day
+      if (unsubscribed !== undefined)
+        await gaps.report({ bucket, kind: 'loss', reason: UNSUBSCRIBED, seenAtMs: Math.max(clock.nowMs(), unsubscribed.atMs) });
+      return updateRecord(state, refs.bucket(bucket), (current) => current && withRead(current, read));
     },
   };
 }
 
+const UNSUBSCRIBED = 'the bucket queue was unsubscribed from the topic of the bucket';
+
+/** The settings of a bucket whose request names none. */
+const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
+
+/** S3's clock has whole seconds, and the durations of two requests differ. */
+const CLOCK_SLACK_MS = 5_000;
+
+/**
+ * A time before which no job of this bucket began, and which the first job covers though it begins within the same second.
+ * It is by S3's clock, as that of jobs is, unless versioning may not be read.
+ */
+function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
+  return (versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs) - CLOCK_SLACK_MS;
+}
+
+type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs'>;
+
+function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Reading): BucketRecord {
+  return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
+}
+
 function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: AddBucketRequest): BucketRecord {
-  const { topicArn: oldTopicArn, ...rest } = record;
+  const { topicArn: oldTopicArn, unsubscribed, ...rest } = record;
   // a topic belongs to its source: a new source without a topic must not keep the old one
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
   const newTopicArn = topicArn ?? keptTopicArn;
@@ -92,6 +140,8 @@ function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: 
     ...rest,
     ...(source !== undefined && { source }),
     ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
+    // another topic delivers from now on
+    ...(unsubscribed !== undefined && unsubscribed.topicArn === newTopicArn && { unsubscribed }),
     ...(enrich !== undefined && { enrich }),
   };
 }

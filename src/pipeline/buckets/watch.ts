@@ -28,11 +28,13 @@ interface StateWatchDependencies {
 export function watchState({ state, clock, telemetry, connect }: StateWatchDependencies, signal: AbortSignal): void {
   async function reportCounts(): Promise<void> {
     const gaps = await listAllRecords(state, 'gap', gapSchema);
-    const open = Map.groupBy(gaps.filter(isOpen), (gap) => `${gap.kind} ${gap.bucket}`);
+    const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
     telemetry.gapsOpen(
-      [...open.values()].flatMap(([first, ...others]) =>
-        first === undefined ? [] : [{ bucket: first.bucket, kind: first.kind, count: others.length + 1 }],
-      ),
+      [...open].map(([kind, all]) => ({
+        kind,
+        count: all.length,
+        oldestAgeMs: clock.nowMs() - Math.min(...all.map(({ firstSeenMs }) => firstSeenMs)),
+      })),
     );
     telemetry.gapStates(
       [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>

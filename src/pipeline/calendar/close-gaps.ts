@@ -27,6 +27,8 @@ export type StartJob = (
     readonly requestedBy: 'gap' | 'schedule';
     readonly gapIds: readonly string[];
     readonly tags?: boolean;
+    readonly holds?: boolean;
+    readonly deletesMax?: number;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -128,7 +130,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
   }
 
-  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; that is no failure. */
+  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
   async function isRefused(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<boolean> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const prefix = commonPrefix(due.map((gap) => gap.prefix ?? ''));
@@ -154,9 +156,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   ): Promise<void> {
     let job: JobRecord;
     try {
-      const tags = gaps.some((gap) => gap.tags === true);
-      const gapIds = gaps.map(({ id }) => id);
-      job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', gapIds, ...(tags && { tags }) }, signal);
+      job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...wishesOf(gaps) }, signal);
     } catch (error) {
       signal.throwIfAborted();
       // another job occupies the bucket since: the next round finds it
@@ -208,7 +208,20 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
   return state === 'closed' && folded === true && prefix !== undefined && closedAtMs < oldMs;
 }
 
-/** When a bucket that refuses is asked again; 0 if it does not refuse. */
+/**
+ * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
+ * rest is repaired all the same. Once a job has held some back, no further one deletes until a person has decided.
+ */
+function wishesOf(gaps: readonly GapRecord[]) {
+  return {
+    gapIds: gaps.map(({ id }) => id),
+    holds: true,
+    ...(gaps.some(({ tags }) => tags === true) && { tags: true }),
+    ...(gaps.some(({ heldDeletes }) => heldDeletes !== undefined) && { deletesMax: 0 }),
+  };
+}
+
+/** When to ask a bucket again that refuses; 0 if it does not refuse. */
 function askedAgainAtMs(gaps: readonly GapRecord[]): number {
   return Math.max(...gaps.map(({ refusedSinceMs, notBeforeMs = 0 }) => (refusedSinceMs === undefined ? 0 : notBeforeMs)));
 }

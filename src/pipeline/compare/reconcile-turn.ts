@@ -43,6 +43,8 @@ export interface TurnRequest {
 export interface TurnControls {
   /** Reserves up to `count` (1 to 500) tombstones of the job's brake; resolves with how many were granted. Fewer: the brake holds. */
   readonly reserve: (count: number) => Promise<number>;
+  /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: it ends before the first of them. */
+  readonly holdsBack?: () => boolean;
   /** Called between slices. True ends the turn there: a split, a pause, a stop or a lost lease. */
   readonly shouldEnd: () => boolean;
   /** The end of the range, read for each slice, since a split may shorten the range. */
@@ -57,7 +59,7 @@ export interface TurnResult {
   readonly cursor: string;
   /** Whether the end of the range, or of the listing, was reached. */
   readonly done: boolean;
-  /** Counts of this turn. `held` stays 0, because it is counted by the job's brake. */
+  /** Counts of this turn. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
   /** The fault that ended the turn early; the cursor is valid all the same. */
@@ -143,7 +145,7 @@ function createTurn(
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
   const { clock, settle } = parts;
-  const progress = createTurnProgress(request.after, controls.reserve);
+  const progress = createTurnProgress(request.after, controls);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
   const findsEqual = readsTags(request);

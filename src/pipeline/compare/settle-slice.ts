@@ -30,7 +30,8 @@ export interface Ending {
   /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
-  readonly effect?: 'document' | 'tombstone';
+  /** `held`: the brake does not allow the tombstone, and the work continues without it. */
+  readonly effect?: 'document' | 'tombstone' | 'held';
 }
 
 export type SliceEnd =
@@ -64,6 +65,8 @@ export interface Tombstones {
   reserve(count: number): Promise<number>;
   /** Takes back tombstones that were granted and not written. */
   giveBack(count: number): void;
+  /** Whether phantoms whose tombstones were not granted just now are left as they are, instead of ending the slice before the first of them. */
+  holdsBack(): boolean;
 }
 
 export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
@@ -120,10 +123,11 @@ export function createSettleSlice({
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
       const plans = work.mode === 'report' ? await patientPlansOf(open, work, signal) : await plansOf(open, work, signal);
       const planned = plans.flatMap((plan) => ('write' in plan ? [plan.write] : []));
-      brake = (await brakeOf(planned, work)) ?? brake;
-      const answered = await write(beforeBrake(planned, brake, byFinding), work, signal);
+      const cut = cutByBrake(planned, await refusedByBrake(planned, work), work);
+      brake = cut.brake ?? brake;
+      const answered = await write(beforeBrake(cut.allowed, brake, byFinding), work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
-      endings.push(...plans.flatMap((plan) => ('end' in plan ? [plan.end] : [])), ...answered.endings);
+      endings.push(...cut.held, ...plans.flatMap((plan) => ('end' in plan ? [plan.end] : [])), ...answered.endings);
       open = answered.refused;
       isExpired = answered.isLookExpired;
     }
@@ -198,14 +202,12 @@ export function createSettleSlice({
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
 
-  /** Reserves the tombstones among the writes; resolves with the first that was not granted, if any. */
-  async function brakeOf(planned: readonly PlannedWrite[], work: SliceWork): Promise<Brake | undefined> {
+  /** Reserves the tombstones among the writes; resolves with those that were not granted. */
+  async function refusedByBrake(planned: readonly PlannedWrite[], work: SliceWork): Promise<readonly PlannedWrite[]> {
     const tombstones = planned.filter(isTombstone);
-    if (tombstones.length === 0) return undefined;
+    if (tombstones.length === 0) return [];
     await work.earlierEnded();
-    const granted = await work.tombstones.reserve(tombstones.length);
-    const first = tombstones[granted];
-    return first === undefined ? undefined : { beforeKey: first.finding.key, waiting: tombstones.length - granted };
+    return tombstones.slice(await work.tombstones.reserve(tombstones.length));
   }
 
   async function write(planned: readonly PlannedWrite[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
@@ -224,6 +226,24 @@ export function createSettleSlice({
       isLookExpired: isExpired('check'),
     };
   }
+}
+
+interface Cut {
+  readonly allowed: readonly PlannedWrite[];
+  readonly held: readonly Ending[];
+  readonly brake?: Brake;
+}
+
+/** What the brake leaves of the planned writes, given the tombstones that it refused: all the others, or those before the first of them. */
+function cutByBrake(planned: readonly PlannedWrite[], refused: readonly PlannedWrite[], { tombstones }: SliceWork): Cut {
+  const [first] = refused;
+  if (first === undefined) return { allowed: planned, held: [] };
+  if (!tombstones.holdsBack()) return { allowed: planned, held: [], brake: { beforeKey: first.finding.key, waiting: refused.length } };
+  const left = new Set(refused);
+  return {
+    allowed: planned.filter((each) => !left.has(each)),
+    held: refused.map(({ ending }) => ({ ...ending, effect: 'held' })),
+  };
 }
 
 interface Written {

@@ -35,8 +35,14 @@ export interface TurnProgress {
 /** The most tombstones of one reservation, so that a crash loses no more of the brake's allowance. */
 const RESERVE_MAX = 500;
 
+/** The job's brake, as TurnControls describe it. */
+interface Brake {
+  readonly reserve: (count: number) => Promise<number>;
+  readonly holdsBack?: () => boolean;
+}
+
 /** Creates the progress of a turn that begins after the key `after`. */
-export function createTurnProgress(after: string, reserve: (count: number) => Promise<number>): TurnProgress {
+export function createTurnProgress(after: string, brake: Brake): TurnProgress {
   let cursor = after;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
@@ -52,7 +58,7 @@ export function createTurnProgress(after: string, reserve: (count: number) => Pr
       return cursor;
     },
     forSlices: {
-      tombstones: createTombstones(reserve),
+      tombstones: createTombstones(brake),
       headRequested: () => {
         requests = { ...requests, headRequests: requests.headRequests + 1 };
       },
@@ -71,7 +77,7 @@ export function createTurnProgress(after: string, reserve: (count: number) => Pr
 }
 
 /** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */
-function createTombstones(reserve: (count: number) => Promise<number>): Tombstones {
+function createTombstones({ reserve, holdsBack = () => false }: Brake): Tombstones {
   let spare = 0;
   return {
     async reserve(count) {
@@ -89,6 +95,7 @@ function createTombstones(reserve: (count: number) => Promise<number>): Tombston
     giveBack(count) {
       spare += count;
     },
+    holdsBack,
   };
 }
 
@@ -106,7 +113,7 @@ function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly End
 
 function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Ending[]): Partial<ReconcileCounts> {
   const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
-  const effects = { document: 0, tombstone: 0 };
+  const effects = { document: 0, tombstone: 0, held: 0 };
   for (const { kind, effect } of endings) {
     ends[kind] += 1;
     if (effect !== undefined) effects[effect] += 1;
@@ -119,6 +126,7 @@ function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Endi
     equal: equal + ends.equal,
     written: effects.document,
     tombstones: effects.tombstone,
+    held: effects.held,
     bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
   };
 }

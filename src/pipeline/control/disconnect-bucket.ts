@@ -2,6 +2,8 @@
 import { isBucketName } from '../../domain/bucket.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { notConnected } from '../buckets/list.ts';
+import { openNeverCompared } from '../gaps/never-compared.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
@@ -14,6 +16,7 @@ interface DisconnectDependencies {
   readonly state: StateStore;
   readonly objects: ObjectIndex;
   readonly jobs: Pick<ReindexJobs, 'cancelOf'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /**
@@ -25,6 +28,7 @@ export function createDisconnectBucket({
   state,
   objects,
   jobs,
+  clock,
 }: DisconnectDependencies): (bucket: string, signal?: AbortSignal) => Promise<void> {
   return async function disconnectBucket(bucket, signal) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
@@ -35,8 +39,11 @@ export function createDisconnectBucket({
     await removeGaps(bucket);
     // a bucket that is connected again starts without a history
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
-    // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index
-    if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) await objects.createBucket(bucket, signal);
+    // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
+    if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) {
+      await openNeverCompared({ state, clock }, { bucket, seenAtMs: clock.nowMs(), isHeld: false }, 'after');
+      await objects.createBucket(bucket, signal);
+    }
     if (!wasConnected) throw notConnected(bucket);
   };
 

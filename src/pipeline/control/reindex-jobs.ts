@@ -35,6 +35,8 @@ export interface OwnRequest {
   readonly gapIds: readonly string[];
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
+  readonly holds?: boolean;
+  readonly deletesMax?: number;
 }
 
 export interface ReindexJobs {
@@ -199,7 +201,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
 }
 
 function jobOf(
-  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'now' | 'allowDeletes'>,
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'deletesMax' | 'now' | 'allowDeletes'>,
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {

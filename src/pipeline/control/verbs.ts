@@ -3,6 +3,7 @@ import { bucketView, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
+import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
@@ -12,6 +13,7 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
+import { createAddBucket } from './add-bucket.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
@@ -33,20 +35,30 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
   const { objects, state } = store;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
-  const listBuckets = createListBuckets({ state });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs });
+  const listBuckets = createListBuckets({ state, clock });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   return {
     searchObjects: ({ query }, { signal }) => search(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
     async listBuckets(_request, { signal }) {
       const { connected, unconnected } = await listBuckets(signal);
-      return { items: connected.map(bucketView), unconnected: unconnected.map(unconnectedView) };
+      return {
+        items: connected.map(({ record, waitsFor }) => bucketView(record, waitsFor)),
+        unconnected: unconnected.map(unconnectedView),
+      };
     },
-    addBucket: async ({ body }, { actor, signal }) => bucketView(await connectBucket.connect(body, actor.name, signal)),
-    getBucket: async ({ params }, { signal }) => bucketView(await requireBucket(state, params.bucket, signal)),
+    async addBucket({ body }, { actor, signal }) {
+      const { record, jobId } = await addBucket(body, actor.name, signal);
+      return { ...bucketView(record), job_id: jobId };
+    },
+    async getBucket({ params }, { signal }) {
+      const record = await requireBucket(state, params.bucket, signal);
+      return bucketView(record, circuitOfBucket(await listCircuits(state, clock.nowMs()), record));
+    },
     removeBucket: ({ params }, { signal }) => disconnectBucket(params.bucket, signal),
     async listGaps({ query }, { signal }) {
       const { items, ...rest } = await listGaps(query, signal);

@@ -28,8 +28,8 @@ export interface GapReports {
 }
 
 /**
- * Resolves when an event of the bucket is counted durably, alone or merged with others. When 1,000 names are stored, new names
- * are counted in telemetry only. If the bucket was connected in the meantime, its loss gap is opened instead.
+ * Resolves when an event of the bucket is counted durably, alone or merged with others. If the bucket was connected in the
+ * meantime, its loss gap is opened instead. When 1,000 names are stored, new names are counted in telemetry only.
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
@@ -127,6 +127,7 @@ export function createReportUnconnected({
 
   async function writeName(bucket: string, sum: UnconnectedSum): Promise<void> {
     telemetry.unconnected(bucket, sum.count);
+    if (await isConnected(state, bucket)) return reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), sum.lastSeenMs));
     const ref = refs.unconnected(bucket);
     const isKnown = (await readRecord(state, ref)) !== undefined;
     if (!isKnown && (await state.count('unconnected')) >= UNCONNECTED_MAX) return;
@@ -137,7 +138,7 @@ export function createReportUnconnected({
       lastSeenMs: Math.max(current?.lastSeenMs ?? 0, sum.lastSeenMs),
     }));
     // connect() stores the bucket's record before it reads this one, so whichever write comes second sees the other record
-    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) await absorbUnconnected({ state, clock, gaps }, bucket);
+    if (await isConnected(state, bucket)) await absorbUnconnected({ state, clock, gaps }, bucket);
   }
 
   return (bucket, seenAtMs, signal) => write(bucket, { firstSeenMs: seenAtMs, lastSeenMs: seenAtMs, count: 1 }, signal);
@@ -152,9 +153,14 @@ export async function absorbUnconnected(
   bucket: string,
 ): Promise<void> {
   const { id, schema } = refs.unconnected(bucket);
-  if ((await readRecord(state, { id, schema })) === undefined) return;
-  await gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs: clock.nowMs() });
+  const unconnected = await readRecord(state, { id, schema });
+  if (unconnected === undefined) return;
+  await reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), unconnected.lastSeenMs));
   await removeRecord(state, id);
+}
+
+function reportEarlyEvents(gaps: GapReports, bucket: string, seenAtMs: number): Promise<void> {
+  return gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs });
 }
 
 export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;

@@ -39,7 +39,9 @@ export interface AttemptStart {
   readonly hand: InHand;
   /** The tie that an earlier attempt met. */
   readonly tie: ObserveHint | undefined;
-  /** Takes the places that the attempt needs in open circuits. Returns whether it may go on. */
+  /** Whether a look asks by LIST, because HEAD keeps failing for this object. */
+  readonly byListing: boolean;
+  /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
   readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
 
@@ -64,16 +66,17 @@ export type Attempt =
 export function createAttemptRecord(dependencies: AttemptDependencies): AttemptRecord {
   const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
 
-  return async function attemptRecord(record, { hand, tie, mayGoOn }) {
+  return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
+    const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
     const sentAtMs = clock.monotonicMs();
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
     try {
-      const bucket = buckets.peek(record) ?? (await slowly(hand, buckets.lookup(record)));
+      const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
-      lastEvents.seen(record.bucket);
+      lastEvents.seen(record.bucket, queueUrl);
       noteSingleDelete(record);
-      const hint = tie ?? hintOf(record, bucket, { sentAtMs: hand.message.sentAtMs, nowMs: clock.nowMs() });
+      const hint = tie ?? hintOf(record, bucket, { sentAtMs: messageSentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {
         case 'exact':
           return await writeExact(record, hint, { bucket, hand });
@@ -81,7 +84,7 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
         case 'observe':
           hand.turnSlow();
           if (!mayGoOn(() => lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
-          return await lookAndWrite(record, hint, { bucket, hand });
+          return await lookAndWrite(record, hint, { bucket, hand, byListing });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
@@ -142,9 +145,14 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
     );
   }
 
-  async function lookAndWrite(record: ChangeRecord, hint: ResolveHint | ObserveHint, { bucket, hand }: Context): Promise<Attempt> {
-    const { traces } = hand;
-    const answer = await observe({ bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect), traces });
+  async function lookAndWrite(
+    record: ChangeRecord,
+    hint: ResolveHint | ObserveHint,
+    at: Context & { readonly byListing: boolean },
+  ): Promise<Attempt> {
+    const { bucket, hand, byListing } = at;
+    const facts = { bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) };
+    const answer = await observe({ ...facts, byListing, traces: hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':

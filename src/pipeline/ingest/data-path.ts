@@ -8,7 +8,7 @@
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
-import type { RecordResult } from '../../domain/events/record.ts';
+import type { ChangeRecord, RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { circuitOf, faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
@@ -46,6 +46,8 @@ interface DataPathDependencies {
   readonly telemetry: Telemetry;
 }
 
+type RejectedRecord = Extract<RecordResult, { ok: false }>;
+
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
   const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
@@ -61,7 +63,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const unwrapped = unwrap(hand.message.body);
+      const unwrapped = await open(hand);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -72,11 +74,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       await giveBack(hand, error);
     }
-  }
-
-  /** Names no record in the dead letter, because the body as a whole failed. */
-  function ofWholeBody(settlement: Settlement): Settlement {
-    return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
   }
 
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
@@ -95,13 +92,16 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
     const [first, ...others] = records;
     // the usual message has one record and needs no join
-    if (first !== undefined && others.length === 0) return [await outcomeOf(first, hand)];
-    return Promise.all(records.map((result) => outcomeOf(result, hand)));
+    if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand)];
+    const rejected = new Map<RejectedRecord, Outcome>();
+    const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected)));
+    await Promise.all(
+      records.flatMap((result, index) => (result.ok ? [outcomeOf(result.record, hand).then((each) => (outcomes[index] = each))] : [])),
+    );
+    return outcomes.filter((outcome) => outcome !== undefined);
   }
 
-  async function outcomeOf(result: RecordResult, hand: InHand): Promise<Outcome> {
-    if (!result.ok) return unreadable(result);
-    const { record } = result;
+  async function outcomeOf(record: ChangeRecord, hand: InHand): Promise<Outcome> {
     const outcome = await finishRecord(record, hand);
     const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
     telemetry.recordEnded({ dialect: record.dialect, outcome: outcome.kind, eventName: record.eventName, ...fault });
@@ -110,14 +110,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return outcome;
   }
 
-  /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
-  function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
-    return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
-  }
-
-  function unreadable({ fault, bucket, dialect }: Extract<RecordResult, { ok: false }>): Outcome {
+  /** Records that were rejected alike are one result, and get one outcome: a body of 1 MiB has room for 20,000 of them. */
+  function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>): Outcome {
+    const { fault, bucket, dialect } = result;
     telemetry.recordEnded({ dialect: dialect ?? 'unknown', outcome: 'rejected', eventName: '', fault: fault.code });
-    return { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
+    const outcome = known.get(result) ?? { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
+    known.set(result, outcome);
+    return outcome;
   }
 
   function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {
@@ -165,10 +164,10 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return true;
   }
 
-  async function reportLoss({ bucket, key }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
-    const reason = `dead letter: ${code}`;
+  async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
     // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
-    if (key !== undefined) return folding.fold({ bucket, key, change: 'other', sentAtMs, eventTimeMs: undefined, reason });
+    if (key !== undefined) return folding.fold({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
+    const reason = `dead letter: ${code}`;
     // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
     await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
   }
@@ -197,4 +196,28 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     telemetry.messageSettled(kind);
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
+}
+
+/** Reads the body when its turn has come. */
+async function open({ message, weight, signal }: InHand): Promise<Unwrapped> {
+  const turn = weight.turn(signal);
+  if (turn !== undefined) await turn;
+  const unwrapped = unwrap(message.body);
+  if (unwrapped.kind === 'records') weight.opened(readableOf(unwrapped.records));
+  else weight.opened(0);
+  return unwrapped;
+}
+
+/** Names no record in the dead letter, because the body as a whole failed. */
+function ofWholeBody(settlement: Settlement): Settlement {
+  return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
+}
+
+function readableOf(records: readonly RecordResult[]): number {
+  return records.reduce((sum, { ok }) => sum + (ok ? 1 : 0), 0);
+}
+
+/** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
+function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
+  return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
 }

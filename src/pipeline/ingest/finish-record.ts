@@ -30,7 +30,12 @@ interface Run {
   tie: ObserveHint | undefined;
   /** Whether no attempt for this record has failed yet: such a record is the better trial. */
   isNewKey: boolean;
+  /** Whether looks ask by LIST from now on. */
+  byListing: boolean;
 }
+
+/** At this receive HEAD has failed twice for the object alone: S3 may answer a LIST of its key. */
+const LIST_FROM_RECEIVE = 3;
 
 const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired before they could be written' };
 
@@ -43,7 +48,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   return async function finishRecord(record, hand) {
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
-    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: true };
+    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: true, byListing: false };
     for (;;) {
       const result = await attemptOnce(run);
       if (result.kind === 'ended') return result.outcome;
@@ -54,7 +59,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
 
   async function attemptOnce(run: Run): Promise<Attempt> {
     try {
-      return await attemptRecord(run.record, { hand: run.hand, tie: run.tie, mayGoOn: (ids) => mayGoOn(run, ids) });
+      return await attemptRecord(run.record, { ...run, mayGoOn: (ids) => mayGoOn(run, ids) });
     } finally {
       for (const place of run.places.splice(0)) place.leave();
     }
@@ -74,8 +79,17 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         return waitFor(run, result.ids);
       case 'fault':
         run.isNewKey = false;
+        if (shouldList(run, result)) {
+          run.byListing = true;
+          return undefined;
+        }
         return afterFault({ ...result, record }, hand, () => waitFor(run, result.ids));
     }
+  }
+
+  function shouldList({ byListing, hand }: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): boolean {
+    const isServers = fault.code === 's3.unavailable' || fault.code === 's3.throttled';
+    return isServers && !byListing && hand.message.receiveCount >= LIST_FROM_RECEIVE && circuits.openOf(ids) === undefined;
   }
 
   async function waitFor(run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
@@ -85,7 +99,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return undefined;
   }
 
-  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may go on. */
+  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
   function mayGoOn(run: Run, ids: () => readonly CircuitId[]): boolean {
     if (circuits.isQuiet) return true;
     const held = new Set(run.places.flatMap((place) => place.ids));

@@ -18,6 +18,7 @@ import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createLooks } from '../looks/create.ts';
 import { withPlainFallback } from '../looks/plain-fallback.ts';
 import { createFinishRecord } from './finish-record.ts';
+import { createExpiredMessages } from '../gaps/expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
 import { createHeldSet } from './held-set.ts';
 import { createDataPath } from './data-path.ts';
@@ -40,6 +41,8 @@ import type { Fault } from '../../domain/fault.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
 const POLL_GRACE_MS = 500;
+/** How long messages wait until a loss that they show is stored, far less than their visibility. What could not be stored is tried again. */
+const NOTING_MAX_MS = 5_000;
 /** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
 const ABORTED_GRACE_MS = 500;
 
@@ -47,6 +50,8 @@ export interface IngestLimits {
   readonly bulk: BulkLimits;
   readonly headConcurrency: number;
   readonly heldMax: number;
+  /** The largest weight of the messages in hand (weights.ts). */
+  readonly weightMaxBytes: number;
   readonly holdMaxMs: number;
   readonly inFlightMax: number;
   readonly visibilityS: number;
@@ -63,6 +68,7 @@ export interface IngestParts {
   readonly circuits: Circuits;
   readonly folding: Folding;
   readonly queueWatch: QueueWatch;
+  readonly bucketQueueUrls: readonly string[];
   readonly connect: ConnectBucket;
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
@@ -105,6 +111,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     state: store.state,
     clock,
     connect,
+    gaps,
     reportUnconnected,
     autoConnectMax: limits.autoConnectMax,
   });
@@ -133,13 +140,23 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     autoConnects: limits.autoConnectMax > 0,
   });
   const receiveFault = createReceiveFault('receive messages', telemetry);
+  const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);
+  const expired = createExpiredMessages({ ...parts, state: store.state, retentionMs });
 
   return {
     start() {
       receiver.start({
         admit: (signal) => admission.admit(signal),
-        handle: handleMessages,
-        polled: receiveFault.polled,
+        roomForLarge: (signal) => held.room(signal),
+        async handle(messages) {
+          const noted = expired.received(messages);
+          if (noted !== undefined) await endedWithin(clock, NOTING_MAX_MS, noted);
+          await handleMessages(messages);
+        },
+        polled(queueUrl) {
+          receiveFault.polled();
+          expired.polled(queueUrl);
+        },
         failed: receiveFault.failed,
       });
     },

@@ -11,7 +11,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
-import { listAllRecords } from '../records/stored.ts';
+import { listAllRecords, refs, updateRecord } from '../records/stored.ts';
 import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -66,7 +66,7 @@ export function createFinishServiceMessage({
     if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
     hand.turnSlow();
     if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
-    return unsubscribed(message.topicArn);
+    return unsubscribed(message.topicArn, hand.message.sentAtMs);
   }
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {
@@ -79,15 +79,18 @@ export function createFinishServiceMessage({
     return { kind: 'ignored', reason: 'no-effect' };
   }
 
-  async function unsubscribed(topicArn: string): Promise<Outcome> {
+  /** Opens a gap now, and marks the buckets: from here on events are missing, until one arrives that was sent later. */
+  async function unsubscribed(topicArn: string, sentAtMs: number): Promise<Outcome> {
     telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
-    for (const { bucket } of await bucketsOf(topicArn)) {
-      await gaps.report({
-        bucket,
-        kind: 'loss',
-        reason: 'the bucket queue was unsubscribed from the topic of the bucket',
-        seenAtMs: clock.nowMs(),
-      });
+    const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
+    for (const { bucket, unsubscribed: known } of await bucketsOf(topicArn)) {
+      // a repeated message adds no gap: the one at the end of this time covers all of it
+      if (known === undefined) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
+      await updateRecord(state, refs.bucket(bucket), (current) =>
+        current?.topicArn === topicArn
+          ? { ...current, unsubscribed: { topicArn, atMs: Math.max(sentAtMs, current.unsubscribed?.atMs ?? 0) } }
+          : undefined,
+      );
     }
     return { kind: 'gap' };
   }

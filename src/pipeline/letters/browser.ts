@@ -10,8 +10,8 @@ import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 
 /** As long as one reading may take. If the process is killed during it, the letters are hidden no longer than that. */
 const HIDDEN_S = 30;
-/** The letters that were read are in memory, at most 1 MiB each. */
-const LETTERS_MAX = 1_000;
+/** The most letters of one reading: it takes some 200 requests and a few seconds, and ends long before the first letters are visible again. Their ids are in memory, never their bodies. */
+export const LETTERS_MAX = 1_000;
 const BATCH_MAX = 10;
 /** A short poll of SQS reads only some of its servers, so one empty answer does not mean that the queue is empty. */
 const QUIET_ROUNDS_MAX = 3;
@@ -30,7 +30,8 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
 
   async function read(queueUrl: string, visit: Visit, signal?: AbortSignal): Promise<void> {
     const seen = new Set<string>();
-    const inHand = new Map<string, QueueMessage>();
+    /** Receipt handles by message id. */
+    const inHand = new Map<string, string>();
     let quietRounds = 0;
     let isEnough = false;
     try {
@@ -38,7 +39,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
         const max = Math.min(BATCH_MAX, LETTERS_MAX - seen.size);
         const received = await queues.receive(queueUrl, { visibilityS: HIDDEN_S, max }, signal);
         // a letter that was received again as well: only its newest receipt handle is valid
-        for (const letter of received) inHand.set(letter.messageId, letter);
+        for (const { messageId, receiptHandle } of received) inHand.set(messageId, receiptHandle);
         const fresh = received.filter(({ messageId }) => !seen.has(messageId));
         quietRounds = fresh.length === 0 ? quietRounds + 1 : 0;
         if (fresh.length === 0) continue;
@@ -52,13 +53,13 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
     }
   }
 
-  async function giveBack(queueUrl: string, letters: readonly QueueMessage[]): Promise<void> {
+  async function giveBack(queueUrl: string, receiptHandles: readonly string[]): Promise<void> {
     try {
-      for (let start = 0; start < letters.length; start += BATCH_MAX) {
-        const batch = letters.slice(start, start + BATCH_MAX);
+      for (let start = 0; start < receiptHandles.length; start += BATCH_MAX) {
+        const batch = receiptHandles.slice(start, start + BATCH_MAX);
         await queues.changeVisibilityBatch(
           queueUrl,
-          batch.map(({ receiptHandle }) => ({ receiptHandle, timeoutS: 0 })),
+          batch.map((receiptHandle) => ({ receiptHandle, timeoutS: 0 })),
         );
       }
     } catch (error) {

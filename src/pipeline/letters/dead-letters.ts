@@ -4,6 +4,7 @@ import {
   deadLetterAttributes,
   letterNotes,
   letterReason,
+  MESSAGE_BYTES_MAX,
   ownAttributes,
   type DeadLetterRecord,
   type LetterNotes,
@@ -11,19 +12,28 @@ import {
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
+import type { DeadLetterQueue, QueueWatch } from '../queues/watch.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+
+/**
+ * A queue with more letters than this gets no further records of letters: its letters are too many to be read one by one, and
+ * the number of records must have a bound. The reasons are in the attributes all the same.
+ */
+const RECORDS_MAX = 10_000;
 
 /**
  * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
  * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
- * queue is known, and `message.empty` for a message without a body, which SQS does not accept.
+ * queue is known, `message.empty` for a message without a body, which SQS does not accept, and `message.too-large` if the
+ * dead-letter queue does not accept a body of this size.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
-/** Each function reads at most 1,000 letters a call, and throws `dead-letter.no-queue` if no dead-letter queue is known. */
+/** Each function reads at most 1,000 letters of each dead-letter queue a call, and throws `dead-letter.no-queue` if none is known. */
 export interface DeadLetters {
   readonly send: SendDeadLetter;
   /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
@@ -41,50 +51,48 @@ export interface DeadLetters {
 interface DeadLetterDependencies {
   readonly queues: QueueClient;
   readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly telemetry: Telemetry;
-  /** The queue of the setting, or the redrive target of the bucket queue once it was read. */
-  readonly deadLetterQueueUrl: () => string | undefined;
+  readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
   /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
   readonly bucketQueueUrls: readonly string[];
 }
 
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
-  const { queues, telemetry, deadLetterQueueUrl } = dependencies;
+  const { queues, clock, telemetry, queueWatch } = dependencies;
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
   const send: SendDeadLetter = async (message, fault, records) => {
-    const queueUrl = deadLetterQueueUrl();
-    if (queueUrl === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
+    const queue = queueWatch.deadLetterQueueOf(message.queueUrl);
+    if (queue === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
+    refuseUnfit(message, queue);
     const { body, attributes: own, messageId } = message;
-    if (body === '')
-      throw new FaultError(
-        'message.empty',
-        `message ${messageId} of ${message.queueUrl} has no body, so SQS cannot take it as a dead letter`,
-      );
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
-    const attributes = deadLetterAttributes({ body, attributes: own, fault, context });
-    const letterId = await queues.send(queueUrl, { body, attributes: attributes ?? {} });
+    const attributes = deadLetterAttributes({ body, attributes: own, fault, context }, bytesMaxOf(queue));
+    const letterId = await queues.send(queue.queueUrl, { body, attributes: attributes ?? {} });
     const reason = letterReason(fault);
-    if (attributes === undefined) await keep({ messageId: letterId, fault: fault.code, reason, context });
+    if (attributes === undefined || lettersIn(queue) <= RECORDS_MAX) {
+      await keep({ messageId: letterId, fault: fault.code, reason, context, queueUrl: queue.queueUrl, keptAtMs: clock.nowMs() });
+    }
     telemetry.deadLettered({ code: fault.code, reason, messageId });
   };
 
   const list: DeadLetters['list'] = async (limit, signal) => {
-    const letters: DeadLetter[] = [];
+    const letters = new Map<string, DeadLetter>();
     await look(async (batch) => {
-      letters.push(...(await Promise.all(batch.map(describe))));
-      return { gone: [], isEnough: letters.length >= limit };
+      for (const letter of await Promise.all(batch.map(describe))) letters.set(letter.id, letter);
+      return { gone: [], isEnough: letters.size >= limit };
     }, signal);
-    return letters.slice(0, limit);
+    return [...letters.values()].slice(0, limit);
   };
 
   const show: DeadLetters['show'] = async (id, signal) => {
     let found: QueueMessage | undefined;
     await look(async (batch) => {
-      found = batch.find(({ messageId }) => messageId === id);
+      found ??= batch.find(({ messageId }) => messageId === id);
       return { gone: [], isEnough: found !== undefined };
     }, signal);
     if (found === undefined) throw notFound([id]);
@@ -115,17 +123,21 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return count;
   }
 
-  function look(visit: Visit, signal: AbortSignal | undefined): Promise<void> {
-    return browse(knownQueueUrl(), visit, signal);
-  }
-
-  function knownQueueUrl(): string {
-    const queueUrl = deadLetterQueueUrl();
-    if (queueUrl !== undefined) return queueUrl;
-    throw new RequestError(
-      'dead-letter.no-queue',
-      'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
-    );
+  /** Reads the dead-letter queues one after the other until the visitor has seen enough. */
+  async function look(visit: Visit, signal: AbortSignal | undefined): Promise<void> {
+    const all = queueWatch.deadLetterQueues();
+    if (all.length === 0)
+      throw new RequestError(
+        'dead-letter.no-queue',
+        'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
+      );
+    let isEnough = false;
+    const noting: Visit = async (letters) => {
+      const visited = await visit(letters);
+      isEnough = visited.isEnough;
+      return visited;
+    };
+    for (const { queueUrl } of all) if (!isEnough) await browse(queueUrl, noting, signal);
   }
 
   /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */
@@ -140,17 +152,20 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 
   async function sendOneBack(letter: QueueMessage): Promise<void> {
     const { context } = await notesOf(letter);
-    const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.['queue']);
-    const queueUrl = origin ?? dependencies.bucketQueueUrls[0];
+    const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.queue);
+    const source = queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls[0];
+    const queueUrl = origin ?? source ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
       throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
-    if (letters.length === 0) return [];
+    // all letters of one visit are from the same queue
+    const queueUrl = letters[0]?.queueUrl;
+    if (queueUrl === undefined) return [];
     const handles = letters.map(({ receiptHandle }) => receiptHandle);
-    const failures = await queues.deleteBatch(knownQueueUrl(), handles);
+    const failures = await queues.deleteBatch(queueUrl, handles);
     for (const { code } of failures) telemetry.warn('SQS did not delete a dead letter', { code });
     const removed = letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
     await Promise.all(removed.map(forget));
@@ -167,13 +182,35 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   };
 }
 
+function bytesMaxOf({ attributes }: DeadLetterQueue): number {
+  return Math.min(MESSAGE_BYTES_MAX, attributes?.messageBytesMax ?? Infinity);
+}
+
+/** How many letters the queue holds, hidden ones included, as last read. */
+function lettersIn({ attributes }: DeadLetterQueue): number {
+  return (attributes?.visible ?? 0) + (attributes?.inFlight ?? 0);
+}
+
+/** Throws for a message that SQS would not accept in the dead-letter queue. */
+function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLetterQueue): void {
+  if (body === '') {
+    throw new FaultError('message.empty', `message ${messageId} of ${queueUrl} has no body, so SQS cannot take it as a dead letter`);
+  }
+  const sizeBytes = Buffer.byteLength(body);
+  const bytesMax = bytesMaxOf(queue);
+  if (sizeBytes <= bytesMax) return;
+  throw new FaultError(
+    'message.too-large',
+    `message ${messageId} of ${queueUrl} has ${sizeBytes} bytes, but its dead-letter queue ${queue.queueUrl} accepts ${bytesMax} at most`,
+  );
+}
+
 /** The fault, reason and context of letters: they are in the attributes, or in a record if the attributes had no room. */
 function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 'state' | 'telemetry'>) {
   async function notesOf(letter: QueueMessage): Promise<LetterNotes> {
-    const notes = letterNotes(letter.attributes);
-    if (notes.fault !== undefined) return notes;
+    // attributes may be those of another sender, a record is always Tally's
     const kept = await readRecord(state, refs.deadLetter(letter.messageId));
-    return kept === undefined ? notes : { fault: kept.fault, reason: kept.reason, context: kept.context };
+    return kept === undefined ? letterNotes(letter.attributes) : { fault: kept.fault, reason: kept.reason, context: kept.context };
   }
 
   async function keep(record: DeadLetterRecord): Promise<void> {
@@ -186,8 +223,8 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
     }
   }
 
-  async function forget(letter: QueueMessage): Promise<void> {
-    if (letterNotes(letter.attributes).fault === undefined) await removeRecord(state, refs.deadLetter(letter.messageId).id);
+  async function forget({ messageId }: QueueMessage): Promise<void> {
+    await removeRecord(state, refs.deadLetter(messageId).id);
   }
 
   return { notesOf, keep, forget };

@@ -1,68 +1,169 @@
 /**
- * Opens `loss` gaps (rule 4) for the letters that SQS itself moved to the dead-letter queue, because they were received too
- * often (a worker was killed each time, or another consumer received them): their events may never have been indexed. A letter
- * without Tally's attributes and without a stored reason counts as moved.
+ * Opens `loss` gaps (rule 4) for the letters that SQS itself moved to a dead-letter queue, because they were received too
+ * often (a worker was killed each time, or another consumer received them): their events may never have been indexed. Every
+ * letter that has no stored record counts as moved, whatever its attributes say: those may be the sender's.
  */
 import { isBucketName } from '../../domain/bucket.ts';
-import { letterNotes } from '../../domain/messages/dead-letter.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
+import { faultOf } from '../../domain/fault.ts';
+import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
+import type { QueueRecord } from '../../domain/queue-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { BrowseLetters } from './browser.ts';
+import { bucketsFedBy } from '../gaps/fed-buckets.ts';
+import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { DeadLetterQueue } from '../queues/watch.ts';
+import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
+
+/** One worker reads a queue whose number of letters has changed; the others find that in its record. */
+const CLAIM_MS = 25_000;
+/**
+ * A queue is read this often although its number of letters is unchanged: one letter may have been removed while another was
+ * moved. It bounds how late such a letter is found; 1,000 letters then cost some 30,000 requests a day for all workers together.
+ */
+const READ_EVERY_MS = 600_000;
+/** Each reading counts as a receive. A dead-letter queue that has a redrive policy itself would lose its letters by frequent readings. */
+const READ_REDRIVEN_EVERY_MS = 86_400_000;
+/** More letters than can be read cost their buckets one re-index a day. */
+const OVERFLOW_EVERY_MS = 86_400_000;
+/** Tally stores the record of its letter after the letter was sent. */
+const RECORD_LATE_MS = 60_000;
+/** A record is younger than this when its letter may be too new to have been read. */
+const RECORD_NEW_MS = 3_600_000;
+/** The longest retention of SQS, and a day for clocks that differ. */
+const RECORD_LIFE_MS = 15 * 86_400_000;
+const PAGE_MAX = 1_000;
+/** How many letters are remembered, so that their records are not read again each time: several full readings. */
+const KNOWN_MAX = 10_000;
 
 interface MovedLettersDependencies {
   readonly browse: BrowseLetters;
   readonly state: StateStore;
   readonly gaps: GapReports;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** The dead-letter queue, and how many letters were visible in it when its attributes were last read. */
-  readonly deadLetters: () => { readonly queueUrl: string; readonly visible: number } | undefined;
+  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
+  readonly deadLetterQueues: () => readonly DeadLetterQueue[];
+  readonly bucketQueueUrls: readonly string[];
 }
 
 /**
- * Creates the search for moved letters. It reads the queue only if its depth has changed since the last time, so it misses a
- * letter that was moved while another one was removed, and it may miss one among more than 1,000 letters. It reports each moved letter once
- * and stores that by the letter's MessageId. Throws `queue.unreachable` and the store's faults; the rest is then reported by
- * the next call.
+ * Creates the search for moved letters, which is called often and seldom reads: a dead-letter queue is read by one of all
+ * workers when its number of letters has changed, and every ten minutes. Each moved letter is reported once. If a queue has
+ * more than 1,000 letters, a gap of all its buckets is opened instead, at most once a day. The search also removes the records
+ * of letters that are gone. A failure is reported, and the rest follows with a later call.
  */
-export function createMovedLetters({
-  browse,
-  state,
-  gaps,
-  clock,
-  deadLetters,
-}: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
-  let lastVisible = 0;
+export function createMovedLetters(dependencies: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
+  const { browse, state, gaps, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
+  const known = new Set<string>();
+
+  async function look(queue: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
+    if (letters > LETTERS_MAX) return reportOverflow(queue, letters);
+    if (!(await claim(queue, letters))) return;
+    const seen = new Set<string>();
+    const visit = async (batch: readonly QueueMessage[]) => {
+      for (const letter of batch) {
+        seen.add(letter.messageId);
+        await report(letter);
+      }
+      return { gone: [], isEnough: false };
+    };
+    if (letters > 0) await browse(queue.queueUrl, visit, signal);
+    await removeRecords(({ messageId, queueUrl, keptAtMs = 0 }) => {
+      const isOfQueue = queueUrl === queue.queueUrl && clock.nowMs() - keptAtMs > RECORD_NEW_MS;
+      // if not all letters were seen, the record may be that of one of the others
+      return isOfQueue && seen.size >= letters && !seen.has(messageId);
+    });
+    await updateRecord(state, refs.queue(queue.queueUrl), (current) => current && { ...current, letters });
+  }
+
+  /** Whether this worker reads the queue now. The others wait until the queue is due again. */
+  async function claim({ queueUrl, attributes }: DeadLetterQueue, letters: number): Promise<boolean> {
+    const isRedriven = attributes?.maxReceiveCount !== undefined;
+    let isClaimed = false;
+    await updateRecord(state, refs.queue(queueUrl), (current) => {
+      isClaimed = isReadDue(current, { letters, isRedriven, nowMs: clock.nowMs() });
+      return isClaimed ? { ...current, queueUrl, readAtMs: clock.nowMs() } : undefined;
+    });
+    return isClaimed;
+  }
 
   async function report(letter: QueueMessage): Promise<void> {
-    const { messageId } = letter;
-    if (letterNotes(letter.attributes).fault !== undefined || (await readRecord(state, refs.deadLetter(messageId))) !== undefined) return;
-    for (const bucket of bucketsIn(letter.body)) {
-      await gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${MOVED.fault}`, seenAtMs: clock.nowMs() });
+    const { messageId, queueUrl, sentAtMs } = letter;
+    if (known.has(messageId)) return;
+    const ref = refs.deadLetter(messageId);
+    if ((await readRecord(state, ref)) === undefined) {
+      const isOursPerhaps = letterNotes(letter.attributes).fault !== undefined;
+      if (isOursPerhaps && clock.nowMs() - sentAtMs < RECORD_LATE_MS) return;
+      const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
+      await Promise.all(
+        [...bucketsIn(letter.body)].map((bucket) => gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${MOVED.fault}`, seenAtMs })),
+      );
+      const firstReceived = new Date(letter.firstReceivedAtMs).toISOString();
+      const context = { queue: '', messageId, firstReceived, records: [] };
+      await updateRecord(state, ref, () => ({ messageId, ...MOVED, context, queueUrl, keptAtMs: clock.nowMs() }));
     }
-    const firstReceived = new Date(letter.firstReceivedAtMs).toISOString();
-    const context = { queue: '', messageId, firstReceived, records: [] };
-    await updateRecord(state, refs.deadLetter(messageId), () => ({ messageId, ...MOVED, context }));
+    if (known.size >= KNOWN_MAX) known.clear();
+    known.add(messageId);
+  }
+
+  async function reportOverflow({ queueUrl, bucketQueueUrls: sources }: DeadLetterQueue, letters: number): Promise<void> {
+    const nowMs = clock.nowMs();
+    const { overflowAtMs = -Infinity } = (await readRecord(state, refs.queue(queueUrl))) ?? {};
+    if (Math.abs(nowMs - overflowAtMs) < OVERFLOW_EVERY_MS) return;
+    const reason = `the dead-letter queue holds ${letters} letters, too many to find those that SQS moved`;
+    const buckets = await bucketsFedBy(state, { queueUrls: sources, bucketQueueUrls, nowMs });
+    await Promise.all(buckets.map((bucket) => gaps.report({ bucket, kind: 'loss', reason, seenAtMs: nowMs })));
+    await updateRecord(state, refs.queue(queueUrl), (current) => ({ ...current, queueUrl, overflowAtMs: nowMs }));
+    await removeRecords(() => false);
+  }
+
+  /** Removes the records that `isGone` names, and those that are older than any letter can be. */
+  async function removeRecords(isGone: (record: DeadLetterRecord) => boolean): Promise<void> {
+    let after: string | undefined;
+    do {
+      const entries = await state.list('dead-letter', { limit: PAGE_MAX, ...(after !== undefined && { after }) });
+      for (const entry of entries) {
+        const record = parseEntry(entry, deadLetterRecordSchema);
+        const { keptAtMs = Date.parse(record.context.firstReceived) } = record;
+        if (isGone(record) || clock.nowMs() - keptAtMs > RECORD_LIFE_MS) await removeRecord(state, entry.id);
+      }
+      after = entries.length < PAGE_MAX ? undefined : entries.at(-1)?.id;
+    } while (after !== undefined);
   }
 
   return async function reportMovedLetters(signal) {
-    const queue = deadLetters();
-    if (queue === undefined || queue.visible === lastVisible) return;
-    await browse(
-      queue.queueUrl,
-      async (letters) => {
-        for (const letter of letters) await report(letter);
-        return { gone: [], isEnough: false };
-      },
-      signal,
-    );
-    lastVisible = queue.visible;
+    for (const queue of deadLetterQueues()) {
+      const { attributes } = queue;
+      // hidden letters count: another reader has them only for seconds
+      if (attributes === undefined) continue;
+      try {
+        await look(queue, attributes.visible + attributes.inFlight, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const { code, reason } = faultOf(error);
+        telemetry.requestFailed('look for letters that SQS moved', code, reason);
+      }
+    }
   };
+}
+
+interface ReadFacts {
+  readonly letters: number;
+  readonly isRedriven: boolean;
+  readonly nowMs: number;
+}
+
+function isReadDue(current: QueueRecord | undefined, { letters, isRedriven, nowMs }: ReadFacts): boolean {
+  if (current?.readAtMs === undefined) return true;
+  // a time in the future was stored by a wrong clock
+  const ageMs = Math.abs(nowMs - current.readAtMs);
+  if (letters !== current.letters) return ageMs >= CLAIM_MS;
+  return ageMs >= (isRedriven ? READ_REDRIVEN_EVERY_MS : READ_EVERY_MS);
 }
 
 /** Returns the buckets that the records of a body name, also those of records that could not be read. */

@@ -40,8 +40,8 @@ const FAST_PER_MS = 1;
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
-/** An index that pushes back so many times in a row (1.5 s) has failed: its circuit decides from then on. */
-const INDEX_PUSH_BACKS_MAX = 4;
+/** An index that pushes everything back for so long has failed: its circuit decides from then on. */
+const INDEX_PUSH_BACK_MAX_MS = 1_500;
 
 const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };
 
@@ -53,8 +53,8 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   let pushBacks = 0;
-  /** How often in a row the index of a bucket pushed items back. */
-  const indexPushBacks = new Map<string, number>();
+  /** Since when and how often in a row the index of a bucket pushed items back. */
+  const indexPushBacks = new Map<string, { readonly sinceMs: number; count: number }>();
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
@@ -116,9 +116,10 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   }
 
   async function waitInLane(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
-    const count = (indexPushBacks.get(bucket) ?? 0) + 1;
-    indexPushBacks.set(bucket, count);
-    if (count > INDEX_PUSH_BACKS_MAX) {
+    const lane = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
+    lane.count += 1;
+    indexPushBacks.set(bucket, lane);
+    if (clock.monotonicMs() - lane.sinceMs >= INDEX_PUSH_BACK_MAX_MS) {
       indexPushBacks.delete(bucket);
       for (const { answer, pushBack } of entries) {
         const fault = pushBack ?? PUSHED_BACK;
@@ -127,7 +128,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
       }
       return;
     }
-    await clock.sleep(backoffMs(count, BACKOFF));
+    await clock.sleep(backoffMs(lane.count, BACKOFF));
     entries.forEach(add);
     pump(false);
   }

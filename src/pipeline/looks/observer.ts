@@ -27,6 +27,8 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
+  /** Asks by LIST, because HEAD has failed several times for this object. */
+  readonly byListing?: boolean;
   /** The traces of the message that waits for the look; absent if no message waits. */
   readonly traces?: Traces;
 }
@@ -88,7 +90,8 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     if (first === undefined) return;
     // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const seen = await head(first, tracesOf(members));
+    const byListing = members.some(({ request }) => request.byListing === true);
+    const seen = await head({ ...first, byListing }, tracesOf(members));
     if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
     const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write does not keep a slot of the HEAD queue
@@ -97,12 +100,15 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     );
   }
 
-  async function head({ bucket: { bucket, region }, key }: LookRequest, traces: Traces): Promise<Observation | { readonly fault: Fault }> {
+  async function head(
+    { bucket: { bucket, region }, key, byListing = false }: LookRequest,
+    traces: Traces,
+  ): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
       telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
     try {
-      const observation = await storage.observe({ bucket, region, traces }, key, stopped);
+      const observation = await storage.observe({ bucket, region, traces }, key, stopped, { byListing });
       sent(observation.state.present ? 'present' : 'absent');
       circuits.looked({ bucket, region }, { key, sentAtMs: startedMs });
       return observation;

@@ -54,7 +54,7 @@ export interface ObjectIndex {
   createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the bucket's documents and the index that holds them. Idempotent. */
   removeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
-  /** Throws the fault that makes every write fail now (unreachable, denied, a cluster-wide or flood-stage block, a block on the state index); resolves if there is none. */
+  /** Reads and swaps a record of the state. Throws the fault that makes every write fail now (unreachable, denied, a block of the cluster or of the state index, a full disk, a replaced file); resolves if there is none. */
   probe(signal?: AbortSignal): Promise<void>;
   /**
    * Throws the fault that keeps documents of this bucket from being written now (its index is missing, blocked, closed or

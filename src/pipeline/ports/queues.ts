@@ -31,10 +31,12 @@ export interface QueueReceiver {
   start(handlers: {
     readonly admit: (signal: AbortSignal) => Promise<void>;
     readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
+    /** Awaited before an answer with large messages is read: it stays with SQS until there is memory for it. Default: there always is. */
+    readonly roomForLarge?: (signal: AbortSignal) => Promise<void>;
     /** A receive failed; its poller waits before the next one. */
     readonly failed: (fault: FaultError) => void;
-    /** SQS answered a receive, with or without messages. */
-    readonly polled?: () => void;
+    /** SQS answered a receive of this queue, with or without messages. Called before they are handled. */
+    readonly polled?: (queueUrl: string) => void;
   }): void;
   /** Starts no new receive, waits up to `graceMs` for the running ones, then aborts them. Resolves when none runs. */
   stop(graceMs: number): Promise<void>;
@@ -79,6 +81,10 @@ export interface QueueAttributes {
   readonly maxReceiveCount?: number;
   /** The URL of the redrive target, resolved from its ARN (GetQueueUrl); absent if there is no target or GetQueueUrl is denied. */
   readonly deadLetterQueueUrl?: string;
+  /** After how long SQS deletes a message, however often it was received. Absent if SQS did not answer it. */
+  readonly retentionMs?: number;
+  /** The largest message that the queue accepts: body and attributes together. Absent if SQS did not answer it. */
+  readonly messageBytesMax?: number;
 }
 
 export interface TopicClient {

@@ -18,18 +18,16 @@ export interface Observation {
 
 export interface ObjectStorage extends VersionDetails {
   /**
-   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, by ListObjectsV2 and an exact match of the
-   * key. 404, and 404 or 405 with `x-amz-delete-marker`, mean that the object is absent **only if** HeadBucket answered 200
+   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, or if `byListing` is set, by ListObjectsV2 and
+   * an exact match of the key. 404, and 404 or 405 with `x-amz-delete-marker`, mean that the object is absent **only if** HeadBucket answered 200
    * for the bucket within the last 60 s (this function sends it when needed). Throws `object.denied`, `object.undated`,
-   * `object.failed`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  observe(bucket: TracedBucket, key: string, signal?: AbortSignal): Promise<Observation>;
+  observe(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<Observation>;
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
   versioningOf(location: BucketLocation, signal?: AbortSignal): Promise<Versioning>;
-  /** Resolves if S3 answers for this bucket; throws the shared fault if it does not. */
-  probe(location: BucketLocation, signal?: AbortSignal): Promise<void>;
 }
 
 /** One version of an object. */

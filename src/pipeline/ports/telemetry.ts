@@ -48,7 +48,7 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
     depth: { readonly visible: number; readonly inFlight: number; readonly delayed: number },
   ): void;
   oldestMessageAge(ageMs: number): void;
-  gapsOpen(open: readonly { readonly bucket: string; readonly kind: GapKind; readonly count: number }[]): void;
+  gapsOpen(open: readonly { readonly kind: GapKind; readonly count: number; readonly oldestAgeMs: number }[]): void;
   /** The state of each stored job. */
   jobs(states: readonly JobState[]): void;
   /** A circuit opened or closed. `name`: the bucket or the region; empty for the cluster. */

@@ -1,4 +1,4 @@
-/** Reads the attributes of the queues: their depths for metrics and back-pressure, and the redrive policy for settlement. */
+/** Reads the attributes of the queues: depths for metrics and back-pressure, redrive policies for settlement, and retentions. */
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueAttributes, QueueClient } from '../ports/queues.ts';
@@ -11,6 +11,15 @@ const INTERVAL_MS = 15_000;
 /** Without a redrive policy SQS never moves a message away; Tally gives up after the recommended maximum instead. */
 const RECEIVES_MAX_DEFAULT = 20;
 
+/** A dead-letter queue: that of the setting, or the redrive target of a bucket queue. */
+export interface DeadLetterQueue {
+  readonly queueUrl: string;
+  /** The bucket queues from which SQS moves messages to it. */
+  readonly bucketQueueUrls: readonly string[];
+  /** Its attributes as last read; undefined until then. */
+  readonly attributes: QueueAttributes | undefined;
+}
+
 export interface QueueWatch {
   /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and are visible in fault(); the reads continue. */
   start(signal: AbortSignal): Promise<void>;
@@ -18,17 +27,18 @@ export interface QueueWatch {
   readonly inFlight: number;
   /** How often the queues were read, so that a reader knows when `inFlight` is a new number. */
   readonly readings: number;
-  /** How long the queue keeps a message; undefined if that could not be read. */
-  retentionMs(queueUrl: string): number | undefined;
   /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
   /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
   maxReceiveCount(queueUrl: string): number;
-  readonly deadLetterQueueUrl: string | undefined;
-  /** Why the last read of the dead-letter queue failed; undefined if it did not. */
+  /** How long the queue keeps a message, as last read; undefined until then. */
+  retentionMs(queueUrl: string): number | undefined;
+  /** All dead-letter queues that are known. That of the setting is the first. */
+  deadLetterQueues(): readonly DeadLetterQueue[];
+  /** Where Tally sends the letters of a bucket queue: the queue of the setting, else the queue's own redrive target, else any other one. */
+  deadLetterQueueOf(bucketQueueUrl: string): DeadLetterQueue | undefined;
+  /** Why the last read of a dead-letter queue failed; undefined if all were read. */
   deadLetterFault(): Fault | undefined;
-  /** The visible messages in the dead-letter queue, as last read; 0 if no queue is known. */
-  readonly deadLettersVisible: number;
   /** Why the last read of the bucket queues failed; undefined if it did not. */
   fault(): Fault | undefined;
 }
@@ -39,7 +49,7 @@ interface WatchDependencies {
   readonly telemetry: Telemetry;
   readonly bucketQueueUrls: readonly string[];
   readonly workQueueUrl: string | undefined;
-  /** The setting; if undefined, the redrive target of the bucket queue is used. */
+  /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
 }
 
@@ -51,11 +61,17 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   let lastFault: Fault | undefined;
   let lastDeadLetterFault: Fault | undefined;
 
-  function deadLetterQueueUrl(): string | undefined {
-    return (
-      dependencies.deadLetterQueueUrl ??
-      bucketQueueUrls.map((url) => attributes.get(url)?.deadLetterQueueUrl).find((url) => url !== undefined)
-    );
+  function targetOf(bucketQueueUrl: string): string | undefined {
+    return attributes.get(bucketQueueUrl)?.deadLetterQueueUrl;
+  }
+
+  function deadLetterQueues(): readonly DeadLetterQueue[] {
+    const urls = [dependencies.deadLetterQueueUrl, ...bucketQueueUrls.map(targetOf)].filter((url) => url !== undefined);
+    return [...new Set(urls)].map((queueUrl) => ({
+      queueUrl,
+      bucketQueueUrls: bucketQueueUrls.filter((url) => targetOf(url) === queueUrl),
+      attributes: attributes.get(queueUrl),
+    }));
   }
 
   async function readAll(signal: AbortSignal): Promise<void> {
@@ -64,14 +80,15 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     lastFault = fault;
     readings += 1;
     report('bucket', bucketQueueUrls);
-    await readOther('work', workQueueUrl, signal);
-    lastDeadLetterFault = await readOther('dead-letter', deadLetterQueueUrl(), signal);
+    await readOthers('work', workQueueUrl === undefined ? [] : [workQueueUrl], signal);
+    const deadLetterUrls = deadLetterQueues().map(({ queueUrl }) => queueUrl);
+    lastDeadLetterFault = await readOthers('dead-letter', deadLetterUrls, signal);
   }
 
-  async function readOther(queue: 'work' | 'dead-letter', url: string | undefined, signal: AbortSignal): Promise<Fault | undefined> {
-    if (url === undefined) return undefined;
-    const fault = await read(url, signal);
-    report(queue, [url]);
+  async function readOthers(queue: 'work' | 'dead-letter', urls: readonly string[], signal: AbortSignal): Promise<Fault | undefined> {
+    let fault: Fault | undefined;
+    for (const url of urls) fault = (await read(url, signal)) ?? fault;
+    if (urls.length > 0) report(queue, urls);
     return fault;
   }
 
@@ -104,16 +121,16 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     get readings() {
       return readings;
     },
-    retentionMs: () => undefined,
     get visible() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.visible ?? 0), 0);
     },
     maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
-    get deadLetterQueueUrl() {
-      return deadLetterQueueUrl();
-    },
-    get deadLettersVisible() {
-      return attributes.get(deadLetterQueueUrl() ?? '')?.visible ?? 0;
+    retentionMs: (queueUrl) => attributes.get(queueUrl)?.retentionMs,
+    deadLetterQueues,
+    deadLetterQueueOf(bucketQueueUrl) {
+      const all = deadLetterQueues();
+      const wanted = dependencies.deadLetterQueueUrl ?? targetOf(bucketQueueUrl);
+      return all.find(({ queueUrl }) => queueUrl === wanted) ?? all[0];
     },
     deadLetterFault: () => lastDeadLetterFault,
     fault: () => lastFault,

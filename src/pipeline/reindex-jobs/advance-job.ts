@@ -111,7 +111,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
         : [];
     const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
     const closesDeletes = await closesDeletesOf(job);
-    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes: job.allowDeletes });
+    const { allowDeletes, deletesMax } = job;
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, deletesMax });
     const begun = await transitionJob(state, job.id, {
       kind: 'compare',
       atMs: clock.nowMs(),

@@ -12,6 +12,8 @@ import { refs, updateRecord } from '../records/stored.ts';
 export interface Brake {
   /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
   readonly reserve: (count: number) => Promise<number>;
+  /** Whether the last reservation was refused by the limit alone, of a job that holds deletions back. A pause or a fault of the store is no reason to. */
+  readonly holdsBack: () => boolean;
   /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
   readonly giveBack: () => Promise<void>;
   /** The limit that the last refused reservation met; undefined if none was refused. */
@@ -27,17 +29,20 @@ export interface Brake {
 export function createBrake(state: StateStore, jobId: string): Brake {
   let fault: Fault | undefined;
   let isHeld = false;
+  let isLimitMet = false;
   let met: number | undefined;
   /** Tombstones reserved and not used yet. */
   let ahead = 0;
 
   async function reserveMore(wanted: number): Promise<void> {
     let granted = 0;
+    isLimitMet = false;
     await updateRecord(state, refs.job(jobId), (job) => {
       if (job === undefined) return undefined;
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
       isHeld = granted < wanted && (phaseOf(job) === 'comparing' || job.pausedBecause === 'brake');
+      isLimitMet = granted < wanted && phaseOf(job) === 'comparing' && job.holds === true;
       if (granted < wanted) met = job.brake?.limit;
       return reservation.job;
     });
@@ -58,6 +63,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       ahead -= granted;
       return granted;
     },
+    holdsBack: () => isLimitMet,
     async giveBack() {
       const unused = ahead;
       if (unused === 0) return;

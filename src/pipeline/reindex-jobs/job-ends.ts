@@ -92,9 +92,9 @@ export function createJobEnds({
     return isAnyNew;
   }
 
-  /** Called before the job ends, so that the bucket has its date once the job is done. */
-  async function dateBucket(job: JobRecord, atMs: number): Promise<void> {
-    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true;
+  /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
+  async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
+    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
     if (!certifies) return;
     await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
   }
@@ -114,7 +114,7 @@ export function createJobEnds({
     await keepExamples(state, job.id, sums);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs);
+    await dateBucket(job, atMs, sums.counts.held === 0);
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';

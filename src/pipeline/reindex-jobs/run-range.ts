@@ -148,6 +148,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
         requestOf({ job, bucket, range }),
         {
           reserve: brake.reserve,
+          holdsBack: brake.holdsBack,
           shouldEnd: () => range.lost.aborted || slot.shouldEnd(),
           upTo: () => range.record.to,
           pagesMax: TURN_PAGES_MAX,

@@ -6,7 +6,7 @@
  *                             ▲                        failed: twice the time │                 │ half or more failed
  *                             └───────────────────────────────────────────────┴─────────────────┘
  *
- * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is asked.
+ * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is tried.
  */
 import type { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -108,7 +108,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     },
     failed(next, sentAtMs) {
       // what was sent before the circuit opened is the same failure once more
-      if (fault !== undefined && sentAtMs < openedAtMs) return;
+      if (fault !== undefined && sentAtMs <= openedAtMs) return;
       failedCount += 1;
       if (fault === undefined) return;
       if (places > 0) {

@@ -48,6 +48,12 @@ export interface OpenCircuits {
   /** Waits until the attempt may begin. Resolves to undefined after `forMs`; rejects with the signal's reason. */
   wait(attempt: Attempt, forMs: number, signal: AbortSignal): Promise<Place | undefined>;
   open(id: CircuitId, fault: Fault): void;
+  /** Opens the cluster because none of its indices takes anything. Its probe would succeed, so the indices' own trials close it. */
+  openByIndices(fault: Fault): void;
+  /** Whether the cluster is open for that reason: then its circuit stops receiving, and holds back no trial of an index. */
+  readonly isOpenByIndices: boolean;
+  /** An index took something. */
+  closeByIndex(): void;
   succeeded(id: CircuitId): void;
   /** A request failed that was sent at this moment of the monotonic clock. It opens nothing, but it ends a trial. */
   failed(id: CircuitId, fault: Fault, sentAtMs: number): void;
@@ -74,6 +80,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   const open = new Set<CircuitId>();
   const waiters = new Set<Waiter>();
   let isPumpDue = false;
+  let isByIndices = false;
 
   function circuitOfId(id: CircuitId): Circuit {
     const known = circuits.get(id);
@@ -87,7 +94,8 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     if (stopped.aborted || !circuitOfId(id).open(fault)) return;
     open.add(id);
     telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
-    if (id === 'cluster') probeUntilClosed();
+    if (id === 'cluster' && !isByIndices) probeUntilClosed();
+    else if (id === 'cluster') schedulePump();
     else pumpAfter(circuitOfId(id).trialAtMs - clock.monotonicMs());
   }
 
@@ -135,6 +143,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     };
     for (const id of ids) {
       if (!open.has(id)) continue;
+      if (id === 'cluster' && isByIndices) continue;
       if (id === 'cluster' || !circuitOfId(id).take(isNewKey)) {
         leave();
         return undefined;
@@ -207,7 +216,27 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       schedulePump();
       return waited;
     },
-    open: openCircuit,
+    open(id, fault) {
+      // what the cluster itself answers counts more than what its indices do
+      if (id === 'cluster' && isByIndices) {
+        isByIndices = false;
+        probeUntilClosed();
+      }
+      openCircuit(id, fault);
+    },
+    openByIndices(fault) {
+      if (open.has('cluster')) return;
+      isByIndices = true;
+      openCircuit('cluster', fault);
+    },
+    get isOpenByIndices() {
+      return isByIndices;
+    },
+    closeByIndex() {
+      if (!isByIndices) return;
+      isByIndices = false;
+      forget('cluster');
+    },
     succeeded,
     failed,
   };

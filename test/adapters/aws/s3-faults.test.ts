@@ -136,7 +136,7 @@ describe('absence', () => {
   });
 
   it.each([
-    { status: 403, code: 'object.denied' },
+    { status: 403, code: 'bucket.denied' },
     { status: 500, code: 's3.unavailable' },
   ])('is not 404 while the bucket itself answers $status', async ({ status, code }) => {
     const { storage } = await storageOn(({ isBucket }) => ({ status: isBucket ? status : 404 }));
@@ -178,15 +178,28 @@ describe('a HEAD that is refused', () => {
     expect(requests[1]).toContain('max-keys=1');
   });
 
-  it('takes a listing for absence where only a longer key is there', async () => {
-    const { storage } = await storageOn(({ method }) => (method === 'HEAD' ? { status: 403 } : { body: listBody(entry('key-longer')) }));
-    expect((await storage.observe(target, 'key')).state).toEqual({ present: false });
+  it('takes an empty listing of a bucket that exists for absence, and none that begins with another key', async () => {
+    const refused = ({ method, isBucket }: { readonly method: string; readonly isBucket: boolean }, body: string) =>
+      method === 'HEAD' ? { status: isBucket ? 200 : 403 } : { body };
+    const empty = await storageOn((request) => refused(request, listBody('')));
+    expect((await empty.storage.observe(target, 'key')).state).toEqual({ present: false });
+    const longer = await storageOn((request) => refused(request, listBody(entry('key-longer'))));
+    await expect(longer.storage.observe(target, 'key')).rejects.toMatchObject({ code: 'object.failed' });
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['a sign-in page', '<html><head><title>Sign in</title></head><body><p>Please sign in</p></body></html>'],
+    ['an error', '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>x</Message></Error>'],
+  ])('never takes %s with status 200 for an empty listing', async (_, body) => {
+    const { storage } = await storageOn(({ method, isBucket }) => (method === 'HEAD' ? { status: isBucket ? 200 : 403 } : { body }));
+    await expect(storage.observe(target, 'key')).rejects.toMatchObject({ code: 'listing.incomplete' });
   });
 
   it.each([
     { listing: 'AccessDenied', status: 403, code: 'object.denied' },
     { listing: 'InvalidAccessKeyId', status: 403, code: 's3.credentials' },
-    { listing: 'SignatureDoesNotMatch', status: 403, code: 's3.credentials' },
+    { listing: 'SignatureDoesNotMatch', status: 403, code: 'object.failed' },
     { listing: 'ExpiredToken', status: 400, code: 's3.credentials' },
     { listing: 'NoSuchBucket', status: 404, code: 'bucket.missing' },
     { listing: 'SlowDown', status: 503, code: 's3.throttled' },
@@ -355,21 +368,5 @@ describe('the versioning of a bucket', () => {
     expect(await denied.storage.versioningOf(target)).toEqual({ status: 'unknown', observedAtMs: 0 });
     const broken = await storageOn(() => ({ status: 403, body: errorBody('InvalidAccessKeyId') }));
     await expect(broken.storage.versioningOf(target)).rejects.toMatchObject({ code: 's3.credentials' });
-  });
-});
-
-describe('the probe of S3', () => {
-  it.each(['AccessDenied', 'NoSuchBucket', 'InvalidArgument'])('is content with %s: S3 answers', async (code) => {
-    const { storage } = await storageOn(() => ({ status: code === 'NoSuchBucket' ? 404 : 403, body: errorBody(code) }));
-    await expect(storage.probe(target)).resolves.toBeUndefined();
-  });
-
-  it.each([
-    { listing: 'InternalError', status: 500, code: 's3.unavailable' },
-    { listing: 'SlowDown', status: 503, code: 's3.throttled' },
-    { listing: 'ExpiredToken', status: 400, code: 's3.credentials' },
-  ])('throws $code while S3 answers $listing', async ({ listing, status, code }) => {
-    const { storage } = await storageOn(() => ({ status, body: errorBody(listing) }));
-    await expect(storage.probe(target)).rejects.toMatchObject({ code });
   });
 });

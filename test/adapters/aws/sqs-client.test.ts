@@ -104,6 +104,11 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
       expect(await queues.attributes(deadLetters.url)).not.toHaveProperty('maxReceiveCount');
     });
 
+    it('reads how long the queue keeps a message, and how large one may be', async () => {
+      const { url } = await aws.createQueue({ attributes: { MessageRetentionPeriod: '3600', MaximumMessageSize: '262144' } });
+      expect(await queues.attributes(url)).toMatchObject({ retentionMs: 3_600_000, messageBytesMax: 262_144 });
+    });
+
     it('says that a queue does not exist', async () => {
       const gone = `${aws.endpoint}/000000000000/there-is-no-such-queue`;
       await expect(queues.attributes(gone)).rejects.toThrow(`GetQueueAttributes ${gone}: the queue does not exist`);

@@ -100,6 +100,46 @@ describe('the SQS receiver', () => {
     await receiver.stop(0);
   });
 
+  it('Fix: leaves large messages in the connection until there is room, one answer after another, and takes others meanwhile', async () => {
+    const [large, small] = [await aws.createQueue(), await aws.createQueue()];
+    // each fills an answer of its own
+    const bodies = Array.from({ length: 4 }, (_, index) => String(index).repeat(200_000));
+    await aws.sendBodies(large.url, bodies);
+    const gate = Promise.withResolvers<void>();
+    let asked = 0;
+    const roomForLarge = async () => {
+      asked += 1;
+      await gate.promise;
+    };
+    const options = { queueUrls: [large.url, small.url], batchMax: 2, pollers: 4 };
+    const { receiver, messages, faults } = startReceiver(aws, options, { roomForLarge });
+    await until('the first asks', () => asked === 1);
+    await aws.sendBodies(small.url, ['small']);
+    await until('the small one has come', () => messages.length === 1);
+    expect(asked).toBe(1);
+    gate.resolve();
+    await until('the large ones have come', () => messages.length === 5);
+    expect(asked).toBe(2);
+    expect(messages.map(({ body }) => body).toSorted()).toEqual([...bodies, 'small'].toSorted());
+    await receiver.stop(0);
+    expect(faults).toEqual([]);
+  });
+
+  it('stops at once although a large answer waits for room', async () => {
+    const { url } = await aws.createQueue();
+    await aws.sendBodies(url, ['x'.repeat(900_000)]);
+    let asked = 0;
+    const roomForLarge = (signal: AbortSignal) =>
+      new Promise<void>((_, reject) => {
+        asked += 1;
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    const { receiver, messages } = startReceiver(aws, { queueUrls: [url] }, { roomForLarge });
+    await until('it asks', () => asked === 1);
+    await receiver.stop(60_000);
+    expect(messages).toEqual([]);
+  });
+
   it('holds a poller back until its batch is handled', async () => {
     const { url } = await aws.createQueue();
     await aws.sendBodies(

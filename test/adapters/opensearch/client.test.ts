@@ -34,10 +34,12 @@ const answering =
 describe('a client of several nodes', () => {
   const closers: (() => Promise<unknown>)[] = [];
   let reports: string[] = [];
+  let reasons: string[] = [];
 
   afterEach(async () => {
     for (const close of closers.splice(0).toReversed()) await close();
     reports = [];
+    reasons = [];
   });
 
   async function startNode(behaviour: Behaviour = healthy()): Promise<TestNode> {
@@ -70,7 +72,10 @@ describe('a client of several nodes', () => {
   }
 
   function connect(urls: readonly string[], requestTimeoutMs = 60_000): OpenSearchClient {
-    const report = (message: string): void => void reports.push(message);
+    const report = (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+      reports.push(message);
+      reasons.push(String(fields['reason']));
+    };
     const client = createOpenSearchClient({ urls, requestTimeoutMs, clock: systemClock, telemetry: { warn: report, info: report } });
     closers.push(() => client.close());
     return client;
@@ -228,6 +233,7 @@ describe('a client of several nodes', () => {
     expect(await statuses(client, 4, bulk)).toEqual(['none', 'none', 'none', 'none']);
     await expect(client.send(bulk)).rejects.toMatchObject({ code: 'index.unreachable' });
     expect(nodes[0]?.asked()).toBe(before);
+    expect(reasons).toContainEqual(expect.stringContaining('it belongs to the cluster theirs'));
   });
 
   it('compares nothing where no node tells its cluster, because the role does not permit it', async () => {

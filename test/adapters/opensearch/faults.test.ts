@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { itemFault, requestFault, stateFault } from '../../../src/adapters/opensearch/faults.ts';
 
@@ -54,6 +55,25 @@ describe('an item of a bulk request', () => {
     expect(fault.code).toBe(code);
     expect(fault.reason).toContain(type);
     expect(fault.reason).toContain(reason.slice(0, 40));
+  });
+
+  it('is never about all indices unless the whole cluster is blocked, and about its document only if that is known', () => {
+    const types = [
+      'cluster_block_exception',
+      'illegal_argument_exception',
+      'security_exception',
+      'mapper_parsing_exception',
+      'fail_processor_exception',
+    ];
+    const type = fc.oneof(fc.constantFrom(...types), fc.string());
+    fc.assert(
+      fc.property(fc.integer({ min: 300, max: 599 }), type, fc.string(), (status, errorType, reason) => {
+        const { code } = itemFault(status, { type: errorType, reason });
+        if (errorType === 'cluster_block_exception') return;
+        if (errorType === 'mapper_parsing_exception') expect(code).toBe('index.rejected');
+        else expect(code).toMatch(/^bucket\.index-/);
+      }),
+    );
   });
 
   it('keeps a reason short, whatever the document that it quotes', () => {

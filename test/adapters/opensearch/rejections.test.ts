@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bulkAction, type BulkAction, type BulkVerdict } from '../../../src/adapters/opensearch/bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
@@ -68,5 +69,33 @@ describe('a document that its index refuses', () => {
   it('leaves every other fault as it is', () => {
     const blocked: BulkVerdict = { kind: 'fault', code: 'bucket.index-blocked', reason: 'r' };
     expect(createWorld().request(['a', blocked], ['a', { kind: 'equal' }])).toEqual(['bucket.index-blocked', 'equal']);
+  });
+
+  it('costs at most three documents in a row, however requests come and fail', () => {
+    const item = fc.tuple(fc.constantFrom('a', 'b'), fc.constantFrom(written, refused));
+    const request = fc.record({
+      passMs: fc.integer({ min: 0, max: 2 * MINUTE_MS }),
+      items: fc.array(item, { minLength: 1, maxLength: 6 }),
+    });
+    fc.assert(
+      fc.property(fc.array(request, { maxLength: 30 }), (requests) => {
+        const world = createWorld();
+        const since = new Map<string, { rejected: number; ageMs: number }>();
+        for (const { passMs, items } of requests) {
+          world.pass(passMs);
+          for (const bucket of since.values()) bucket.ageMs += passMs;
+          const ends = world.request(...items);
+          const accepted = new Set(items.filter(([, verdict]) => verdict === written).map(([bucket]) => bucket));
+          for (const bucket of accepted) since.set(bucket, { rejected: 0, ageMs: 0 });
+          items.forEach(([bucket], at) => {
+            if (ends[at] !== 'index.rejected' || accepted.has(bucket)) return;
+            const witness = since.get(bucket);
+            expect(witness?.ageMs).toBeLessThan(MINUTE_MS);
+            if (witness !== undefined) witness.rejected += 1;
+            expect(witness?.rejected).toBeLessThanOrEqual(3);
+          });
+        }
+      }),
+    );
   });
 });

@@ -1,5 +1,6 @@
 /** Amazon OpenSearch Service, as far as its door: a proxy that checks every signature before the real OpenSearch. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { chainCredentials } from '../../../src/adapters/aws/clients.ts';
 import { signingRegion } from '../../../src/adapters/opensearch/signing.ts';
 import { awsEnvironment } from '../../../src/settings/aws.ts';
 import { parseSettings } from '../../../src/settings/settings.ts';
@@ -49,7 +50,10 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
   });
 
   storeContract('the OpenSearch store through signed requests', async () =>
-    openTestStore({ urls: [proxy.url], signing: { region: signer.region } }, (method, path, body) => raw(method, path, body)),
+    openTestStore(
+      { urls: [proxy.url], signing: { region: signer.region, credentials: chainCredentials({ region: signer.region }) } },
+      (method, path, body) => raw(method, path, body),
+    ),
   );
 
   async function listJobs(env: Readonly<Record<string, string>> = {}): Promise<unknown> {

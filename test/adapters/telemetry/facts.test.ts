@@ -51,6 +51,22 @@ it('offers Node’s own metrics too, and the content type of the text format', a
   expect(world.contentType).toMatch(/^text\/plain/);
 });
 
+it('Fix: escapes what a terminal would act on or hide in every text of a line', () => {
+  const { telemetry, text } = createWorld('debug');
+  const nasty = 'a\u009b31m\u202e\u200b\ufeff\u001b[2J';
+  telemetry.unknownEvent(nasty);
+  telemetry.recordEnded({ dialect: 'native', outcome: 'rejected', eventName: nasty, fault: 'record.invalid' });
+  telemetry.gapSeen('photos', 'loss', nasty);
+  telemetry.requestFailed(nasty, 'index.unreachable', nasty);
+  telemetry.deadLettered({ code: 'record.invalid', reason: nasty, messageId: nasty });
+  telemetry.warn('text', { nasty });
+  expect(text).toHaveLength(6);
+  for (const line of text) {
+    expect(line.trimEnd()).toMatch(/^[\x20-\x7e]*$/);
+    expect(line).toContain(String.raw`a\\u{9b}31m\\u{202e}\\u{200b}\\u{feff}\\u{1b}[2J`);
+  }
+});
+
 it('counts what it is told', async () => {
   const { telemetry, value } = createWorld();
   telemetry.recordEnded({ dialect: 'native', outcome: 'written', eventName: 'ObjectCreated:Put' });
@@ -103,10 +119,27 @@ it('shows one state of receiving at a time', async () => {
 
 it('forgets the gaps that closed', async () => {
   const { telemetry, value } = createWorld();
-  telemetry.gapsOpen([{ bucket: 'photos', kind: 'loss', count: 2 }]);
-  expect(await value('tally_gaps_open{bucket="photos",kind="loss"}')).toBe(2);
+  telemetry.gapsOpen([{ kind: 'loss', count: 2, oldestAgeMs: 90_000 }]);
+  expect(await value('tally_gaps_open{kind="loss"}')).toBe(2);
+  expect(await value('tally_gaps_oldest_age_seconds{kind="loss"}')).toBe(90);
   telemetry.gapsOpen([]);
-  expect(await value('tally_gaps_open{bucket="photos",kind="loss"}')).toBeUndefined();
+  expect(await value('tally_gaps_open{kind="loss"}')).toBe(0);
+  expect(await value('tally_gaps_oldest_age_seconds{kind="loss"}')).toBe(0);
+});
+
+it('Fix: names no bucket in the metrics, which everyone may read who reaches the health listener', async () => {
+  const world = createWorld();
+  const { telemetry } = world;
+  const bucket = 'a-secret-bucket';
+  telemetry.gapsOpen([{ kind: 'loss', count: 2, oldestAgeMs: 0 }]);
+  telemetry.gapSeen(bucket, 'loss', 'reason');
+  telemetry.unconnected(bucket, 1);
+  telemetry.circuitOpened({ level: 'bucket', name: bucket, code: 'bucket.missing', reason: 'reason' });
+  telemetry.bucketConnected(bucket, 'test');
+  telemetry.enriched({ bucket, enrich: 'head', result: 'object.denied', reason: 'reason' });
+  telemetry.sweepEnded({ sweep: 'tombstones', bucket, result: 'ok', objects: 3 });
+  expect(await world.metricsText()).not.toContain(bucket);
+  expect(Object.values(seriesTable).flatMap(({ labels }) => Object.keys(labels))).not.toContain('bucket');
 });
 
 it('shows the greatest age of a message told lately, and 0 when none was', async () => {
@@ -207,7 +240,7 @@ it('is silenced in one kind of fact only', () => {
   expect(lines()).toHaveLength(before + 3);
 });
 
-it('counts a bucket as parked until nothing of it is out of order', async () => {
+it('counts a bucket as waiting until nothing of it is out of order', async () => {
   const { telemetry, value } = createWorld();
   const parked = () => value('tally_parked_buckets');
   const open = (level: 'index' | 'bucket' | 'endpoint', name: string) =>
@@ -230,14 +263,31 @@ it('counts a bucket as parked until nothing of it is out of order', async () => 
   expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
 });
 
+it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
+  const { telemetry, value } = createWorld();
+  const paused = () => value('tally_paused{fault="bucket.index-blocked"}');
+  expect(await paused()).toBe(0);
+  telemetry.circuitOpened({ level: 'cluster', name: '', code: 'bucket.index-blocked', reason: 'the flood stage' });
+  expect(await paused()).toBe(1);
+  telemetry.circuitClosed({ level: 'cluster', name: '', openMs: 1 });
+  expect(await paused()).toBe(0);
+});
+
+it('Fix: counts a look at a bucket that denies HeadBucket', async () => {
+  const { telemetry, value } = createWorld();
+  telemetry.headSent({ durationMs: 40, result: 'bucket.denied' });
+  expect(await value('tally_head_requests_total{result="bucket.denied"}')).toBe(1);
+});
+
 it('writes one line of JSON for each fact, whatever is in a field', () => {
   const { telemetry, text, lines } = createWorld();
   const reason = 'no key "a\nb\u001b[2J"';
+  const shown = String.raw`no key "a\u{a}b\u{1b}[2J"`;
   telemetry.deadLettered({ code: 'record.invalid', reason, messageId: 'm-1' });
   expect(text).toHaveLength(1);
   expect(text[0]).not.toContain('\u001b');
   expect(text[0]?.indexOf('\n')).toBe(text[0]!.length - 1);
-  expect(lines()[0]).toMatchObject({ level: 'error', code: 'record.invalid', reason, messageId: 'm-1' });
+  expect(lines()[0]).toMatchObject({ level: 'error', code: 'record.invalid', reason: shown, messageId: 'm-1' });
   expect(Date.parse(String(lines()[0]?.time))).not.toBeNaN();
 });
 

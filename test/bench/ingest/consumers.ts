@@ -122,7 +122,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
 
 /** `tally bucket add`, as a user does. */
 async function connectBucket(env: Environment): Promise<void> {
-  const command = startProcess([MAIN, 'bucket', 'add', BUCKET], env);
+  const command = startProcess([MAIN, 'bucket', 'add', BUCKET, '--no-reindex'], env);
   await until('the bucket to be connected', () => !command.isRunning);
   if (!command.text().includes(BUCKET)) throw new Error(`tally bucket add failed: ${command.text()}`);
 }

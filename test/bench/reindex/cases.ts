@@ -102,7 +102,7 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   const workers = await Promise.all(Array.from({ length: count }, () => world.startWorker(options.nodeArguments)));
   const [first] = workers;
   if (first === undefined) throw new Error('no worker');
-  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification' });
+  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false });
   // what starting costs is not what re-indexing costs, nor what a first message does
   const warm = options.withLiveEvents === true ? probeLag(world.live) : undefined;
   await delay(START_MS);

@@ -72,7 +72,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     async startWorker(nodeArguments = []) {
       const worker = await startWorker({ ...settings(), ...env }, nodeArguments);
       workers.add(worker);
-      await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification' });
+      await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification', reindex: false });
       return worker;
     },
     async emptyIndex(bucket) {

@@ -1,6 +1,20 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
+import { growthOf } from '../../support/growth.ts';
+
+/** What words are, without regard to the time that it takes. */
+function plainWordsOf(text: string): readonly string[] {
+  const runs = text.normalize('NFKC').split(/[^\p{L}\p{M}\p{N}]+/u);
+  const words = runs.flatMap((run) => run.split(/(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u));
+  const folded = words.map((word) => word.toLowerCase().normalize('NFD').replaceAll(/\p{M}/gu, '').normalize('NFC'));
+  return [...new Set(folded.map((word) => Array.from(word).slice(0, 64).join('')).filter((word) => word !== ''))];
+}
+
+/** Letters of each kind, digits, separators, and marks that are sorted, composed or kept apart when they are normalised. */
+const LETTERS = ['a', 'Z', 'ß', 'İ', 'Σ', 'ǆ', 'ﬃ', '日', 'ｶ', 'ﾞ', 'ﾟ', '가', 'ᄀ', '1', '①', '٣', '/', '.', ' ', '😀', '𐐨', '\ud800'];
+const MARKS = ['\u0301', '\u0315', '\u0316', '\u0345', '\u0f73', '\u0f75', '\u3099', '\u0903', '\u20dd', '\u0e33', '\u200d', '\ufdfa'];
+const troublesome = fc.constantFrom(...LETTERS, ...MARKS);
 
 describe('the words of a key', () => {
   it.each([
@@ -52,6 +66,39 @@ describe('the words of a key', () => {
         expect(wordsOf(text.normalize('NFD'))).toEqual(wordsOf(text.normalize('NFC')));
       }),
     );
+  });
+
+  it('are those of the plain rules, for short texts of all kinds of characters', () => {
+    const text = fc.oneof(
+      fc.string({ unit: troublesome, maxLength: 28 }),
+      fc.string({ unit: 'grapheme', maxLength: 28 }),
+      fc.string({ unit: 'binary', maxLength: 28 }),
+    );
+    fc.assert(
+      fc.property(text, (each) => {
+        expect(wordsOf(each)).toEqual(plainWordsOf(each));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('Fix: take a time that is linear in the length, whatever the characters', () => {
+    const unit = fc.string({ unit: troublesome, minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(unit, (each) => {
+        expect(growthOf(wordsOf, each)).toBeLessThanOrEqual(15);
+      }),
+      {
+        numRuns: 30,
+        // one letter with nothing but marks, in one order, in a changing order, and as letters that become marks
+        examples: [['\u0301'], ['\u0315\u0316'], ['\u0f73'], ['\u0315ﾞ'], ['a'], ['a1'], ['aA'], ['Σ']],
+      },
+    );
+  });
+
+  it('of a letter with more marks than a language has are those of the letter', () => {
+    expect(wordsOf(`x${'\u0315\u0316'.repeat(255)}1`)).toEqual(['x', '1']);
+    expect(wordsOf(`e${'\u0301'.repeat(100)}t${'\u0301'.repeat(100)}é`)).toEqual(['ete']);
   });
 
   it('are cut at 64 characters, never inside of one', () => {

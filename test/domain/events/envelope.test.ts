@@ -50,6 +50,13 @@ describe('each wrapper', () => {
     });
   });
 
+  test('an EventBridge event in an SNS envelope is marked, because others may publish to a topic', () => {
+    expect(recordOf(eventBridgeBody())).not.toHaveProperty('throughTopic');
+    expect(recordOf(inEnvelope(eventBridgeBody()))).toMatchObject({ dialect: 'eventbridge', throughTopic: true });
+    expect(recordOf(inEnvelope(inEnvelope(eventBridgeBody())))).toMatchObject({ throughTopic: true });
+    expect(recordOf(inEnvelope(nativeBody()))).not.toHaveProperty('throughTopic');
+  });
+
   test.each(awkwardKeys)('brings the key %j through', (key) => {
     const bodies = [
       nativeBody({ key: formEncoded(key) }),
@@ -159,6 +166,40 @@ describe('a body that is none of them', () => {
     const { reason } = faultOfMessage(`\u001b[2J\u202e\n${'x'.repeat(1_000_000)}`);
     expect(reason).toContain(String.raw`\u{1b}[2J\u{202e}\u{a}xxx`);
     expect(reason.length).toBeLessThan(200);
+  });
+});
+
+describe('records that are rejected alike', () => {
+  const rejected = (count: number, over: (number: number) => object = () => ({})): readonly RecordResult[] => {
+    const records = Array.from({ length: count }, (_, number) => ({ eventVersion: `9.${number}`, ...over(number) }));
+    const unwrapped = unwrap(JSON.stringify({ Records: records }));
+    return unwrapped.kind === 'records' ? unwrapped.records : [];
+  };
+  const inBucket = (name: string) => ({ s3: { bucket: { name } } });
+
+  test('Fix: share one result with the reason of the first, however many they are', () => {
+    const results = rejected(19_000);
+    expect(results).toHaveLength(19_000);
+    expect(new Set(results).size).toBe(1);
+    expect(results[0]).toMatchObject({ ok: false, fault: { code: 'record.version-unknown', reason: expect.stringContaining('"9.0"') } });
+  });
+
+  test('are kept apart by their bucket, because each bucket gets its gap', () => {
+    const results = rejected(30, (number) => inBucket(`bucket-${number % 3}`));
+    expect(new Set(results).size).toBe(3);
+    expect(results.map((result) => (result.ok ? '' : result.bucket))).toEqual(
+      Array.from({ length: 30 }, (_, number) => `bucket-${number % 3}`),
+    );
+  });
+
+  test('do not touch the records between them', () => {
+    const unwrapped = unwrap(
+      JSON.stringify({ Records: [null, recordOf(nativeBody()), null, { eventVersion: '9' }, recordOf(nativeBody())] }),
+    );
+    const kinds =
+      unwrapped.kind === 'records' ? unwrapped.records.map((result) => (result.ok ? result.record.key : result.fault.code)) : [];
+    const key = kinds[1];
+    expect(kinds).toEqual(['record.invalid', key, 'record.invalid', 'record.version-unknown', key]);
   });
 });
 

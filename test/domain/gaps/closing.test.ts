@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../../src/domain/gaps/closing.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
 
@@ -42,6 +43,7 @@ describe('a gap is due', () => {
     ['a day after it was opened, if its keys are told one by one', { covered: true }, SEEN_MS + 24 * HOUR_MS],
     ['a day after what is reconciled, if covered', { covered: true, reconciledBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + 25 * HOUR_MS],
     ['not before what it waits for', { notBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + HOUR_MS],
+    ['never, while it is held', { held: true, notBeforeMs: SEEN_MS }, Infinity],
     ['as seen, where an older version stored it', { openedAtMs: undefined, toldAtMs: undefined }, SEEN_MS + MINUTE_MS],
   ])('%s', (_, more, dueAtMs) => {
     expect(gapDueAtMs(gapOf(more))).toBe(dueAtMs);
@@ -110,6 +112,7 @@ describe('a gap after a look at its job', () => {
     ['lifecycle', 'brake'],
     ['bulk-delete', 'requested'],
     ['loss', 'requested'],
+    ['loss', 'brake'],
   ] as const)('of kind %s is open for another job when its job is paused (%s)', (kind, pausedBecause) => {
     const job = jobOf({ state: 'paused', pausedBecause, coversBeforeMs: SEEN_MS + 1 });
     const after = gapAfterLook({ ...closing, kind }, job, NOW_MS);
@@ -117,13 +120,15 @@ describe('a gap after a look at its job', () => {
     expect(after).not.toHaveProperty('jobId');
   });
 
-  it('of a loss is open while the brake holds the job, and says whom it waits for', () => {
-    const job = jobOf({ state: 'paused', pausedBecause: 'brake', coversBeforeMs: SEEN_MS + 1 });
-    const after = gapAfterLook({ ...closing, kind: 'loss' }, job, NOW_MS);
-    expect(after).toMatchObject({ state: 'open', jobId: 'job-1' });
-    expect(after.waits?.reason).toContain('job-1 is paused (brake)');
-    expect(gapAfterLook(after, job, NOW_MS)).toBe(after);
-    expect(gapAfterLook(after, { ...job, state: 'running' }, NOW_MS).state).toBe('closing');
+  it('is open, and names what a person has to decide, when its job is done but held deletions back', () => {
+    const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, held: 7 } });
+    const after = gapAfterLook(closing, job, NOW_MS);
+    expect(after).toMatchObject({ state: 'open', heldDeletes: 7, failures: 3 });
+    expect(after.waits?.reason).toContain('--allow-deletes 7');
+    expect(gapAfterOther(after, job, NOW_MS)).toBe(after);
+    const later = gapAfterOther(after, jobOf({ id: 'job-2', state: 'done', coversBeforeMs: SEEN_MS + 1, counts: noCounts }), NOW_MS);
+    expect(later).toMatchObject({ state: 'closed', jobId: 'job-2' });
+    expect(later).not.toHaveProperty('heldDeletes');
   });
 
   it.each<[string, JobRecord | undefined, string]>([

@@ -20,6 +20,10 @@ function own(count: number): LetterFacts['attributes'] {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`own-${index}`, { dataType: 'String', stringValue: 'x' }]));
 }
 
+function numbers(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
 /** Bytes of what SQS counts beside the body. */
 function sizeOf(attributes: LetterFacts['attributes'] = {}): number {
   return Object.entries(attributes).reduce(
@@ -83,6 +87,28 @@ describe('the reason of a dead letter', () => {
 describe('the notes of a letter', () => {
   it('are absent of a letter that SQS moved', () => {
     expect(letterNotes({})).toEqual({});
+  });
+
+  const deep = (before: string, unit: string, after: string): string => `${before}${unit.repeat(60_000)}${after.repeat(60_000)}}`;
+
+  it.each([
+    ['deeply nested', deep('{"queue":', '[', ']'), {}],
+    ['deeply nested in a field of others', deep('{"other":', '[', ']'), {}],
+    ['an array in the place of a text', '{"queue":["q"],"messageId":"m-1"}', { messageId: 'm-1' }],
+    ['longer than Tally’s', JSON.stringify({ queue: 'q'.repeat(100_000), messageId: 'm-1' }), { messageId: 'm-1' }],
+    ['full of positions', JSON.stringify({ records: Array.from({ length: 20_000 }, (_, index) => index) }), { records: numbers(100) }],
+    ['full of fields of others', JSON.stringify({ messageId: 'm-1', __proto__: 1, a: 1, b: [{}] }), { messageId: 'm-1' }],
+  ])('Fix: keep of a context that is %s what is as Tally writes it', (_, stringValue, kept) => {
+    const attribute = (text: string) => ({ dataType: 'String', stringValue: text });
+    const notes = letterNotes({ 'tally-context': attribute(stringValue), 'tally-fault': attribute('record.invalid') });
+    expect(notes).toEqual({ fault: 'record.invalid', context: kept });
+  });
+
+  it('leave out a context of a MiB, and cut a reason of that length', () => {
+    const long = 'x'.repeat(MEBIBYTE);
+    const attribute = { dataType: 'String', stringValue: long };
+    const notes = letterNotes({ 'tally-context': { ...attribute, stringValue: `{"a":"${long}"}` }, 'tally-reason': attribute });
+    expect(notes).toEqual({ reason: 'x'.repeat(1_024) });
   });
 
   it.each(['not json', '[]', '"text"', 'null', '7'])('leave out a context that is %s', (stringValue) => {

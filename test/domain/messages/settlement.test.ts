@@ -76,6 +76,12 @@ describe('the settlement of a message', () => {
     );
   });
 
+  it('names the first hundred of more failed records than a letter has room for', () => {
+    const outcomes = Array.from({ length: 20_000 }, (_, index) => (index % 2 === 0 ? rejected : written));
+    const settlement = settlementOf(outcomes, { receiveCount: 1, maxReceiveCount: 20 });
+    expect(settlement).toMatchObject({ kind: 'dead-letter', records: Array.from({ length: 100 }, (_, index) => 2 * index) });
+  });
+
   it('does not depend on the order of the records, but for which fault is named', () => {
     fc.assert(
       fc.property(fc.array(outcome, { minLength: 1 }), fc.integer({ min: 1, max: 19 }), (outcomes, receiveCount) => {

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { bucketSources, type BucketSource } from '../../../src/domain/bucket.ts';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../../src/domain/ordering/constants.ts';
 import { hintOf, hintOfTie, sourceOf, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
@@ -10,7 +11,12 @@ const T = Date.UTC(2026, 0, 2, 3, 4, 5);
 const DAY_MS = 86_400_000;
 const clock = sequencerClock(sequencerAt(T))!;
 const times = { sentAtMs: T + 500, nowMs: T + 900 };
-const unversioned: BucketFacts = { floor: 0, enrich: 'none', versioning: { status: 'never', observedAtMs: T + 3_000 } };
+const unversioned: BucketFacts = {
+  source: 'notification',
+  floor: 0,
+  enrich: 'none',
+  versioning: { status: 'never', observedAtMs: T + 3_000 },
+};
 const versioned: BucketFacts = { ...unversioned, versioning: { status: 'enabled', observedAtMs: 0 } };
 
 const created: ChangeRecord = {
@@ -37,7 +43,7 @@ describe('a record is exact', () => {
   it('when S3 states what was created and when', () => {
     const state = { present: true, etag: 'e', sizeBytes: 3, lastModifiedMs: T, lastModifiedExact: false };
     expect(hintOf(created, unversioned, times)).toEqual({ kind: 'exact', clock, state });
-    expect(hintOf({ ...created, dialect: 'eventbridge', versionId: 'v' }, versioned, times)).toEqual({
+    expect(hintOf({ ...created, dialect: 'eventbridge', versionId: 'v' }, { ...versioned, source: 'eventbridge' }, times)).toEqual({
       kind: 'exact',
       clock,
       state: {
@@ -114,6 +120,23 @@ describe('a record is observed', () => {
 
   it.each([-PLAUSIBLE_MS + 1, PLAUSIBLE_MS - 1])('not yet with a sequencer %i ms off', (offMs) => {
     expect(hintOf(sequenced(T + offMs), unversioned, times).kind).toBe('exact');
+  });
+
+  const misfits: readonly [string, ChangeRecord, BucketSource][] = [
+    ['an EventBridge event of a bucket that sends notifications', { ...created, dialect: 'eventbridge' }, 'notification'],
+    ['an EventBridge event of a bucket whose topic receives notifications', { ...created, dialect: 'eventbridge' }, 'topic'],
+    ['an EventBridge event of a bucket whose audit trail is routed', { ...created, dialect: 'eventbridge' }, 'routed'],
+    ['an EventBridge event that came through a topic', { ...created, dialect: 'eventbridge', throughTopic: true }, 'eventbridge'],
+    ['a notification of a bucket that sends EventBridge events', created, 'eventbridge'],
+    ['a notification of a bucket whose audit trail is routed', created, 'routed'],
+  ];
+  it.each(misfits)('%s, from max(event, sent): others could have written it', (_what, record, source) => {
+    expect(hintOf(record, { ...unversioned, source }, times)).toEqual(observeFrom(T, T + 500));
+    expect(hintOf({ ...record, change: { kind: 'deleted' } }, { ...unversioned, source }, times)).toEqual(observeFrom(T, T + 500));
+  });
+
+  it.each(['notification', 'topic'] as const)('not if its source is %s and it is a notification', (source) => {
+    expect(hintOf(created, { ...unversioned, source }, times).kind).toBe('exact');
   });
 
   it('when its source has no sequencers, from its event’s time', () => {
@@ -212,10 +235,12 @@ describe('whatever a record says', () => {
       etag: fc.string({ minLength: 1 }),
       sizeBytes: fc.nat(),
       versionId: fc.string({ minLength: 1 }),
+      throughTopic: fc.constant(true as const),
     },
     { requiredKeys: ['dialect', 'bucket', 'key', 'keyUncertain', 'eventName', 'change'] },
   );
   const bucket: fc.Arbitrary<BucketFacts> = fc.record({
+    source: fc.constantFrom(...bucketSources),
     floor: fc.oneof(fc.constant(0), around(T).map(clockOfMs)),
     enrich: fc.constantFrom('none', 'head', 'tags'),
     versioning: fc.record({ status: fc.constantFrom('unknown', 'never', 'enabled', 'suspended'), observedAtMs: around(T) }),
@@ -240,7 +265,8 @@ describe('whatever a record says', () => {
       fc.property(record, bucket, at, (said, facts, when) => {
         const hint = hintOf(said, facts, when);
         if (hint.kind !== 'exact') return;
-        expect(['native', 'eventbridge']).toContain(said.dialect);
+        expect(said.dialect === 'native' ? ['notification', 'topic'] : ['eventbridge']).toContain(facts.source);
+        expect(said.dialect === 'native' || (said.dialect === 'eventbridge' && said.throughTopic !== true)).toBe(true);
         expect(['created', 'marker-created', 'deleted']).toContain(said.change.kind);
         expect(hint.clock).toBe(sequencerClock(said.sequencer!));
         expect(Math.abs(hint.clock - clockOfMs(said.eventTimeMs!))).toBeLessThanOrEqual(clockOfMs(PLAUSIBLE_MS));

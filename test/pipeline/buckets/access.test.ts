@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { createBucketAccess } from '../../../src/pipeline/buckets/access.ts';
 import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore } from '../../support/worlds/ingest.ts';
+
+/** When the messages of the events were sent. */
+const sentAtMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 function setUp(autoConnectMax = 0) {
   const clock = createFakeClock();
@@ -26,7 +30,7 @@ function setUp(autoConnectMax = 0) {
   const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
   const cache = createBucketRecordCache({ state, clock });
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
-  const access = createBucketAccess({ records: cache, state, clock, connect, reportUnconnected, autoConnectMax });
+  const access = createBucketAccess({ records: cache, state, clock, connect, gaps, reportUnconnected, autoConnectMax });
   return {
     clock,
     telemetry,
@@ -35,10 +39,12 @@ function setUp(autoConnectMax = 0) {
     access,
     broken,
     asked,
+    state,
+    gaps: () => listAllRecords(plainState, 'gap', gapSchema),
     record: (bucket: string) => readRecord(plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(plainState, refs.unconnected(bucket)),
     lookup: async (...records: readonly ChangeRecord[]) => {
-      const looked = Promise.allSettled(records.map((record) => access.lookup(record)));
+      const looked = Promise.allSettled(records.map((record) => access.lookup(record, sentAtMs)));
       for (let count = 0; count < 20; count += 1) await clock.advance(1e3);
       return looked;
     },
@@ -62,9 +68,9 @@ describe('the bucket of an event', () => {
     const world = setUp();
     world.storage.createBucket('bbb');
     await world.connect.connect({ bucket: 'bbb' }, 'test');
-    expect(world.access.peek(event('bbb'))).toBeUndefined();
-    expect(await world.access.lookup(event('bbb'))).toMatchObject({ bucket: 'bbb' });
-    expect(world.access.peek(event('bbb'))).toMatchObject({ bucket: 'bbb' });
+    expect(world.access.peek(event('bbb'), sentAtMs)).toBeUndefined();
+    expect(await world.access.lookup(event('bbb'), sentAtMs)).toMatchObject({ bucket: 'bbb' });
+    expect(world.access.peek(event('bbb'), sentAtMs)).toMatchObject({ bucket: 'bbb' });
   });
 
   it('is none when it is not, and that is stored before it is told', async () => {
@@ -78,19 +84,44 @@ describe('the bucket of an event', () => {
     const world = setUp();
     world.storage.createBucket('bbb');
     await world.connect.connect({ bucket: 'bbb' }, 'test');
-    expect(await world.access.lookup(event('bbb'))).toMatchObject({ versioning: { status: 'never' } });
+    expect(await world.access.lookup(event('bbb'), sentAtMs)).toMatchObject({ versioning: { status: 'never' } });
     // not without waiting: it must be stored first
-    expect(world.access.peek(event('bbb', 'v1'))).toBeUndefined();
-    expect(await world.access.lookup(event('bbb', 'v1'))).toMatchObject({ versioning: { status: 'enabled' } });
+    expect(world.access.peek(event('bbb', 'v1'), sentAtMs)).toBeUndefined();
+    expect(await world.access.lookup(event('bbb', 'v1'), sentAtMs)).toMatchObject({ versioning: { status: 'enabled' } });
     expect(await world.record('bbb')).toMatchObject({ versioning: { status: 'enabled' } });
-    expect(world.access.peek(event('bbb'))).toMatchObject({ versioning: { status: 'enabled' } });
-    expect(world.access.peek(event('bbb', 'v1'))).toBeDefined();
+    expect(world.access.peek(event('bbb'), sentAtMs)).toMatchObject({ versioning: { status: 'enabled' } });
+    expect(world.access.peek(event('bbb', 'v1'), sentAtMs)).toBeDefined();
+  });
+
+  it('Fix: is unsubscribed from its topic until an event that happened and was sent a minute later, which ends in a gap', async () => {
+    const world = setUp();
+    const topicArn = 'arn:aws:sns:eu-west-1:123456789012:events';
+    world.storage.createBucket('bbb');
+    await world.connect.connect({ bucket: 'bbb', source: 'topic', topic_arn: topicArn }, 'test');
+    await updateRecord(world.state, refs.bucket('bbb'), (record) => record && { ...record, unsubscribed: { topicArn, atMs: sentAtMs } });
+    await world.clock.advance(1_000);
+    const ended = async (eventTimeMs: number | undefined, eventSentAtMs: number): Promise<boolean> => {
+      const change = { ...event('bbb'), ...(eventTimeMs !== undefined && { eventTimeMs }) };
+      if (world.access.peek(change, eventSentAtMs) === undefined) await world.access.lookup(change, eventSentAtMs);
+      await world.clock.advance(1_000);
+      return (await world.record('bbb'))?.unsubscribed === undefined;
+    };
+    const minuteMs = 60_000;
+    expect(await ended(sentAtMs + minuteMs, sentAtMs + minuteMs - 1)).toBe(false);
+    // a dead letter that was sent back: it is sent again, but it happened before
+    expect(await ended(sentAtMs - 1, sentAtMs + 10 * minuteMs)).toBe(false);
+    expect((await world.gaps()).map(({ reason }) => reason)).toEqual(['never compared']);
+    expect(await ended(sentAtMs + 2 * minuteMs, sentAtMs + 3 * minuteMs)).toBe(true);
+    expect(await world.gaps()).toMatchObject([
+      { reason: 'the bucket queue had been unsubscribed from the topic of the bucket', lastSeenMs: sentAtMs + 3 * minuteMs },
+    ]);
+    expect(world.access.peek(event('bbb'), sentAtMs)).toBeDefined();
   });
 
   it('is not to be known while the store does not answer', async () => {
     const world = setUp();
     world.broken.all = new FaultError('index.unreachable', 'gone');
-    await expect(world.access.lookup(event('bbb'))).rejects.toMatchObject({ code: 'index.unreachable' });
+    await expect(world.access.lookup(event('bbb'), sentAtMs)).rejects.toMatchObject({ code: 'index.unreachable' });
   });
 });
 

@@ -7,7 +7,7 @@ import { createGapReports, createListGaps, createReportUnconnected } from '../..
 import { createListBuckets, requireBucket } from '../../../src/pipeline/buckets/list.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
@@ -35,8 +35,8 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
     jobs,
     reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
     buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
-    disconnect: createDisconnectBucket({ state, objects, jobs }),
-    list: createListBuckets({ state }),
+    disconnect: createDisconnectBucket({ state, objects, jobs, clock }),
+    list: createListBuckets({ state, clock }),
     listGaps: createListGaps({ state }),
   };
 }
@@ -66,7 +66,43 @@ describe('connecting a bucket', () => {
     expect(await requireBucket(world.state, 'photos')).toEqual(record);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
     expect(world.telemetry.recorded('bucketConnected')).toEqual([['photos', 'someone']]);
+  });
+
+  it('opens a loss gap: what it holds was never compared with the index', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const { items } = await world.listGaps({ limit: 100 });
+    expect(items).toMatchObject([{ bucket: 'photos', kind: 'loss', reason: 'never compared', count: 1, state: 'open' }]);
+    expect(items[0]).not.toHaveProperty('held');
+  });
+
+  it('holds that gap where no first re-index is wanted', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos', reindex: false }, 'someone');
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'never compared', held: true, state: 'open' }]);
+  });
+
+  it('opens no such gap again for a bucket that is connected', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await removeRecord(world.state, 'gap:photos:loss');
+    await world.buckets.connect({ bucket: 'photos', enrich: 'head' }, 'someone');
     expect(await world.listGaps({ limit: 100 })).toEqual({ items: [] });
+  });
+
+  it('never stores a record whose gap is not stored, and opens the gap though a worker removed it just before', async () => {
+    const fault = new FaultError('index.unreachable', 'gone');
+    const failing = setUp((state) => ({
+      ...state,
+      put: (entry, ...rest) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, ...rest)),
+    }));
+    await expect(failing.buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(await failing.list()).toEqual({ connected: [], unconnected: [] });
+    // the gap of a bucket that is not connected is removed by the round that closes gaps
+    const interfere = (state: StateStore): Promise<void> => removeRecord(state, 'gap:photos:loss');
+    const raced = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
+    await raced.buckets.connect({ bucket: 'photos' }, 'someone');
+    expect((await raced.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'never compared' }]);
   });
 
   it('never stores a record whose index is not there', async () => {
@@ -106,7 +142,8 @@ describe('connecting a bucket', () => {
     const first = await world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
     await world.clock.advance(5_000);
     const second = await world.buckets.connect({ bucket: 'photos', enrich: 'head' }, 'another');
-    expect(second).toEqual({ ...first, enrich: 'head' });
+    const nowMs = world.clock.nowMs();
+    expect(second).toEqual({ ...first, enrich: 'head', versioning: { status: 'enabled', observedAtMs: nowMs }, checkedAtMs: nowMs });
     const { topicArn: _, ...rest } = second;
     expect(await world.buckets.connect({ bucket: 'photos', source: 'eventbridge' }, 'another')).toEqual({ ...rest, source: 'eventbridge' });
     expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
@@ -120,6 +157,29 @@ describe('connecting a bucket', () => {
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
   });
 
+  it('Fix: again reads the region, since the bucket may have been created again in another one; then its changes are a gap', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await removeRecord(world.state, 'gap:photos:loss');
+    world.storage.createBucket('photos', { region: 'us-west-2' });
+    expect(await world.buckets.connect({ bucket: 'photos' }, 'someone')).toMatchObject({ region: 'us-west-2' });
+    expect(await requireBucket(world.state, 'photos')).toMatchObject({ region: 'us-west-2' });
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'the bucket was created again in us-west-2', count: 1 }]);
+  });
+
+  it('again with another topic ends that the old one did not deliver, which is a gap', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
+    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs: 1 } });
+    expect(await world.buckets.connect({ bucket: 'photos', enrich: 'head' }, 'someone')).toMatchObject({ unsubscribed: { atMs: 1 } });
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'never compared' }]);
+    const after = await world.buckets.connect({ bucket: 'photos', topic_arn: `${TOPIC}-2` }, 'someone');
+    expect(after).not.toHaveProperty('unsubscribed');
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
+      { reason: 'the bucket queue was unsubscribed from the topic of the bucket', count: 2 },
+    ]);
+  });
+
   it('changes the record of whoever connected it first at the same moment', async () => {
     const interfere = async (): Promise<void> => void (await other?.buckets.connect({ bucket: 'photos' }, 'the first'));
     const world = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
@@ -130,7 +190,7 @@ describe('connecting a bucket', () => {
     });
   });
 
-  it('opens a loss gap where events were dropped before', async () => {
+  it('covers by its gap the events that were dropped before', async () => {
     const world = setUp();
     await world.reportUnconnected('photos', 1);
     const { unconnected } = await world.list();
@@ -138,16 +198,18 @@ describe('connecting a bucket', () => {
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     expect((await world.list()).unconnected).toEqual([]);
     expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
-      { bucket: 'photos', kind: 'loss', lastSeenMs: world.clock.nowMs(), state: 'open' },
+      { bucket: 'photos', kind: 'loss', reason: 'never compared', state: 'open' },
     ]);
   });
 
-  it('opens it too for an event that a worker drops a moment later', async () => {
+  it('opens a gap for an event that a worker drops a moment later', async () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.reportUnconnected('photos', 1);
     expect((await world.list()).unconnected).toEqual([]);
-    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ bucket: 'photos', kind: 'loss' }]);
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
+      { bucket: 'photos', kind: 'loss', reason: 'events arrived before the bucket was connected', count: 2 },
+    ]);
   });
 });
 
@@ -176,6 +238,16 @@ describe('refreshing a bucket', () => {
     expect(await requireBucket(world.state, 'photos')).toEqual(after);
   });
 
+  it('opens a gap once a day while the queue is unsubscribed from its topic', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const atMs = world.clock.nowMs();
+    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs } });
+    await world.clock.advance(86_400_000);
+    await world.buckets.refresh('photos');
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ lastSeenMs: world.clock.nowMs(), count: 2 }]);
+  });
+
   it('keeps what was read before when versioning may no longer be read', async () => {
     const world = setUp();
     const before = await world.buckets.connect({ bucket: 'photos' }, 'someone');
@@ -200,7 +272,7 @@ describe('disconnecting a bucket', () => {
     }
     const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
     await world.disconnect('photos');
-    expect((await world.list()).connected.map(({ bucket }) => bucket)).toEqual(['photos-2']);
+    expect((await world.list()).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
     expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
@@ -227,6 +299,7 @@ describe('disconnecting a bucket', () => {
     };
     await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
     expect(await readRecord(world.state, refs.bucket('photos'))).toBeDefined();
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'never compared' }]);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
   });
 
@@ -245,7 +318,7 @@ describe('the list of buckets', () => {
     await world.buckets.connect({ bucket: 'albums' }, 'someone');
     await world.reportUnconnected('zebra', 7);
     const { connected, unconnected } = await world.list();
-    expect(connected.map(({ bucket }) => bucket)).toEqual(['albums', 'photos']);
+    expect(connected.map(({ record }) => record.bucket)).toEqual(['albums', 'photos']);
     expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);
   });
 });

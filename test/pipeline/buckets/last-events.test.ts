@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+
+const DAY_MS = 86_400_000;
 
 const photos = {
   bucket: 'photos',
@@ -20,17 +23,41 @@ test('the last event of a bucket is stored once for many, never earlier than it 
   const clock = createFakeClock();
   const entry = await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
   const lastEvents = createLastEvents({ state, clock });
-  lastEvents.seen('photos');
+  lastEvents.seen('photos', 'http://q/one');
   await clock.advance(1_000);
-  lastEvents.seen('photos');
-  lastEvents.seen('gone');
+  lastEvents.seen('photos', 'http://q/one');
+  lastEvents.seen('gone', 'http://q/one');
   await lastEvents.store();
   const stored = await state.get('bucket:photos');
-  expect(stored?.record).toEqual({ ...photos, lastEventAtMs: clock.nowMs() });
+  expect(stored?.record).toEqual({
+    ...photos,
+    lastEventAtMs: clock.nowMs(),
+    eventQueues: [{ queueUrl: 'http://q/one', atMs: clock.nowMs() }],
+  });
   expect(await state.get('bucket:gone')).toBeUndefined();
 
   // nothing new: nothing is written
   await lastEvents.store();
   expect((await state.get('bucket:photos'))?.version).toBe(stored?.version);
   expect(stored?.version).not.toBe(entry === 'conflict' ? '' : entry.version);
+});
+
+test('the queue of the last event is stored beside the queues of the last thirty days', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const firstMs = clock.nowMs();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const queuesAfter = async (waitMs: number, queueUrl: string): Promise<unknown> => {
+    await clock.advance(waitMs);
+    lastEvents.seen('photos', queueUrl);
+    await lastEvents.store();
+    return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
+  };
+  await queuesAfter(0, 'http://q/one');
+  expect(await queuesAfter(20 * DAY_MS, 'http://q/two')).toEqual([
+    { queueUrl: 'http://q/one', atMs: firstMs },
+    { queueUrl: 'http://q/two', atMs: firstMs + 20 * DAY_MS },
+  ]);
+  expect(await queuesAfter(11 * DAY_MS, 'http://q/two')).toEqual([{ queueUrl: 'http://q/two', atMs: firstMs + 31 * DAY_MS }]);
 });

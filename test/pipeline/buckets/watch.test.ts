@@ -3,7 +3,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -21,6 +21,8 @@ async function setUp() {
   for (const bucket of ['aaa', 'bbb']) {
     storage.createBucket(bucket);
     await connect.connect({ bucket }, 'test');
+    // as after its first re-index
+    await removeRecord(state, refs.gap(`gap:${bucket}:loss`).id);
   }
   const stopping = new AbortController();
   watchState({ state, clock, telemetry, connect }, stopping.signal);
@@ -40,23 +42,26 @@ async function setUp() {
 }
 
 describe('the watch of the records', () => {
-  it('counts what gaps are open, by bucket and kind, every 15 s', async () => {
+  it('counts what gaps are open, and how old the oldest is, by kind, every 15 s', async () => {
     const world = await setUp();
     const sighting = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;
     await world.gaps.report(sighting);
     await world.gaps.report({ ...sighting, prefix: 'p/' });
-    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss' });
+    await world.gaps.report({ ...sighting, bucket: 'bbb', seenAtMs: 5 });
+    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss', seenAtMs: 7 });
     await world.run(15_000);
     expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
       [
-        { bucket: 'aaa', kind: 'bulk-delete', count: 2 },
-        { bucket: 'bbb', kind: 'loss', count: 1 },
+        { kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 },
+        { kind: 'loss', count: 1, oldestAgeMs: world.clock.nowMs() - 7 },
       ],
     ]);
     const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
     await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
     await world.run(15_000);
-    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([[{ bucket: 'aaa', kind: 'bulk-delete', count: 2 }]]);
+    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
+      [{ kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 }],
+    ]);
     expect(world.telemetry.recorded('jobs').at(-1)).toEqual([[]]);
   });
 

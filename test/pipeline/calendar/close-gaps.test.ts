@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
@@ -209,7 +210,7 @@ describe('a gap', () => {
     await world.setJob(await world.lastJob(), { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs(), brake });
     await world.after(15_000);
     const own = await world.lastJob();
-    expect(own).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:bulk-delete'] });
+    expect(own).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:bulk-delete', 'gap:photos:loss'] });
     await world.finish(own);
     await world.after(15_000);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: own?.id });
@@ -253,18 +254,31 @@ describe('a gap', () => {
     expect(await world.gap({ bucket: 'newer', kind: 'bulk-delete' })).toMatchObject({ state: 'open' });
   });
 
-  it('of a loss is open while its job is paused by the brake, and closing again when that goes on', async () => {
+  it('of a loss whose job held deletions back has further jobs that delete nothing, until a person has decided', async () => {
     const world = await createGapWorld();
-    await world.tell({ kind: 'loss' });
+    const loss = { bucket: 'photos', kind: 'loss' } as const;
+    await world.tell(loss);
     await world.after(MINUTE_MS);
-    const job = await world.lastJob();
-    await world.setJob(job, { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs() });
-    await world.after(HOUR_MS);
-    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'open', jobId: job?.id });
-    expect(await world.allJobs()).toHaveLength(1);
-    await world.setJob(job, { state: 'running' });
-    await world.after(15_000);
-    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closing' });
+    const first = await world.lastJob();
+    expect(first).toMatchObject({ holds: true });
+    expect(first).not.toHaveProperty('deletesMax');
+    await world.finish(first, { counts: { ...noCounts, held: 7 } });
+    await world.round();
+    expect(await world.gap(loss)).toMatchObject({ state: 'open', heldDeletes: 7, failures: 1 });
+    await world.after(MINUTE_MS / 2);
+    expect(await world.gap(loss)).toMatchObject({ state: 'open', failures: 1 });
+    await world.after(MINUTE_MS / 2);
+    const second = await world.lastJob();
+    expect(second).toMatchObject({ holds: true, deletesMax: 0 });
+    await world.finish(second, { counts: { ...noCounts, held: 7 } });
+    await world.round();
+    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos', allow_deletes: 7 }), 'http');
+    await world.finish(
+      (await world.allJobs()).find((job) => job.id === id),
+      { counts: { ...noCounts, tombstones: 7 } },
+    );
+    await world.round();
+    expect(await world.gap(loss)).toMatchObject({ state: 'closed', jobId: id });
   });
 
   it('whose job was cancelled is open, and tried again', async () => {

@@ -17,7 +17,7 @@ import { createTestAws } from '../../support/servers/aws.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
-import { randomOf } from '../../domain/ordering/history.ts';
+import { randomOf } from '../../domain/ordering/simulation/random.ts';
 import { bucketRecord, createReindexWorld } from '../../support/worlds/reindex.ts';
 import { awsEndpoint, opensearchUrl } from '../../support/servers/found.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';

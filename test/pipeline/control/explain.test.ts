@@ -6,6 +6,7 @@ import { checkingRequests } from '../../../src/api/contract.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
@@ -21,8 +22,9 @@ async function setUp(signal = new AbortController().signal) {
   const deadLetters = createDeadLetters({
     queues,
     state: store.state,
+    clock,
     telemetry,
-    deadLetterQueueUrl: () => undefined,
+    queueWatch: fakeDeadLetterQueues(),
     bucketQueueUrls: [],
   });
   const context = { actor: { kind: 'local', name: 'someone' }, signal } as const;

@@ -211,7 +211,7 @@ describe('a record that was folded', () => {
       { numRuns: 300 },
     );
     // the histories are not trivial
-    expect(acknowledgedInAll).toBeGreaterThan(500);
-    expect(repairedEarly).toBeGreaterThan(50);
+    expect(acknowledgedInAll).toBeGreaterThan(300);
+    expect(repairedEarly).toBeGreaterThan(20);
   }, 60_000);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
-import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
+import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -159,6 +159,26 @@ describe('reports of unconnected names', () => {
     await world.clock.advance(1_000);
     await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });
+  });
+
+  it('Fix: open the gap of a bucket that was connected meanwhile though 1,000 names are stored', async () => {
+    const world = await setUp();
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
+    await connect(world.state, 'docs');
+    await world.reportUnconnected('docs', 1);
+    expect((await world.list({ bucket: 'docs', limit: 100 })).items).toMatchObject([
+      { kind: 'loss', reason: 'events arrived before the bucket was connected', lastSeenMs: world.clock.nowMs() },
+    ]);
+  });
+
+  it('open a gap that is not older than the event, though this machine’s clock is slow', async () => {
+    const world = await setUp();
+    const sentAtMs = world.clock.nowMs() + 3_600_000;
+    await world.reportUnconnected('docs', sentAtMs);
+    await connect(world.state, 'docs');
+    await absorbUnconnected(world, 'docs');
+    await world.reportUnconnected('photos', sentAtMs);
+    expect((await world.list({ limit: 100 })).items.map(({ lastSeenMs }) => lastSeenMs)).toEqual([sentAtMs, sentAtMs]);
   });
 });
 

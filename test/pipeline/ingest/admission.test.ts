@@ -17,6 +17,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
   const held: HeldSet = {
     run: async () => {},
     idle: async () => {},
+    room: async () => {},
     size: 0,
     hasRoom: true,
     get isFull() {

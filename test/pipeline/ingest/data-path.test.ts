@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
+import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
   BUCKET,
   createIngestWorld,
   nativeRecord,
+  QUEUE,
   sequencerAt,
   settled,
   syntheticRecord,
@@ -22,9 +25,43 @@ function routedPut(world: IngestWorld, key: string) {
   return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
 }
 
+/** S3's EventBridge event of a put that happened now. */
+function eventBridgePut(world: IngestWorld, key: string, etag: string) {
+  const eventTimeMs = world.clock.nowMs();
+  const object = { key, etag, sequencer: sequencerAt(eventTimeMs) };
+  return eventBridgeBody(object, { bucket: { name: BUCKET } }, { time: new Date(eventTimeMs).toISOString() });
+}
+
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 /** For how many seconds from now each message is hidden. */
 const hiddenS = (world: IngestWorld) => world.messages().map(({ visibleAtMs }) => (visibleAtMs - world.clock.nowMs()) / 1_000);
+
+describe('a message with thousands of records that cannot be read', () => {
+  it('Fix: becomes one letter that names the first hundred, beside a neighbour that is indexed', async () => {
+    const world = await createIngestWorld();
+    await world.sendBody(JSON.stringify({ Records: Array.from({ length: 19_000 }, () => ({ eventVersion: '9.0' })) }));
+    await world.send(world.put('neighbour'));
+    await world.run(2_000);
+    const [letter, ...others] = world.letters();
+    expect(others).toEqual([]);
+    expect(letterNotes(letter!.attributes)).toMatchObject({
+      fault: 'record.version-unknown',
+      context: { records: Array.from({ length: 100 }, (_, index) => index) },
+    });
+    expect(world.outcomes().filter((outcome) => outcome === 'rejected')).toHaveLength(19_000);
+    expect(await world.document('neighbour')).toBeDefined();
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('has its readable records indexed', async () => {
+    const world = await createIngestWorld();
+    const good = ['a', 'b'].map((key) => world.put(key));
+    await world.sendBody(JSON.stringify({ Records: [null, good[0], null, { eventVersion: '9' }, good[1]] }));
+    await world.run(2_000);
+    expect(await Promise.all(['a', 'b'].map((key) => world.document(key)))).toMatchObject([{ key: 'a' }, { key: 'b' }]);
+    expect(letterNotes(world.letters()[0]!.attributes)).toMatchObject({ fault: 'record.invalid', context: { records: [0, 2, 3] } });
+  });
+});
 
 describe('an exact event', () => {
   it('is written as it says, without a look, and its message deleted', async () => {
@@ -178,6 +215,27 @@ describe('an inexact event', () => {
       expect(document?.clock).toBeGreaterThanOrEqual(clockOfMs(atMs + 20_000));
       expect(world.messages()).toEqual([]);
     }
+  });
+
+  it.each([
+    ['comes through a topic', 'eventbridge', inEnvelope],
+    ['is of a bucket that sends notifications', 'notification', (body: unknown) => body],
+  ] as const)('is an EventBridge event that %s: it may be forged, so S3 is believed and not the event', async (_what, source, wrapped) => {
+    const world = await createIngestWorld({ bucket: { source } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(wrapped(eventBridgePut(world, 'k', 'forged'))));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['provisional']);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: false, source: 'eventbridge' });
+  });
+
+  it('is not an EventBridge event of a bucket that sends them straight to the queue', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'eventbridge' } });
+    world.storage.put(BUCKET, 'k');
+    await world.sendBody(JSON.stringify(eventBridgePut(world, 'k', 'etag-1')));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.storage.observed).toEqual([]);
   });
 
   it('of long ago is settled at once', async () => {
@@ -416,7 +474,7 @@ describe('a fault of one object', () => {
     world.queues.failSends('http://queues/dead');
     await world.run(31_500);
     // the gap is there though the letter could not be sent
-    expect(world.folded.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'dead letter: object.denied' });
+    expect(world.folded.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'object.denied' });
     expect(world.messages()).toHaveLength(1);
     world.queues.failSends(undefined);
     await world.run(2 * MINUTE_MS);
@@ -593,7 +651,7 @@ describe('a bucket that is not connected', () => {
     const world = await createIngestWorld();
     await world.send(nativeRecord('before', { bucket: 'new', eventTimeMs: world.clock.nowMs() }));
     await world.run(500);
-    await world.connectBucket('new');
+    await world.addBucket('new');
     await world.run(5_100);
     await world.send(world.put('after', { bucket: 'new' }));
     await world.run(300);
@@ -641,6 +699,37 @@ describe('an event of no consequence', () => {
     await world.run(300);
     expect(world.outcomes()).toEqual(['ignored', 'ignored']);
     expect(world.telemetry.recorded('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('an event of a known family whose own name is not known', () => {
+  it.each(['ObjectCreated:Append', 'ObjectRemoved:DeleteAllVersions'])('Fix: %s is observed, whatever it did', async (eventName) => {
+    const world = await createIngestWorld();
+    await world.send(world.put('stays'), world.put('goes'));
+    await world.run(500);
+    await world.send(world.put('new', { eventName }), world.remove('goes', { eventName }));
+    await world.run(120_000);
+    expect(await world.document('new')).toMatchObject({ deleted: false });
+    expect(await world.document('goes')).toMatchObject({ deleted: true });
+    expect(await world.document('stays')).toMatchObject({ deleted: false });
+    expect(world.messages()).toEqual([]);
+  });
+});
+
+describe('a message that was almost deleted by SQS before it was received', () => {
+  it('Fix: opens a gap for those that were, and is indexed itself', async () => {
+    const world = await createIngestWorld({ retentionMs: 960_000 });
+    const body = JSON.stringify({ Records: [world.put('late')] });
+    await world.send(world.put('early'));
+    await world.run(500);
+    expect(await world.gaps()).toEqual([]);
+    await world.queues.send(QUEUE, { body, attributes: {}, delayS: 900 });
+    await world.run(905_000);
+    expect(await world.gaps()).toMatchObject([
+      { bucket: BUCKET, kind: 'loss', reason: 'messages may have expired in the bucket queue before they were received', count: 1 },
+    ]);
+    expect(await world.document('late')).toBeDefined();
     expect(world.messages()).toEqual([]);
   });
 });
@@ -725,7 +814,7 @@ describe('a stop', () => {
     expect(receiveCounts(world)).toEqual([0]);
   });
 
-  it('gives back at once what waits for a parked bucket, or for a settle at its last receive', async () => {
+  it('gives back at once what waits for the index of its bucket, or for a settle at its last receive', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 1 });
     world.store.broken.buckets.set('other', 'bucket.index-blocked');
     await world.connectBucket('other');

@@ -61,4 +61,30 @@ describe('an unsubscribe confirmation', () => {
     expect(world.telemetry.recorded('warn')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
   });
+
+  it('that is repeated opens no further gap, and an event that was sent later ends the time without events', async () => {
+    const world = await connected();
+    const body = JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' });
+    await world.sendBody(body);
+    await world.run(2_000);
+    expect(await world.bucketRecord()).toMatchObject({ unsubscribed: { topicArn: TOPIC } });
+    await world.sendBody(body);
+    await world.run(2_000);
+    expect(await world.gaps()).toMatchObject([{ count: 1 }]);
+    await world.run(90_000);
+    const backAtMs = world.clock.nowMs();
+    await world.send(world.put('a'));
+    await world.run(2_000);
+    expect(await world.bucketRecord()).not.toHaveProperty('unsubscribed');
+    expect(await world.gaps()).toMatchObject([{ count: 2, lastSeenMs: expect.toSatisfy((ms: number) => ms >= backAtMs) }]);
+    expect(await world.document('a')).toBeDefined();
+  });
+
+  it('Fix: opens a gap that is not older than the message, though this worker’s clock is slow', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC }, skewMs: -3_600_000 });
+    const sentAtMs = world.clock.nowMs();
+    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.run(2_000);
+    expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
+  });
 });

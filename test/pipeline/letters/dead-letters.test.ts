@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
+import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
@@ -10,13 +12,13 @@ const FIRST = 'http://queues/first';
 const SECOND = 'http://queues/second';
 const fault = { code: 'record.key-missing', reason: 'record 2 names no key' } as const;
 
-function setUp(deadLetterQueueUrl: string | undefined = DLQ) {
+function setUp(queueWatch = fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST, SECOND] })) {
   const clock = createFakeClock();
   const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   const { state } = createMemoryStore();
-  const dependencies = { queues, state, telemetry, deadLetterQueueUrl: () => deadLetterQueueUrl, bucketQueueUrls: [FIRST, SECOND] };
-  return { ...dependencies, clock, letters: createDeadLetters(dependencies) };
+  const dependencies = { queues, state, clock, telemetry, queueWatch, bucketQueueUrls: [FIRST, SECOND] };
+  return { ...dependencies, letters: createDeadLetters(dependencies) };
 }
 
 type World = ReturnType<typeof setUp>;
@@ -78,6 +80,39 @@ describe('a dead letter', () => {
     expect(await world.state.count('dead-letter')).toBe(0);
   });
 
+  it('has a record that proves who sent it, which goes with the letter', async () => {
+    const world = setUp();
+    const [id] = await dead(world, 1);
+    expect(await readRecord(world.state, refs.deadLetter(id ?? ''))).toMatchObject({
+      fault: fault.code,
+      queueUrl: DLQ,
+      keptAtMs: world.clock.nowMs(),
+    });
+    expect(await world.letters.discard({ all: true })).toBe(1);
+    expect(await world.state.count('dead-letter')).toBe(0);
+  });
+
+  it('has no such record among more letters than anything reads', async () => {
+    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { visible: 9_000, inFlight: 1_001 } }));
+    await dead(world, 1);
+    expect(await world.state.count('dead-letter')).toBe(0);
+    expect(await world.letters.list(100)).toMatchObject([{ fault: fault.code }]);
+  });
+
+  it('whose queue takes less than body and attributes goes alone, with its reason in a record', async () => {
+    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { messageBytesMax: 262_144 } }));
+    await world.letters.send(await received(world, 'x'.repeat(262_144)), fault, [0]);
+    expect(world.queues.messages(DLQ)[0]?.attributes).toEqual({});
+    expect(await world.letters.list(100)).toMatchObject([{ fault: fault.code, reason: fault.reason }]);
+  });
+
+  it('whose queue does not even take the body is not sent, and the fault says how much it takes', async () => {
+    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { messageBytesMax: 262_144 } }));
+    const sent = world.letters.send(await received(world, 'x'.repeat(262_145)), fault, [0]);
+    await expect(sent).rejects.toMatchObject({ code: 'message.too-large', reason: expect.stringContaining('262144') });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+  });
+
   it('is not sent twice because its reason could not be kept', async () => {
     const world = setUp();
     const put = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
@@ -103,8 +138,8 @@ describe('a dead letter', () => {
   });
 
   it('without a known queue is queue.no-dead-letter, and all else is refused', async () => {
-    const world = setUp('');
-    const letters = createDeadLetters({ ...world, deadLetterQueueUrl: () => undefined });
+    const world = setUp(fakeDeadLetterQueues());
+    const { letters } = world;
     await expect(letters.send(await received(world, 'a'), fault, [])).rejects.toMatchObject({ code: 'queue.no-dead-letter' });
     for (const refused of [letters.list(100), letters.show('a'), letters.replay({ all: true }), letters.discard({ ids: ['a'] })]) {
       await expect(refused).rejects.toMatchObject({ code: 'dead-letter.no-queue' });
@@ -169,6 +204,32 @@ describe('looking at dead letters', () => {
     expect(await world.letters.show(ids[1]!)).toMatchObject({ id: ids[1], body: 'body-1', fault: fault.code });
     await expect(world.letters.show('message-none')).rejects.toMatchObject({ code: 'dead-letter.not-found' });
     expect(visibleBodies(world, DLQ)).toHaveLength(3);
+  });
+});
+
+describe('several dead-letter queues', () => {
+  const OTHER = 'http://queues/other-dead';
+  const both = () => setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST] }, { queueUrl: OTHER, of: [SECOND] }));
+
+  it('have each the letters of its own bucket queue, and are listed and discarded together', async () => {
+    const world = both();
+    await world.letters.send(await received(world, 'one'), fault, [0]);
+    await world.letters.send(await received(world, 'two', { queueUrl: SECOND }), fault, [0]);
+    expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([['one'], ['two']]);
+    const [first, second] = await world.letters.list(100);
+    expect(await world.letters.list(1)).toHaveLength(1);
+    expect(await world.letters.show(second!.id)).toMatchObject({ body: 'two' });
+    expect(await world.letters.show(first!.id)).toMatchObject({ body: 'one' });
+    expect(await world.letters.discard({ ids: [second!.id] })).toBe(1);
+    expect(await world.letters.discard({ all: true })).toBe(1);
+    expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([[], []]);
+  });
+
+  it('have their moved letters sent back where SQS took them from', async () => {
+    const world = both();
+    await world.queues.send(OTHER, { body: 'moved by SQS', attributes: {} });
+    expect(await world.letters.replay({ all: true })).toBe(1);
+    expect(visibleBodies(world, SECOND)).toEqual(['moved by SQS']);
   });
 });
 

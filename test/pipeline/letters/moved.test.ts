@@ -1,11 +1,24 @@
 import { describe, expect, it } from 'vitest';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { fakeDeadLetterQueues, readNow, type FakeDeadLetterQueue } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
+const QUEUE = 'http://queues/bucket';
 const DLQ = 'http://queues/dead';
+const SECOND = 'http://queues/second';
+const SECOND_DLQ = 'http://queues/second-dead';
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
 const nativeBody = (bucket: string): string =>
   JSON.stringify({
     Records: [
@@ -18,52 +31,286 @@ const nativeBody = (bucket: string): string =>
     ],
   });
 
-async function setUp() {
-  const clock = createFakeClock({ autoAdvance: true });
-  const queues = createFakeQueues(clock);
+function bucketRecord(bucket: string, change: Partial<BucketRecord>): BucketRecord {
+  return {
+    bucket,
+    region: 'eu-west-1',
+    source: 'notification',
+    versioning: { status: 'never', observedAtMs: 0 },
+    enrich: 'none',
+    floor: 0,
+    createdAtMs: 0,
+    createdBy: 'test',
+    checkedAtMs: 0,
+    ...change,
+  };
+}
+
+interface WorldOptions {
+  readonly deadLetterQueues?: readonly FakeDeadLetterQueue[];
+  /** How far this worker's clock is behind that of SQS. */
+  readonly behindMs?: number;
+}
+
+async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behindMs = 0 }: WorldOptions = {}) {
+  const sqsClock = createFakeClock({ autoAdvance: true });
+  const clock = { ...sqsClock, nowMs: () => sqsClock.nowMs() - behindMs };
+  const queues = createFakeQueues(sqsClock);
+  const receives: string[] = [];
+  let refused: string | undefined;
+  const counted = {
+    ...queues,
+    receive: async (...[queueUrl, ...rest]: Parameters<typeof queues.receive>) => {
+      receives.push(queueUrl);
+      if (queueUrl === refused) throw new FaultError('queue.unreachable', 'gone');
+      return queues.receive(queueUrl, ...rest);
+    },
+  };
   const telemetry = createFakeTelemetry();
   const { state } = createMemoryStore();
   const gaps = createGapReports({ state, clock, telemetry });
-  const record = { bucket: 'photos', region: 'eu-west-1', source: 'notification', versioning: { status: 'never', observedAtMs: 0 } };
-  const times = { enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test', checkedAtMs: 0 };
-  await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...record, ...times } }, null);
-  const visible = (): number => queues.messages(DLQ).length;
-  const look = createMovedLetters({
-    browse: createLetterBrowser({ queues, telemetry }),
+  const connect = (bucket: string, change: Partial<BucketRecord> = {}) =>
+    updateRecord(state, refs.bucket(bucket), () => bucketRecord(bucket, change));
+  await connect('photos');
+  let known = await readNow(queues, ...deadLetterQueues);
+  /** One worker of the fleet. */
+  const worker = () =>
+    createMovedLetters({
+      browse: createLetterBrowser({ queues: counted, telemetry }),
+      state,
+      gaps,
+      clock,
+      telemetry,
+      deadLetterQueues: () => known,
+      bucketQueueUrls: [QUEUE, SECOND],
+    });
+  const workers = [worker(), worker()];
+  const letters = createDeadLetters({
+    queues,
     state,
-    gaps,
     clock,
-    deadLetters: () => ({ queueUrl: DLQ, visible: visible() }),
+    telemetry,
+    queueWatch: fakeDeadLetterQueues(...deadLetterQueues),
+    bucketQueueUrls: [QUEUE, SECOND],
   });
-  const gapCount = async (): Promise<unknown> => ((await state.get('gap:photos:loss'))?.record as { count: number } | undefined)?.count;
-  return { queues, gapCount, look: () => look(new AbortController().signal) };
+  return {
+    clock,
+    sqsClock,
+    queues,
+    telemetry,
+    state,
+    receives,
+    connect,
+    letters,
+    /** Receives from this queue fail. */
+    refuse: (queueUrl: string | undefined) => {
+      refused = queueUrl;
+    },
+    /** A message that SQS moves. */
+    move: (body = nativeBody('photos'), queueUrl = DLQ) => queues.send(queueUrl, { body, attributes: {} }),
+    /** A letter of Tally. */
+    async sendOurs(body = nativeBody('photos')) {
+      await queues.send(QUEUE, { body, attributes: {} });
+      const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
+      await letters.send(message!, { code: 'record.invalid', reason: 'test' }, [0]);
+      await queues.deleteBatch(QUEUE, [message!.receiptHandle]);
+    },
+    /** All workers look after this time, with the numbers that the queues have then. */
+    async look(afterMs = 30_000) {
+      await sqsClock.advance(afterMs);
+      known = await readNow(queues, ...deadLetterQueues);
+      for (const lookOnce of workers) await lookOnce(new AbortController().signal);
+    },
+    gaps: () => listAllRecords(state, 'gap', gapSchema),
+    gapCount: async (bucket = 'photos') => (await readRecord(state, refs.gap(`gap:${bucket}:loss`)))?.count,
+    records: () => state.count('dead-letter'),
+  };
 }
 
 describe('letters in the dead-letter queue', () => {
   it('open a loss gap of their bucket when SQS moved them, each once', async () => {
-    const { queues, gapCount, look } = await setUp();
-    await queues.send(DLQ, { body: nativeBody('photos'), attributes: {} });
-    await look();
-    await look();
-    expect(await gapCount()).toBe(1);
-    await queues.send(DLQ, { body: nativeBody('photos'), attributes: {} });
-    await look();
-    expect(await gapCount()).toBe(2);
-    expect(queues.messages(DLQ)).toHaveLength(2);
+    const world = await setUp();
+    await world.move();
+    await world.look();
+    await world.look();
+    expect(await world.gapCount()).toBe(1);
+    await world.move();
+    await world.look();
+    expect(await world.gapCount()).toBe(2);
+    expect(world.queues.messages(DLQ)).toHaveLength(2);
   });
 
   it('open none when Tally sent them: theirs is open already', async () => {
-    const { queues, gapCount, look } = await setUp();
-    const attributes = { 'tally-fault': { dataType: 'String', stringValue: 'object.denied' } };
-    await queues.send(DLQ, { body: nativeBody('photos'), attributes });
-    await look();
-    expect(await gapCount()).toBeUndefined();
+    const world = await setUp();
+    await world.sendOurs();
+    await world.look();
+    await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBeUndefined();
   });
 
   it('are no bucket’s when their body names none', async () => {
-    const { queues, gapCount, look } = await setUp();
-    await queues.send(DLQ, { body: 'garbage', attributes: {} });
-    await look();
-    expect(await gapCount()).toBeUndefined();
+    const world = await setUp();
+    await world.move('garbage');
+    await world.look();
+    expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: open their gap though another letter was discarded at the same time, so that their number is unchanged', async () => {
+    const world = await setUp();
+    for (let each = 0; each < 10; each += 1) await world.sendOurs();
+    await world.look();
+    const [first] = await world.letters.list(1);
+    await world.letters.discard({ ids: [first?.id ?? ''] });
+    await world.move();
+    for (let minutes = 0; minutes < 11; minutes += 1) await world.look(MINUTE_MS);
+    expect(await world.gapCount()).toBe(1);
+  });
+
+  it('Fix: open their gap though the sender had given them Tally’s attributes', async () => {
+    const world = await setUp();
+    const attributes = { 'tally-fault': { dataType: 'String', stringValue: 'object.denied' } };
+    await world.queues.send(DLQ, { body: nativeBody('photos'), attributes });
+    await world.look(2 * MINUTE_MS);
+    expect(await world.gapCount()).toBe(1);
+    await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBe(1);
+  });
+
+  it('that Tally has just sent may not have their record yet, and are looked at again', async () => {
+    const world = await setUp();
+    const attributes = { 'tally-fault': { dataType: 'String', stringValue: 'object.denied' } };
+    const id = await world.queues.send(DLQ, { body: nativeBody('photos'), attributes });
+    await world.look(1_000);
+    const context = { queue: QUEUE, messageId: 'm', firstReceived: new Date(0).toISOString(), records: [] };
+    await updateRecord(world.state, refs.deadLetter(id), () => ({ messageId: id, fault: 'object.denied', reason: 'test', context }));
+    await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBeUndefined();
+  });
+
+  it('Fix: open a gap that a re-index from before them does not close, though this worker’s clock is slow', async () => {
+    const world = await setUp({ behindMs: HOUR_MS });
+    const sentAtMs = world.sqsClock.nowMs();
+    await world.move();
+    await world.look();
+    expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
+  });
+});
+
+describe('more letters than can be read', () => {
+  it('Fix: open a gap of every bucket of the queue, once a day, by all workers together', async () => {
+    const world = await setUp();
+    await world.connect('docs');
+    for (let each = 0; each < 1_000; each += 1) await world.queues.send(DLQ, { body: '{}', attributes: {} });
+    await world.look();
+    expect(await world.gaps()).toEqual([]);
+    await world.move();
+    await world.look();
+    expect((await world.gaps()).map(({ bucket, count }) => [bucket, count])).toEqual([
+      ['docs', 1],
+      ['photos', 1],
+    ]);
+    for (let hours = 0; hours < 23; hours += 1) await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBe(1);
+    await world.look(2 * HOUR_MS);
+    expect(await world.gapCount()).toBe(2);
+  });
+
+  it('leave the buckets of other queues alone', async () => {
+    const deadLetterQueues = [
+      { queueUrl: DLQ, of: [QUEUE] },
+      { queueUrl: SECOND_DLQ, of: [SECOND], attributes: { visible: 1_001 } },
+    ];
+    const world = await setUp({ deadLetterQueues });
+    const nowMs = world.clock.nowMs();
+    await world.connect('photos', { eventQueues: [{ queueUrl: QUEUE, atMs: nowMs }] });
+    await world.connect('docs', { eventQueues: [{ queueUrl: SECOND, atMs: nowMs }] });
+    await world.connect('quiet');
+    await world.look();
+    expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual(['docs', 'quiet']);
+  });
+});
+
+describe('the reading of a dead-letter queue', () => {
+  it('is done by one worker when the number has changed, and every ten minutes', async () => {
+    const world = await setUp();
+    await world.move();
+    await world.look();
+    const once = world.receives.length;
+    for (let rounds = 0; rounds < 15; rounds += 1) await world.look();
+    expect(world.receives).toHaveLength(once);
+    for (let rounds = 0; rounds < 20; rounds += 1) await world.look();
+    expect(world.receives).toHaveLength(2 * once);
+    expect(world.queues.messages(DLQ)[0]?.receiveCount).toBe(2);
+  });
+
+  it('is not done while the queue is empty', async () => {
+    const world = await setUp();
+    for (let hours = 0; hours < 3; hours += 1) await world.look(HOUR_MS);
+    expect(world.receives).toEqual([]);
+  });
+
+  it('is done once a day where the queue has a redrive policy itself, since each one counts as a receive', async () => {
+    const world = await setUp({ deadLetterQueues: [{ queueUrl: DLQ, of: [QUEUE], attributes: { maxReceiveCount: 20 } }] });
+    await world.move();
+    for (let hours = 0; hours < 47; hours += 1) await world.look(HOUR_MS);
+    expect(world.queues.messages(DLQ)[0]?.receiveCount).toBe(2);
+  });
+
+  it('of one queue is done though another one fails, and is reported', async () => {
+    const deadLetterQueues = [
+      { queueUrl: SECOND_DLQ, of: [SECOND] },
+      { queueUrl: DLQ, of: [QUEUE] },
+    ];
+    const world = await setUp({ deadLetterQueues });
+    await world.move(nativeBody('photos'), SECOND_DLQ);
+    await world.move();
+    world.refuse(SECOND_DLQ);
+    await world.look();
+    expect(await world.gapCount()).toBe(1);
+    expect(world.telemetry.recorded('requestFailed')[0]).toEqual(['look for letters that SQS moved', 'queue.unreachable', 'gone']);
+    world.refuse(undefined);
+    await world.look();
+    expect(await world.gapCount()).toBe(2);
+  });
+});
+
+describe('the records of letters', () => {
+  it('go when their letter is gone, however it went', async () => {
+    const world = await setUp();
+    await world.sendOurs();
+    await world.move();
+    await world.look();
+    expect(await world.records()).toBe(2);
+    const letters = await world.queues.receive(DLQ, { visibilityS: 0, max: 10 });
+    await world.queues.deleteBatch(DLQ, [letters[0]!.receiptHandle]);
+    await world.look(30 * MINUTE_MS);
+    // the record is too new: its letter might be
+    expect(await world.records()).toBe(2);
+    await world.look(HOUR_MS);
+    expect(await world.records()).toBe(1);
+    const [left] = await world.queues.receive(DLQ, { visibilityS: 0, max: 10 });
+    await world.queues.deleteBatch(DLQ, [left!.receiptHandle]);
+    await world.look(HOUR_MS);
+    expect(await world.records()).toBe(0);
+  });
+
+  it('stay while another reader hides their letters', async () => {
+    const world = await setUp();
+    await world.sendOurs();
+    await world.look();
+    await world.queues.receive(DLQ, { visibilityS: 7_200, max: 10 });
+    await world.look(HOUR_MS + MINUTE_MS);
+    expect(await world.records()).toBe(1);
+  });
+
+  it('go when no queue can hold their letter any more, old ones without a time included', async () => {
+    const world = await setUp();
+    const context = { queue: QUEUE, messageId: 'm', firstReceived: new Date(world.clock.nowMs()).toISOString(), records: [] };
+    const old = { messageId: 'old', fault: 'object.denied', reason: 'test', context };
+    await updateRecord(world.state, refs.deadLetter('old'), () => old);
+    await world.look(14 * DAY_MS);
+    expect(await world.records()).toBe(1);
+    await world.look(2 * DAY_MS);
+    expect(await world.records()).toBe(0);
   });
 });

@@ -132,7 +132,7 @@ describe('an event of tags', () => {
     nativeRecord('k', { eventName: 'ObjectTagging:Put', eventTimeMs: world.clock.nowMs(), sequencer: null });
 
   it('brings the document’s tags up to date, at once and for good', async () => {
-    const world = await worldOf('tags');
+    const world = await createIngestWorld({ bucket: { enrich: 'tags' } });
     const object = world.storage.put(BUCKET, 'k', { ...details, tags });
     await world.send(nativeRecord('k', { eventTimeMs: world.clock.nowMs(), object }));
     await world.run(1_000);

@@ -82,18 +82,45 @@ describe('the watch', () => {
     expect(world.watch.maxReceiveCount(TWO)).toBe(20);
   });
 
-  it('takes the redrive target for the dead-letter queue, unless one is set', async () => {
+  it('knows the retention of each queue once it was read', async () => {
     const world = setUp();
-    expect(world.watch.deadLetterQueueUrl).toBeUndefined();
+    world.answers.set(ONE, depth(0, 0, { retentionMs: 345_600_000 }));
+    expect(world.watch.retentionMs(ONE)).toBeUndefined();
+    await world.watch.start(world.stopping.signal);
+    expect([world.watch.retentionMs(ONE), world.watch.retentionMs(TWO)]).toEqual([345_600_000, undefined]);
+  });
+
+  it('takes the redrive target for the dead-letter queue', async () => {
+    const world = setUp();
+    expect(world.watch.deadLetterQueues()).toEqual([]);
+    expect(world.watch.deadLetterQueueOf(TWO)).toBeUndefined();
     world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
     world.answers.set(DEAD, depth(3, 0));
     await world.watch.start(world.stopping.signal);
-    expect(world.watch.deadLetterQueueUrl).toBe(DEAD);
+    expect(world.watch.deadLetterQueues()).toEqual([{ queueUrl: DEAD, bucketQueueUrls: [TWO], attributes: depth(3, 0) }]);
+    // a queue without a policy shares it
+    expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
     expect(world.telemetry.recorded('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 3, inFlight: 0, delayed: 0 }]);
+  });
+
+  it('knows the redrive target of each bucket queue, and that of the setting before them', async () => {
+    const redriven = (world: ReturnType<typeof setUp>): void => {
+      world.answers.set(ONE, depth(0, 0, { deadLetterQueueUrl: 'http://q/one-dead' }));
+      world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
+      world.answers.set(DEAD, depth(3, 1));
+      world.answers.set('http://q/one-dead', depth(4, 0));
+    };
+    const world = setUp();
+    redriven(world);
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: 'http://q/one-dead' });
+    expect(world.watch.deadLetterQueueOf(TWO)).toMatchObject({ queueUrl: DEAD });
+    expect(world.telemetry.recorded('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 7, inFlight: 1, delayed: 0 }]);
     const set = setUp({ deadLetterQueueUrl: 'http://q/mine' });
-    set.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
+    redriven(set);
     await set.watch.start(set.stopping.signal);
-    expect(set.watch.deadLetterQueueUrl).toBe('http://q/mine');
+    expect(set.watch.deadLetterQueueOf(TWO)).toMatchObject({ queueUrl: 'http://q/mine', bucketQueueUrls: [] });
+    expect(set.watch.deadLetterQueues().map(({ queueUrl }) => queueUrl)).toEqual(['http://q/mine', 'http://q/one-dead', DEAD]);
   });
 
   it('tells a failure, keeps what it knew, and goes on', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
+import { BUCKET } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 
@@ -48,6 +49,35 @@ describe('the brake', () => {
       const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
       expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });
       expect(await world.found()).toHaveLength(left === 1 ? 1 : 1_100);
+    }
+  });
+});
+
+describe('a job that holds deletions back', () => {
+  const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [], holds: true } as const;
+
+  it('repairs all the rest, deletes what its brake allows, and is done', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 1_205, bucket: 300 });
+    world.startWorker();
+    const done = await world.ended((await world.jobs.start(own)).id);
+    expect(done).toMatchObject({ state: 'done', counts: { missing: 300, written: 300, phantom: 1_205, tombstones: 1_000, held: 205 } });
+    expect(await world.found()).toHaveLength(305 + 205);
+    // the index does not equal the bucket
+    expect((await world.bucketRecord())?.lastReindexAtMs).toBeUndefined();
+  });
+
+  it('deletes nothing where that is asked of it, or where the bucket is empty', async () => {
+    for (const [both, deletesMax] of [
+      [5, { deletesMax: 0 }],
+      [0, {}],
+    ] as const) {
+      const world = await createJobsWorld();
+      await fill(world, { both, index: 40 });
+      world.startWorker();
+      const done = await world.ended((await world.jobs.start({ ...own, ...deletesMax })).id);
+      expect(done).toMatchObject({ state: 'done', counts: { phantom: 40, tombstones: 0, held: 40 } });
+      expect(await world.found()).toHaveLength(both + 40);
     }
   });
 });

@@ -23,6 +23,7 @@ describe('an open circuit', () => {
   it('lets one new key try at once, and then one attempt after 5 s, doubling to a minute', async () => {
     const { clock, circuit, attempt } = setUp();
     expect(circuit.open(fault)).toBe(true);
+    await clock.advance(1);
     expect(attempt(false)).toBe(false);
     expect(attempt(false, true)).toBe(true);
     const trialsAtS: number[] = [];

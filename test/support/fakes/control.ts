@@ -23,6 +23,7 @@ export const bucketAnswer: Bucket = {
   versioning: { status: 'enabled', observed_at: AT },
   enrich: 'none',
   floor: 0,
+  status: { state: 'ok' },
   created_at: AT,
   created_by: 'test',
   checked_at: AT,

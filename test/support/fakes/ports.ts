@@ -91,12 +91,15 @@ export interface FakeStorage extends ObjectStorage, FakeDetails {
   failWith(fault: FaultError | undefined, matches?: { readonly bucket?: string; readonly key?: string }): void;
   /** What was observed so far, as `bucket/key`. */
   readonly observed: string[];
+  /** Keys whose HEAD fails while LIST answers. */
+  readonly headless: Set<string>;
 }
 
 /** An S3 in memory. Its Date header has whole seconds, as the real one's. */
 export function createFakeStorage(clock: Clock): FakeStorage {
   const buckets = new Map<string, FakeBucket>();
   const observed: string[] = [];
+  const headless = new Set<string>();
   let failure: { readonly fault: FaultError; readonly bucket?: string; readonly key?: string } | undefined;
   let count = 0;
 
@@ -158,8 +161,10 @@ export function createFakeStorage(clock: Clock): FakeStorage {
     failWith: (fault, matches = {}) => {
       failure = fault === undefined ? undefined : { fault, ...matches };
     },
-    observe: async ({ bucket }, key, signal) => {
+    headless,
+    observe: async ({ bucket }, key, signal, how) => {
       signal?.throwIfAborted();
+      if (headless.has(key) && how?.byListing !== true) throw new FaultError('s3.unavailable', `HEAD ${key}: 500`);
       observed.push(`${bucket}/${key}`);
       const state = bucketOf(bucket, key).keys.get(key)?.at(-1)?.state ?? { present: false };
       return { state: headOf(state), observedAtMs: dateMs() };
@@ -169,7 +174,6 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       const status = bucketOf(bucket).versioning;
       return { status, observedAtMs: status === 'unknown' ? 0 : dateMs() };
     },
-    probe: async ({ bucket }) => void bucketOf(bucket),
   };
 }
 
@@ -196,7 +200,7 @@ export interface FakeQueues extends QueueClient {
 /** SQS in memory: queues exist by being named; visibility runs on the clock's wall time; an old receipt handle is refused. */
 export function createFakeQueues(
   clock: Clock,
-  settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string } = {},
+  settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string; readonly retentionMs?: number } = {},
 ): FakeQueues {
   const queues = new Map<string, FakeMessage[]>();
   let failingUrl: string | undefined;

@@ -19,6 +19,7 @@ export interface World {
   readonly queue: { readonly url: string; readonly arn: string };
   /** The bucket queue's redrive target. */
   readonly deadLetters: { readonly url: string; readonly arn: string };
+  /** Connects a bucket, without a first re-index. */
   connect(request: AddBucketRequest): Promise<Bucket>;
   bucketRecord(bucket: string): Promise<Bucket>;
   bucketList(): Promise<{ readonly items: readonly Bucket[]; readonly unconnected: readonly UnconnectedBucket[] }>;
@@ -26,7 +27,9 @@ export interface World {
   find(bucket: string, key: string): Promise<StoredObject | undefined>;
   /** Every live document of a bucket, in the order of the pages. */
   documents(bucket: string, pageLimit?: number): Promise<readonly StoredObject[]>;
+  /** The gaps of a bucket, without the one that it has had since it was connected. */
   gaps(bucket: string): Promise<readonly Gap[]>;
+  everyGap(bucket: string): Promise<readonly Gap[]>;
   letters(): Promise<readonly WholeDeadLetter[]>;
   /** The dead letter with this body, once it is there. */
   letterOf(body: string): Promise<WholeDeadLetter>;
@@ -118,7 +121,7 @@ export async function startWorld({
     daemon,
     queue,
     deadLetters,
-    connect: (request) => ask('POST', '/v1/buckets', request),
+    connect: (request) => ask('POST', '/v1/buckets', { reindex: false, ...request }),
     bucketRecord: (bucket) => ask('GET', `/v1/buckets/${bucket}`),
     bucketList: () => ask('GET', '/v1/buckets'),
     async find(bucket, key) {
@@ -127,7 +130,8 @@ export async function startWorld({
       return items[0];
     },
     documents: (bucket, pageLimit = 100) => everything(`/v1/objects?bucket=${bucket}`, pageLimit),
-    gaps: (bucket) => everything(`/v1/gaps?bucket=${bucket}`, 100),
+    everyGap: (bucket) => everything(`/v1/gaps?bucket=${bucket}`, 100),
+    gaps: async (bucket) => (await everything<Gap>(`/v1/gaps?bucket=${bucket}`, 100)).filter(({ reason }) => reason !== 'never compared'),
     letters,
     async letterOf(body) {
       let letter: WholeDeadLetter | undefined;

@@ -4,7 +4,7 @@ import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
 import type { FaultError } from '../../../src/domain/fault.ts';
 import { type FaultCode } from '../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { gapId, gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -16,7 +16,7 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
-import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
@@ -38,6 +38,8 @@ interface WorldOptions {
   /** How far this worker's wall clock is ahead of AWS's. */
   readonly skewMs?: number;
   readonly pollers?: number;
+  /** How long the queues keep a message; absent: not known. */
+  readonly retentionMs?: number;
   /** False: no dead-letter queue is known. */
   readonly deadLetters?: boolean;
   /** Buckets that exist and are connected at the start. */
@@ -52,6 +54,7 @@ const LIMITS: IngestLimits = {
   bulk: { actionsMax: 1_000, bytesMax: 5_000_000, lingerMs: 20, concurrency: 4 },
   headConcurrency: 32,
   heldMax: 100,
+  weightMaxBytes: 256 * 1_048_576,
   holdMaxMs: 60_000,
   inFlightMax: 1_000,
   visibilityS: 60,
@@ -75,6 +78,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const redrive = {
     maxReceiveCount: options.maxReceiveCount ?? 20,
     ...(options.deadLetters !== false && { deadLetterQueueUrl: DEAD_LETTERS }),
+    ...(options.retentionMs !== undefined && { retentionMs: options.retentionMs }),
   };
   const queues = createNotedQueues(createFakeQueues(clock, redrive));
   const telemetry = createFakeTelemetry();
@@ -97,9 +101,10 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const deadLetters = createDeadLetters({
     queues,
     state,
+    clock: workerClock,
     telemetry,
+    queueWatch,
     bucketQueueUrls: [QUEUE],
-    deadLetterQueueUrl: () => queueWatch.deadLetterQueueUrl,
   });
   const circuits = createTestCircuits({
     clock: workerClock,
@@ -127,6 +132,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
         },
       },
       queueWatch,
+      bucketQueueUrls: [QUEUE],
       connect,
       gaps,
       clock: workerClock,
@@ -150,9 +156,14 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   await queueWatch.start(stopping.signal);
   role.start();
 
-  async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
+  async function addBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
     storage.createBucket(bucket, { versioning: change.versioning?.status ?? 'never' });
     await connect.connect({ bucket }, 'test');
+  }
+
+  async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
+    await addBucket(bucket, change);
+    await removeRecord(store.plainState, refs.gap(gapId({ bucket, kind: 'loss' })).id);
     await changeBucket(bucket, change);
   }
 
@@ -204,6 +215,9 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     sendBody,
     document,
     changeBucket,
+    /** Connects a bucket, whose gap is open then. */
+    addBucket,
+    /** Connects a bucket without a gap, as after its first re-index. */
     connectBucket,
     refuseConfirmations: (fault: FaultError | undefined) => {
       refusal = fault;
@@ -408,9 +422,9 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
   return {
     ...storage,
     hooks,
-    observe: async (bucket, key, signal) => {
+    observe: async (bucket, key, signal, how) => {
       hooks.beforeLook?.(bucket);
-      const observation = await storage.observe(bucket, key, signal);
+      const observation = await storage.observe(bucket, key, signal, how);
       await hooks.afterLook?.(key);
       signal?.throwIfAborted();
       return observation;
@@ -466,7 +480,7 @@ function createScriptedReceiver({ queues, clock, pollers }: ReceiverDependencies
       await handlers.admit(stopping.signal);
       receives += 1;
       const messages = await queues.receive(QUEUE, { visibilityS: 60, max: 10 });
-      handlers.polled?.();
+      handlers.polled?.(QUEUE);
       if (messages.length > 0) await handlers.handle(messages);
       else await clock.sleep(STEP_MS, stopping.signal);
     }

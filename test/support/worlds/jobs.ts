@@ -257,7 +257,7 @@ function createWorkReceiver({ queues, clock, dead, pollMs }: ReceiverDependencie
         await clock.sleep(STEP_MS, stopping.signal);
         messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
       }
-      handlers.polled?.();
+      handlers.polled?.(WORK_QUEUE);
       if (messages.length > 0) await handlers.handle(messages);
     }
   }

@@ -80,8 +80,9 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
 }
 
 /** What a listing says of an object: no more than the fields that LIST has. */
-function listedOf({ tags: _, userMetadata: __, contentType: ___, ...state }: PresentState): PresentState {
-  return state;
+function listedOf(state: PresentState): PresentState {
+  const { tags: _, userMetadata: __, contentType: ___, ...listed } = state;
+  return listed;
 }
 
 /** A listing that answers what S3 says about a bucket that is gone. */
@@ -153,7 +154,14 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
   ): Promise<TurnResult> {
-    const whole = { bucket: { ...bucketRecord, bucket }, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
+    const whole = {
+      bucket: { ...bucketRecord, bucket },
+      prefix: '',
+      after: '',
+      mode: 'apply',
+      fill: false,
+      tags: false,
+    } as const;
     return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
   }
 

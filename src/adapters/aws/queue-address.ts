@@ -1,0 +1,57 @@
+/** Where requests about a queue are sent, and for which region they are signed: both are read from the queue's URL. */
+import { SQSClient } from '@aws-sdk/client-sqs';
+
+/** An endpoint that replaces the one of AWS; absent: the SDK finds the endpoint by the region. */
+export interface ExplicitEndpoint {
+  readonly endpoint?: string;
+  readonly useFipsEndpoint?: false;
+  readonly useDualstackEndpoint?: false;
+}
+
+export interface QueueAddress extends ExplicitEndpoint {
+  readonly region: string;
+}
+
+/** The regions of all partitions: eu-central-1, us-gov-west-1, cn-north-1, us-isob-east-1, eusc-de-east-1. */
+const REGION = '[a-z]{2,5}(?:-[a-z]+)+-\\d+';
+/** Matches `sqs.REGION.…` and `sqs-fips.REGION.…`: AWS in all partitions, VPC endpoints (`vpce-ID.sqs.REGION.vpce.amazonaws.com`) and LocalStack. */
+const REGION_IN_HOST = new RegExp(`(?:^|\\.)sqs(?:-fips)?\\.(${REGION})\\.`);
+/** The hosts that SQS had first, and that old queue URLs still contain; without a region it is us-east-1. LocalStack has such hosts too. */
+const REGION_IN_LEGACY_HOST = new RegExp(`^(${REGION})\\.queue\\.`);
+const LEGACY_HOST = new RegExp(`^(?:${REGION}\\.)?queue\\.amazonaws\\.com(?:\\.cn)?$`);
+const REGION_OF_FIRST_HOST = 'us-east-1';
+
+/** The region in a queue's URL; undefined if its host contains none. */
+export function regionInQueueUrl(queueUrl: string): string | undefined {
+  const { hostname } = new URL(queueUrl);
+  const found = REGION_IN_HOST.exec(hostname) ?? REGION_IN_LEGACY_HOST.exec(hostname);
+  return found?.[1] ?? (LEGACY_HOST.test(hostname) ? REGION_OF_FIRST_HOST : undefined);
+}
+
+/**
+ * The address of a queue. A given endpoint comes first. For a regular host of SQS, and for a legacy one, the SDK finds the
+ * endpoint, so that its switches for FIPS and dual-stack endpoints apply. Any other host is used as it is.
+ */
+export function queueAddress(queueUrl: string, given: { readonly region: string; readonly endpoint: string | undefined }): QueueAddress {
+  const { host, origin } = new URL(queueUrl);
+  const region = regionInQueueUrl(queueUrl) ?? given.region;
+  // private DNS names of VPC endpoints do not cover the legacy hosts
+  const isRegular = host === regularHost(region) || LEGACY_HOST.test(host);
+  return { region, ...explicitEndpoint(given.endpoint ?? (isRegular ? undefined : origin)) };
+}
+
+/** The client options for an endpoint. The SDK refuses an endpoint together with its switches for FIPS and dual-stack, so they are off. */
+export function explicitEndpoint(endpoint: string | undefined): ExplicitEndpoint {
+  return endpoint === undefined ? {} : { endpoint, useFipsEndpoint: false, useDualstackEndpoint: false };
+}
+
+/** The host that the SDK's own rules give to SQS in a region. They know the domains of all partitions. */
+function regularHost(region: string): string | undefined {
+  try {
+    const { endpointProvider } = new SQSClient({ region }).config;
+    return endpointProvider({ Region: region, UseFIPS: false, UseDualStack: false }).url.host;
+  } catch {
+    // what is in the place of the region is no name of a region
+    return undefined;
+  }
+}

@@ -1,0 +1,50 @@
+/** Connects a bucket on request, and starts the first re-index of a bucket that is new. */
+import type { AddBucketRequest } from '../../api/buckets.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import type { ReindexJobs } from './reindex-jobs.ts';
+
+interface AddBucketDependencies {
+  readonly state: StateStore;
+  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+  /** Absent if there is no work queue: the workers close the gap of the new bucket then. */
+  readonly jobs: Pick<ReindexJobs, 'request'> | undefined;
+  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
+}
+
+interface Added {
+  readonly record: BucketRecord;
+  /** The first re-index, if one was started. */
+  readonly jobId?: string;
+}
+
+/** Throws as ConnectBucket.connect() does. */
+export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
+
+/** Creates the function. */
+export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBucketDependencies): AddBucket {
+  return async function addBucket(request, by, signal) {
+    const isNew = (await readRecord(state, refs.bucket(request.bucket), signal)) === undefined;
+    const record = await connectBucket.connect(request, by, signal);
+    const jobId = isNew && request.reindex !== false ? await startFirst(request.bucket, by, signal) : undefined;
+    return { record, ...(jobId !== undefined && { jobId }) };
+  };
+
+  /** The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. */
+  async function startFirst(bucket: string, by: string, signal?: AbortSignal): Promise<string | undefined> {
+    try {
+      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', repair: false, fill: false, now: false }, by, signal);
+      return job?.id;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', code, reason);
+      return undefined;
+    }
+  }
+}

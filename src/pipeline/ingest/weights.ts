@@ -1,0 +1,203 @@
+/**
+ * The weight of messages in hand: what they cost in memory. A body is as long as its sender likes, and it becomes as many
+ * records as fit into it, so a number of messages bounds nothing. A message is received, waits for its turn, is opened (its
+ * records are read), and ends:
+ *
+ *   received ──► opened ──► ended
+ *      │ what is open weighs too much
+ *      └──► waiting ──► opened, in the order of arrival
+ *
+ * What a message weighs in records is known only once it is open, so one message at a time may exceed the limit. A message
+ * that is alone is always opened, however large it is.
+ */
+import { setImmediate } from 'node:timers/promises';
+
+/** A body in memory takes up to two bytes a character, and six more while its dead letter is sent (as JSON, as bytes, in the socket). */
+const CHARACTER_BYTES = 8;
+/** A record with its hint, its document, its promises and its part of requests. Measured: 2 to 4 KiB. */
+const RECORD_BYTES = 4_096;
+/** What the short bodies have for themselves. */
+const SHORT_SHARE = 0.25;
+/** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
+const LONG_BODY_LENGTH = 65_536;
+
+/** The weight of one message. */
+export interface MessageWeight {
+  /**
+   * Undefined if the message may be opened now, else a promise that resolves when it may; no other message has its turn until
+   * `opened` or `ended` is called. Rejects with the signal's reason.
+   */
+  turn(signal: AbortSignal): Promise<void> | undefined;
+  /** The message was opened and has this many records. */
+  opened(records: number): void;
+  /** The message is no longer in hand. */
+  ended(): void;
+  /** In bytes, as far as it is known. */
+  readonly bytes: number;
+}
+
+export interface Weights {
+  /** Counts a message that was received. */
+  received(body: string): MessageWeight;
+  /** Whether the messages in hand weigh less than the limit. */
+  readonly hasRoom: boolean;
+  /** Resolves when they do. Rejects with the signal's reason. */
+  room(signal: AbortSignal): Promise<void>;
+}
+
+/** What a message with this body and this many records costs, in bytes. */
+export function weightOf(body: string, records: number): number {
+  return body.length * CHARACTER_BYTES + records * RECORD_BYTES;
+}
+
+/**
+ * Creates the weights of no messages. What is open exceeds `weightMaxBytes` by at most a quarter and two messages: short
+ * bodies have a quarter for themselves, so that usual events do not wait for a body of a MiB with thousands of records.
+ */
+export function createWeights(weightMaxBytes: number): Weights {
+  const rooms = createWaiters();
+  let inHand = 0;
+  const long = createLane((bytes) => long.open + short.open + bytes <= weightMaxBytes);
+  const short = createLane(
+    (bytes) => short.open + bytes <= SHORT_SHARE * weightMaxBytes || long.open + short.open + bytes <= weightMaxBytes,
+  );
+  const hasRoom = (): boolean => inHand < weightMaxBytes;
+
+  function received(body: string): MessageWeight {
+    const isLong = body.length > LONG_BODY_LENGTH;
+    const lane = isLong ? long : short;
+    let bytes = weightOf(body, 0);
+    let isOpen = false;
+    inHand += bytes;
+
+    async function inTurn(signal: AbortSignal): Promise<void> {
+      await lane.turns.wait(() => lane.mayOpen(weightOf(body, 0)), enter, signal);
+      if (isLong) await setImmediate();
+    }
+
+    function enter(): void {
+      isOpen = true;
+      lane.enter(weight);
+    }
+
+    const weight: MessageWeight = {
+      turn(signal) {
+        if (isLong || !lane.turns.areNone || !lane.mayOpen(bytes)) return inTurn(signal);
+        enter();
+        return undefined;
+      },
+      opened(records) {
+        const more = weightOf('', records);
+        bytes += more;
+        inHand += more;
+        lane.grow(more);
+        lane.leaveTurn(weight);
+      },
+      ended() {
+        inHand -= bytes;
+        if (isOpen) lane.grow(-bytes);
+        lane.leaveTurn(weight);
+        for (const waiters of [short.turns, long.turns, rooms]) waiters.look();
+      },
+      get bytes() {
+        return bytes;
+      },
+    };
+    return weight;
+  }
+
+  return {
+    received,
+    get hasRoom() {
+      return hasRoom();
+    },
+    room: (signal) => rooms.wait(hasRoom, () => undefined, signal),
+  };
+}
+
+/** The open messages of one kind, and those that wait for their turn. */
+interface Lane {
+  readonly turns: Waiters;
+  /** The weight of what is open, in bytes. */
+  readonly open: number;
+  mayOpen(bytes: number): boolean;
+  /** It is the message's turn: what it weighs in records is not known yet, so no other message may enter. */
+  enter(weight: MessageWeight): void;
+  leaveTurn(weight: MessageWeight): void;
+  grow(bytes: number): void;
+}
+
+/** Creates a lane without messages. */
+function createLane(fits: (bytes: number) => boolean): Lane {
+  const turns = createWaiters();
+  let open = 0;
+  let entering: MessageWeight | undefined;
+  return {
+    turns,
+    get open() {
+      return open;
+    },
+    mayOpen: (bytes) => entering === undefined && (open === 0 || fits(bytes)),
+    enter(weight) {
+      entering = weight;
+      open += weight.bytes;
+    },
+    leaveTurn(weight) {
+      if (entering !== weight) return;
+      entering = undefined;
+      turns.look();
+    },
+    grow(bytes) {
+      open += bytes;
+    },
+  };
+}
+
+interface Waiters {
+  /** Resolves when `may` holds and all earlier waiters have entered; `enter` is called before the next one is let in. */
+  wait(may: () => boolean, enter: () => void, signal: AbortSignal): Promise<void>;
+  /** Lets in the waiters whose condition holds now. */
+  look(): void;
+  readonly areNone: boolean;
+}
+
+/** Creates an empty line. */
+function createWaiters(): Waiters {
+  const line = new Set<{ readonly may: () => boolean; readonly letIn: () => void }>();
+
+  function look(): void {
+    for (const waiter of line) {
+      if (!waiter.may()) return;
+      line.delete(waiter);
+      waiter.letIn();
+    }
+  }
+
+  return {
+    look,
+    wait(may, enter, signal) {
+      return new Promise((resolve, reject) => {
+        const leave = (): void => {
+          line.delete(waiter);
+          reject(signal.reason);
+          look();
+        };
+        const waiter = {
+          may,
+          letIn(): void {
+            signal.removeEventListener('abort', leave);
+            enter();
+            resolve();
+          },
+        };
+        if (signal.aborted) return reject(signal.reason);
+        signal.addEventListener('abort', leave, { once: true });
+        line.add(waiter);
+        look();
+      });
+    },
+    get areNone() {
+      return line.size === 0;
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/** The gaps under which records are acknowledged, and the reconciles that close them: what is stored is decided by the product. */
+import { gapAfterLook, gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
+import { withSighting, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
+import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
+import { FUTURE_MS } from '../../../../src/domain/ordering/constants.ts';
+import type { SimMessage } from './history.ts';
+import type { World } from './world.ts';
+
+export interface GapWriter {
+  /** Acknowledges the message under an open gap: its record is served by the reconcile that closes the gap. */
+  fold(message: SimMessage): void;
+}
+
+export interface Gaps {
+  /** What one worker, whose clock is ahead by this much, knows of the gaps that it stored. */
+  writerOf(skewMs: number): GapWriter;
+  readonly isAnyOpen: boolean;
+}
+
+type FoldedKind = Extract<GapKind, 'loss' | 'bulk-delete'>;
+
+/** How often a gap that is not due, or whose job did not close it, is considered. */
+const LOOK_MS = 60_000;
+
+/** Creates the gaps of a bucket. `reconcile` runs one, and says with which moment it ended: what changed before it is covered. */
+export function createGaps(world: World, reconcile: (done: (coversBeforeMs: number) => void) => void): Gaps {
+  const stored = new Map<FoldedKind, GapRecord>();
+  let isReconciling = false;
+
+  function sight(kind: FoldedKind, seenAtMs: number, toldAtMs: number): void {
+    const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
+    stored.set(kind, withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs }));
+    if (isNew) lookLater();
+  }
+
+  function lookLater(): void {
+    world.at(world.nowMs + world.random.int(1_000, LOOK_MS), () => {
+      const open = [...stored.values()].filter(({ state }) => state !== 'closed');
+      if (open.length === 0 || isReconciling) return;
+      if (!open.some((gap) => gapDueAtMs(gap) <= world.nowMs)) return lookLater();
+      isReconciling = true;
+      reconcile((coversBeforeMs) => {
+        isReconciling = false;
+        for (const [kind, gap] of stored)
+          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs), world.nowMs));
+        if ([...stored.values()].some(({ state }) => state !== 'closed')) lookLater();
+      });
+    });
+  }
+
+  return {
+    writerOf(skewMs) {
+      const storedUpToMs = new Map<FoldedKind, number>();
+      return {
+        fold({ record, sentAtMs }) {
+          world.counts.folded += 1;
+          const kind: FoldedKind = record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'bulk-delete' : 'loss';
+          const momentMs = Math.max(sentAtMs, Math.min(record.eventTimeMs ?? 0, sentAtMs + FUTURE_MS));
+          const upToMs = storedUpToMs.get(kind);
+          if (upToMs !== undefined && world.rules.mayFold(upToMs, momentMs)) return;
+          const seenAtMs = world.rules.foldedUpToMs(world.nowMs + skewMs, momentMs);
+          sight(kind, seenAtMs, world.nowMs + skewMs);
+          storedUpToMs.set(kind, Math.max(seenAtMs, upToMs ?? 0));
+        },
+      };
+    },
+    get isAnyOpen() {
+      return [...stored.values()].some(({ state }) => state !== 'closed');
+    },
+  };
+}
+
+function doneJob(coversBeforeMs: number): JobRecord {
+  return { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0, coversBeforeMs };
+}

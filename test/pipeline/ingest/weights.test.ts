@@ -1,0 +1,145 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createWeights, weightOf, type MessageWeight } from '../../../src/pipeline/ingest/weights.ts';
+import { settled } from '../../support/worlds/ingest.ts';
+
+const SMALL = 'x'.repeat(1_000);
+const MAX = 4 * weightOf(SMALL, 1);
+const LONG = 'x'.repeat(100_000);
+const LONG_MAX = 4 * weightOf(LONG, 1);
+const { signal } = new AbortController();
+
+/** Opens the message as soon as it may be. */
+async function opened(weight: MessageWeight, records: number, until: AbortSignal = signal): Promise<void> {
+  await weight.turn(until);
+  weight.opened(records);
+}
+
+describe('the weight of a message', () => {
+  it('grows with its characters and with its records', () => {
+    expect(weightOf(`${SMALL}${SMALL}`, 0)).toBe(2 * weightOf(SMALL, 0));
+    expect(weightOf('', 20_000)).toBeGreaterThan(64 * 1_048_576);
+  });
+});
+
+describe('messages in hand', () => {
+  it('are opened where they are while there is room', () => {
+    const weights = createWeights(MAX);
+    for (let each = 0; each < 4; each += 1) {
+      const weight = weights.received(SMALL);
+      expect(weight.turn(signal)).toBeUndefined();
+      weight.opened(1);
+    }
+    expect(weights.hasRoom).toBe(false);
+  });
+
+  it('Fix: wait with their records unread until what is open has ended, in the order of their arrival', async () => {
+    const weights = createWeights(MAX);
+    const large = weights.received(SMALL);
+    await opened(large, 20_000);
+    const order: number[] = [];
+    const others = [1, 2, 3].map((number) => {
+      const weight = weights.received(SMALL);
+      return { weight, done: opened(weight, 1).then(() => order.push(number)) };
+    });
+    await settled();
+    expect(order).toEqual([]);
+    large.ended();
+    await Promise.all(others.map(({ done }) => done));
+    expect(order).toEqual([1, 2, 3]);
+    for (const { weight } of others) weight.ended();
+    expect(weights.hasRoom).toBe(true);
+  });
+
+  it('Fix: that are short do not wait for a long one with thousands of records', async () => {
+    const weights = createWeights(LONG_MAX);
+    const long = weights.received(LONG);
+    await opened(long, 20_000);
+    const other = weights.received(LONG);
+    let isOpen = false;
+    const waits = opened(other, 1).then(() => (isOpen = true));
+    for (let each = 0; each < 20; each += 1) {
+      const short = weights.received(SMALL);
+      expect(short.turn(signal)).toBeUndefined();
+      short.opened(1);
+      if (each % 2 === 0) short.ended();
+    }
+    await settled();
+    expect(isOpen).toBe(false);
+    long.ended();
+    await waits;
+  });
+
+  it('are opened one by one if each of them is larger than the limit', async () => {
+    const weights = createWeights(1_000);
+    let open = 0;
+    let openMax = 0;
+    await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const weight = weights.received(SMALL);
+        await opened(weight, 10_000);
+        openMax = Math.max(openMax, ++open);
+        await settled();
+        open -= 1;
+        weight.ended();
+      }),
+    );
+    expect(openMax).toBe(1);
+  });
+
+  it('give their place in the line up when the process stops', async () => {
+    const weights = createWeights(MAX);
+    const large = weights.received(SMALL);
+    await opened(large, 20_000);
+    const stopping = new AbortController();
+    const given = weights.received(SMALL);
+    const waits = opened(given, 1, stopping.signal);
+    const stays = weights.received(SMALL);
+    const stayed = opened(stays, 1);
+    stopping.abort(new Error('the process stops'));
+    await expect(waits).rejects.toThrow('the process stops');
+    given.ended();
+    large.ended();
+    await stayed;
+  });
+
+  it('have room again as soon as they weigh less than the limit', async () => {
+    const weights = createWeights(MAX);
+    const large = weights.received(SMALL);
+    await opened(large, 20_000);
+    let hasRoom = false;
+    const room = weights.room(signal).then(() => (hasRoom = true));
+    await settled();
+    expect(hasRoom).toBe(false);
+    large.ended();
+    await room;
+    await weights.room(signal);
+  });
+
+  it('that are open exceed the limit by one message at most, and all of them end', async () => {
+    const message = fc.record({ length: fc.nat(5_000), records: fc.nat(40), turns: fc.nat(5) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: MAX }), async (messages, max) => {
+        const weights = createWeights(max);
+        let open = 0;
+        // bodies of this length are all short
+        await Promise.all(
+          messages.map(async ({ length, records, turns }) => {
+            const body = 'x'.repeat(length);
+            const weight = weights.received(body);
+            const turn = weight.turn(signal);
+            if (turn !== undefined) await turn;
+            const before = open;
+            weight.opened(records);
+            open += weightOf(body, records);
+            expect(before === 0 || before + weightOf(body, 0) <= max).toBe(true);
+            for (let each = 0; each < turns; each += 1) await Promise.resolve();
+            open -= weightOf(body, records);
+            weight.ended();
+          }),
+        );
+        expect(weights.hasRoom).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,188 @@
+/**
+ * SQS as a flood: a bucket queue whose messages are made when they are received, because 120,000 messages of 1 MiB fit into
+ * no memory, and a dead-letter queue that counts what it is sent and forgets it. Messages that are not deleted come back.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface FloodQueue {
+  readonly queueUrl: string;
+  readonly deadLetterQueueUrl: string;
+  /** Messages that were deleted. */
+  readonly ended: number;
+  /** Bodies in the dead-letter queue, and their bytes as requests. */
+  readonly letters: { readonly count: number; readonly sizeBytes: number };
+  /** How long each message that `isTimed` had from its first receive to its deletion. */
+  readonly timesMs: readonly number[];
+  /** The most receives that a message needed. */
+  readonly receivesMax: number;
+  /** Resolves when every message was deleted. */
+  readonly drained: Promise<void>;
+  close(): Promise<void>;
+}
+
+interface FloodOptions {
+  readonly messages: number;
+  /** The body of a message, as JSON. */
+  readonly bodyOf: (number: number) => Buffer;
+  readonly isTimed: (number: number) => boolean;
+}
+
+interface InFlight {
+  readonly firstMs: number;
+  receives: number;
+  visibleAtMs: number;
+}
+
+const BATCH = 10;
+/** How often a receive that found nothing looks again. */
+const LOOK_MS = 50;
+const VISIBILITY_MS = 60_000;
+
+/** Starts the server on a free port of the loopback. */
+export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOptions): Promise<FloodQueue> {
+  const inFlight = new Map<number, InFlight>();
+  const timesMs: number[] = [];
+  const letters = { count: 0, sizeBytes: 0 };
+  const drained = Promise.withResolvers<void>();
+  let sent = 0;
+  let ended = 0;
+  let receivesMax = 0;
+
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const queueUrl = `${origin}/000000000000/flood`;
+  const deadLetterQueueUrl = `${origin}/000000000000/flood-letters`;
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const operation = String(request.headers['x-amz-target']).replace('AmazonSQS.', '');
+    if (operation === 'SendMessage') {
+      for await (const chunk of request) letters.sizeBytes += (chunk as Buffer).length;
+      letters.count += 1;
+      reply(response, JSON.stringify({ MessageId: `letter-${letters.count}`, MD5OfMessageBody: '' }));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const input = JSON.parse(Buffer.concat(chunks).toString()) as Input;
+    switch (operation) {
+      case 'ReceiveMessage':
+        reply(response, input.QueueUrl === queueUrl ? await receive(input) : '{}');
+        return;
+      case 'DeleteMessageBatch':
+        for (const { ReceiptHandle } of input.Entries ?? []) remove(Number(ReceiptHandle));
+        break;
+      case 'ChangeMessageVisibilityBatch':
+        for (const { ReceiptHandle, VisibilityTimeout = 0 } of input.Entries ?? []) hide(Number(ReceiptHandle), VisibilityTimeout * 1_000);
+        break;
+      case 'GetQueueUrl':
+        reply(response, JSON.stringify({ QueueUrl: deadLetterQueueUrl }));
+        return;
+      case 'GetQueueAttributes':
+        reply(response, JSON.stringify({ Attributes: attributes(input.QueueUrl) }));
+        return;
+      default:
+        throw new Error(`no operation ${operation}`);
+    }
+    reply(response, JSON.stringify({ Successful: (input.Entries ?? []).map(({ Id }) => ({ Id })), Failed: [] }));
+  }
+
+  function attributes(asked: string | undefined) {
+    const counts = asked === queueUrl ? [messages - sent, inFlight.size] : [letters.count, 0];
+    return {
+      ApproximateNumberOfMessages: String(counts[0]),
+      ApproximateNumberOfMessagesNotVisible: String(counts[1]),
+      ApproximateNumberOfMessagesDelayed: '0',
+      VisibilityTimeout: '60',
+      ...(asked === queueUrl && {
+        RedrivePolicy: JSON.stringify({ deadLetterTargetArn: 'arn:aws:sqs:us-east-1:000000000000:flood-letters', maxReceiveCount: 20 }),
+      }),
+    };
+  }
+
+  async function receive({ WaitTimeSeconds = 0 }: Input): Promise<Buffer | string> {
+    const endMs = Date.now() + WaitTimeSeconds * 1_000;
+    for (;;) {
+      const numbers = due();
+      if (numbers.length > 0) return received(numbers);
+      if (Date.now() >= endMs) return '{}';
+      await new Promise((resolve) => void setTimeout(resolve, LOOK_MS));
+    }
+  }
+
+  function due(): readonly number[] {
+    const nowMs = Date.now();
+    const again = [...inFlight].filter(([, { visibleAtMs }]) => visibleAtMs <= nowMs).map(([number]) => number);
+    const numbers = again.slice(0, BATCH);
+    while (numbers.length < BATCH && sent < messages) numbers.push(sent++);
+    for (const number of numbers) {
+      const known = inFlight.get(number) ?? { firstMs: nowMs, receives: 0, visibleAtMs: 0 };
+      known.receives += 1;
+      known.visibleAtMs = nowMs + VISIBILITY_MS;
+      receivesMax = Math.max(receivesMax, known.receives);
+      inFlight.set(number, known);
+    }
+    return numbers;
+  }
+
+  function received(numbers: readonly number[]): Buffer {
+    const parts = numbers.flatMap((number, index) => {
+      const { firstMs = 0, receives = 1 } = inFlight.get(number) ?? {};
+      const Attributes = {
+        SentTimestamp: String(firstMs),
+        ApproximateReceiveCount: String(receives),
+        ApproximateFirstReceiveTimestamp: String(firstMs),
+      };
+      const head = JSON.stringify({ MessageId: `m-${number}`, ReceiptHandle: String(number), Attributes }).slice(0, -1);
+      return [Buffer.from(`${index === 0 ? '' : ','}${head},"Body":`), bodyOf(number), Buffer.from('}')];
+    });
+    return Buffer.concat([Buffer.from('{"Messages":['), ...parts, Buffer.from(']}')]);
+  }
+
+  function remove(number: number): void {
+    const known = inFlight.get(number);
+    if (known === undefined) return;
+    inFlight.delete(number);
+    if (isTimed(number)) timesMs.push(Date.now() - known.firstMs);
+    ended += 1;
+    if (ended === messages) drained.resolve();
+  }
+
+  function hide(number: number, forMs: number): void {
+    const known = inFlight.get(number);
+    if (known !== undefined) known.visibleAtMs = Date.now() + forMs;
+  }
+
+  return {
+    queueUrl,
+    deadLetterQueueUrl,
+    get ended() {
+      return ended;
+    },
+    letters,
+    timesMs,
+    get receivesMax() {
+      return receivesMax;
+    },
+    drained: drained.promise,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Input {
+  readonly QueueUrl?: string;
+  readonly WaitTimeSeconds?: number;
+  readonly Entries?: readonly { readonly Id: string; readonly ReceiptHandle: string; readonly VisibilityTimeout?: number }[];
+}
+
+function reply(response: ServerResponse, body: Buffer | string): void {
+  response.writeHead(200, { 'content-type': 'application/x-amz-json-1.0', 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}

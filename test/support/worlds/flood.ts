@@ -1,0 +1,107 @@
+/** A daemon with the memory of a small container, and a queue that holds the worst bodies beside usual events. */
+import { readFileSync } from 'node:fs';
+import { startDaemon, type Daemon } from '../servers/daemon.ts';
+import { acceptedBodies, heavyBodies, rejectedBodies } from '../servers/hostile-bodies.ts';
+import { startFloodQueue } from '../servers/flood-queue.ts';
+import { indexed, openIndex } from './flow.ts';
+import { startQueueWorld } from './queue.ts';
+
+/** What Node chooses with 512 MiB: `docker run --memory=512m node:24 node --max-semi-space-size=16` has a heap limit of 304 MiB, of which this is the old space. */
+const OLD_SPACE_MIB = 256;
+
+interface FloodResult {
+  readonly isRunning: boolean;
+  /** The most memory that the process had, in MiB (VmHWM). */
+  readonly memoryMiB: number;
+  /** A message that is received again after its visibility time-out may become a second letter. */
+  readonly letters: number;
+  readonly lettersExpected: number;
+  /** Keys of usual events that the index lacks at the end. */
+  readonly missing: readonly string[];
+  /** Of the usual events, from the first receive to the deletion. */
+  readonly healthyMs: { readonly median: number; readonly max: number };
+  readonly messagesPerS: number;
+  /** CPU time of the process for each message, in ms. */
+  readonly cpuMs: number;
+  readonly mibPerS: number;
+  readonly receivesMax: number;
+}
+
+/** Every fifth message is a usual event, one in a hundred is heavy work for the index; the rest is rejected or changes nothing. */
+export async function flood(messages: number): Promise<FloodResult> {
+  const [world, index] = await Promise.all([startQueueWorld(), openIndex('sqlite')]);
+  const bodies = asJson({ ...rejectedBodies(), ...acceptedBodies() });
+  const rejected = Object.keys(rejectedBodies()).length;
+  const heavy = asJson(heavyBodies(world.bucket));
+  const healthy = new Map<number, Buffer>();
+  const isHealthy = (number: number): boolean => number % 5 === 0;
+  const isHeavy = (number: number): boolean => number % 100 === 51;
+  for (let number = 0; number < messages; number += 5) healthy.set(number, asJson({ body: world.put(`usual/${number}`) })[0]!);
+
+  const bodyIndex = (number: number): number => number % bodies.length;
+  let bytes = 0;
+  const queue = await startFloodQueue({
+    messages,
+    isTimed: isHealthy,
+    bodyOf(number) {
+      const body = healthy.get(number) ?? (isHeavy(number) ? heavy[Math.floor(number / 100) % heavy.length]! : bodies[bodyIndex(number)]!);
+      bytes += body.length;
+      return body;
+    },
+  });
+  const beganMs = performance.now();
+  const { AWS_ENDPOINT_URL_S3 = '' } = world.env;
+  const daemon = await startSmall({ ...index.env, AWS_ENDPOINT_URL_S3, TALLY_QUEUE_URL: queue.queueUrl });
+  try {
+    // nothing is received before a bucket is connected
+    await daemon.ready();
+    await daemon.request('POST', '/v1/buckets', { bucket: world.bucket });
+    await Promise.race([queue.drained, daemon.exited]);
+    const durationS = (performance.now() - beganMs) / 1_000;
+    const memoryMiB = daemon.isRunning ? peakMiB(daemon.pid) : 0;
+    const cpuMs = (daemon.isRunning ? cpuOf(daemon.pid) : 0) / messages;
+    const found = daemon.isRunning ? await indexed(daemon, world.bucket) : undefined;
+    const times = queue.timesMs.toSorted((a, b) => a - b);
+    return {
+      isRunning: daemon.isRunning,
+      memoryMiB,
+      letters: queue.letters.count,
+      lettersExpected: Array.from({ length: messages }, (_, number) => number).filter(
+        (number) => !isHealthy(number) && !isHeavy(number) && bodyIndex(number) < rejected,
+      ).length,
+      missing: healthy
+        .keys()
+        .map((number) => `usual/${number}`)
+        .filter((key) => found?.has(key) !== true)
+        .toArray(),
+      healthyMs: { median: times[Math.floor(times.length / 2)] ?? 0, max: times.at(-1) ?? 0 },
+      messagesPerS: queue.ended / durationS,
+      cpuMs,
+      mibPerS: bytes / 1_048_576 / durationS,
+      receivesMax: queue.receivesMax,
+    };
+  } finally {
+    await daemon.kill();
+    await Promise.all([queue.close(), world.close(), index.close()]);
+  }
+}
+
+function startSmall(env: Readonly<Record<string, string>>): Promise<Daemon> {
+  return startDaemon({ ...env, NODE_OPTIONS: `--max-old-space-size=${OLD_SPACE_MIB}` });
+}
+
+function asJson(bodies: Readonly<Record<string, string>>): readonly Buffer[] {
+  return Object.values(bodies).map((body) => Buffer.from(JSON.stringify(body)));
+}
+
+function peakMiB(pid: number): number {
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+}
+
+/** User and system time in ms: fields 14 and 15 of /proc/PID/stat, in hundredths of a second. The name before them may contain anything. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
