@@ -43,7 +43,8 @@ describe('with a fault, and killed in its middle,', () => {
 
   test.each(chosen)('what is not concerned is indexed, and in the end all is: $name', { timeout: TIMEOUT_MS }, async (row) => {
     const result = await results.get(row);
-    expect(result).toMatchObject({ unserved: '', difference: '', deadLetters: 0 });
+    expect(result).toMatchObject({ unserved: '', difference: '' });
+    expect(result?.deadLetters).toBeLessThanOrEqual(row.lettersMax ?? 0);
     expect(result?.receivesMax).toBeLessThanOrEqual(RECEIVES_MAX);
   });
 

@@ -35,6 +35,8 @@ export interface FaultRow {
   readonly faulty?: { readonly prefix: string; readonly keys: 'one' | 'many' };
   /** A restart while the fault lasts would be another fault, so it ends between the kill and the start. */
   readonly endsBeforeStart?: true;
+  /** So many of the first documents may be rejected, since their index accepted others until now. They are replayed after the fault. */
+  readonly lettersMax?: number;
   /** Begins the fault. Returns what ends it. */
   readonly begin: (flow: Flow) => Promise<End> | End;
 }
@@ -105,6 +107,7 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
         isOver = true;
         await end();
       }
+      for (const { body } of world.deadLetters().slice(0, row.lettersMax ?? 0)) world.send(body);
       const difference = await healed(successor, world);
       const neighbours = waits.includes('neighbour exact')
         ? []
