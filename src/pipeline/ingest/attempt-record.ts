@@ -68,9 +68,10 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
 
   return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
     const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
-    const sentAtMs = clock.monotonicMs();
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
+    // after its place was taken, so that a failure is that of its own trial
+    const sentAtMs = clock.monotonicMs();
     try {
       const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
