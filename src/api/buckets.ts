@@ -1,6 +1,7 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { z } from 'zod';
 import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import type { CircuitRecord } from '../domain/circuit-record.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -145,8 +146,8 @@ export const bucketRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** Converts a stored bucket to its form in the API. */
-export function bucketView(record: BucketRecord): Bucket {
+/** Converts a stored bucket to its form in the API. `waitsFor`: the open circuit that its records wait for. */
+export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Bucket {
   const { versioning, lifecycle } = record;
   return {
     bucket: record.bucket,
@@ -157,7 +158,7 @@ export function bucketView(record: BucketRecord): Bucket {
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
     floor: record.floor,
-    status: statusOf(record),
+    status: statusOf(record, waitsFor),
     created_at: timeOf(record.createdAtMs),
     created_by: record.createdBy,
     checked_at: timeOf(record.checkedAtMs),
@@ -167,7 +168,11 @@ export function bucketView(record: BucketRecord): Bucket {
   };
 }
 
-function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord): Bucket['status'] {
+function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {
+  if (waitsFor !== undefined) {
+    const { code, reason, sinceMs } = waitsFor;
+    return { state: 'waiting', since: timeOf(sinceMs), reason: `${code}: ${reason}` };
+  }
   if (unsubscribed !== undefined) {
     const reason = `the bucket queue was unsubscribed from ${unsubscribed.topicArn}, so no events arrive`;
     return { state: 'waiting', since: timeOf(unsubscribed.atMs), reason };

@@ -24,6 +24,7 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
+import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
@@ -227,8 +228,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     if (circuits.openOf(['cluster']) !== undefined) return;
     await probeCluster(signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      // this is the trial by which an open circuit is judged as well, so one failure is enough
-      circuits.clusterFailed(faultOf(error), { isLasting: true });
+      // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+      const fault = faultOf(error);
+      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true });
     });
   }
 
@@ -258,6 +260,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
+      const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };

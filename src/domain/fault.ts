@@ -110,6 +110,12 @@ export const faults = {
     background: 'stop',
     advice: 'Run the newest version of Tally that has used this index store, or a later one.',
   },
+  /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
+  'record.contended': {
+    circuit: 'object',
+    background: 'retry',
+    advice: 'Wait: this usually passes. If it lasts, many workers store the same record at the same time; report it as a bug.',
+  },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
@@ -193,7 +199,7 @@ export const faults = {
     advice:
       'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
   },
-  /** HeadBucket is denied, so a missing key cannot be told from a missing bucket. */
+  /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,

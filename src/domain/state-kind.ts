@@ -12,5 +12,6 @@ export const stateKinds = [
   'queue',
   'lock',
   'schedule',
+  'circuit',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

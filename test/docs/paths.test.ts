@@ -94,6 +94,14 @@ describe('links', () => {
     expect(broken).toEqual([]);
   });
 
+  it('of config/monitoring lead to pages and headings', () => {
+    const files = ['config/monitoring/alerts.yaml', 'config/monitoring/dashboard.json'];
+    const links = files.flatMap((file) => [...textOf(file).matchAll(/(docs\/[\w-]+\.md)#([\w-]+)/g)]);
+    expect(links.length).toBeGreaterThan(0);
+    const broken = links.filter(([, page = '', anchor = '']) => !existsSync(`${ROOT}${page}`) || !anchorsOf(textOf(page)).has(anchor));
+    expect(broken.map(([link]) => link)).toEqual([]);
+  });
+
   it('lead from README.md to every page of docs/', () => {
     const linked = new Set(linksOf(textOf('README.md')).map((link) => link.split('#')[0]));
     expect(pages().filter((page) => /^docs\/[\w-]+\.md$/.test(page) && !linked.has(page))).toEqual([]);

@@ -23,7 +23,7 @@ const storageFaults: readonly (readonly [string, Interference])[] = [
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 
-/** Longer than the gate's first probe, so that it is seen to fail. */
+/** Longer than until the cluster's first probe, so that it is seen to fail. */
 const OUTAGE_MS = 6_000;
 /** For outages that are shorter: what a busy machine extends too late must not count as received again. */
 const LONG = { TALLY_INGEST_VISIBILITY_S: '60' };

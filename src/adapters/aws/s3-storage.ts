@@ -54,7 +54,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
 
   /**
    * Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
-   * strict reader refuses every answer that is no complete listing. Only an empty one of a bucket that exists means absence:
+   * strict reader refuses every answer but a complete listing. Only an empty one of a bucket that exists means absence:
    * another key first would also be the answer of an endpoint that lists out of order.
    */
   async function observeByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {

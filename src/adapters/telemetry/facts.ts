@@ -218,7 +218,7 @@ function circuitFields(level: CircuitLevel, name: string): { readonly bucket?: s
   return level === 'endpoint' ? { region: name } : { bucket: name };
 }
 
-/** Counts the open circuits by level. A bucket whose index and whose bucket both wait counts as one parked bucket. */
+/** Counts the open circuits by level. A bucket that waits for its index and for S3 counts once in `tally_parked_buckets`. */
 function createOpenCount(metrics: Metrics): (level: CircuitLevel, name: string, code: FaultCode | undefined) => void {
   const open = new Map<string, { readonly level: CircuitLevel; readonly name: string; readonly code: FaultCode }>();
   return (level, name, code) => {

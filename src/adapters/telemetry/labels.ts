@@ -7,8 +7,8 @@ import { type JobState, jobStates } from '../../domain/reindex/job.ts';
 export const faultCodes = Object.keys(faults).filter(isFaultCode);
 export const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
 export const indexFaults = faultCodes.filter((code) => code.includes('index'));
-/** A probe can fail with any of these, and receiving stays paused until it succeeds. */
-export const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');
+/** What the circuit of the cluster can open with: faults of the cluster, and those of an index where all indices fail together. */
+export const pausingFaults = faultCodes.filter((code) => ['cluster', 'index'].includes(circuitOf(code)) || code === 'internal.unexpected');
 /** The labels of a circuit: the system, and whether it is the whole of it (the index store, S3 in a region) or one bucket's part. */
 export const circuitLabels = {
   cluster: { system: 'index', level: 'whole' },

@@ -1,7 +1,7 @@
 /** Settlement: what happens to a message once each of its records has an outcome. */
 import type { Fault } from '../fault.ts';
 import { POSITIONS_MAX } from './dead-letter.ts';
-import type { Outcome } from './outcome.ts';
+import type { LostChange, Outcome } from './outcome.ts';
 
 export type Settlement =
   | { readonly kind: 'delete' }
@@ -16,6 +16,7 @@ export type Settlement =
 export interface Loss {
   readonly bucket: string;
   readonly key?: string;
+  readonly change?: LostChange;
 }
 
 export interface Receives {
@@ -61,9 +62,9 @@ function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
   const failed = outcomes.flatMap((outcome, index) =>
     outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : [],
   );
-  const losses = failed.flatMap(({ outcome: { bucket, ...rest } }) =>
-    bucket === undefined ? [] : [{ bucket, ...('key' in rest && rest.key !== undefined && { key: rest.key }) }],
+  const losses = failed.flatMap(({ outcome: { bucket, key, change } }) =>
+    bucket === undefined ? [] : [{ bucket, ...(key !== undefined && { key }), ...(change !== undefined && { change }) }],
   );
-  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key]), loss]));
+  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key, loss.change]), loss]));
   return { kind: 'dead-letter', fault, records: failed.slice(0, POSITIONS_MAX).map(({ index }) => index), losses: [...unique.values()] };
 }

@@ -1,23 +1,34 @@
 /** Lists the connected buckets and the names that are not connected. */
 import { isBucketName, unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import type { CircuitRecord } from '../../domain/circuit-record.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
+import { circuitOfBucket, listCircuits } from './circuit-records.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 
 interface BucketList {
-  readonly connected: readonly BucketRecord[];
+  /** With the open circuit that a bucket waits for. */
+  readonly connected: readonly { readonly record: BucketRecord; readonly waitsFor: CircuitRecord | undefined }[];
   readonly unconnected: readonly UnconnectedRecord[];
 }
 
 /** Creates the list. Both parts are in the order of their names. */
-export function createListBuckets({ state }: { readonly state: StateStore }): (signal?: AbortSignal) => Promise<BucketList> {
+export function createListBuckets({
+  state,
+  clock,
+}: {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}): (signal?: AbortSignal) => Promise<BucketList> {
   return async function listBuckets(signal) {
     signal?.throwIfAborted();
-    const [connected, unconnected] = await Promise.all([
+    const [connected, unconnected, open] = await Promise.all([
       listAllRecords(state, 'bucket', bucketRecordSchema),
       listAllRecords(state, 'unconnected', unconnectedSchema),
+      listCircuits(state, clock.nowMs()),
     ]);
-    return { connected, unconnected };
+    return { connected: connected.map((record) => ({ record, waitsFor: circuitOfBucket(open, record) })), unconnected };
   };
 }
 

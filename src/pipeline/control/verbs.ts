@@ -3,6 +3,7 @@ import { bucketView, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
+import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
@@ -37,7 +38,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
-  const listBuckets = createListBuckets({ state });
+  const listBuckets = createListBuckets({ state, clock });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   return {
@@ -45,13 +46,19 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
     async listBuckets(_request, { signal }) {
       const { connected, unconnected } = await listBuckets(signal);
-      return { items: connected.map(bucketView), unconnected: unconnected.map(unconnectedView) };
+      return {
+        items: connected.map(({ record, waitsFor }) => bucketView(record, waitsFor)),
+        unconnected: unconnected.map(unconnectedView),
+      };
     },
     async addBucket({ body }, { actor, signal }) {
       const { record, jobId } = await addBucket(body, actor.name, signal);
       return { ...bucketView(record), job_id: jobId };
     },
-    getBucket: async ({ params }, { signal }) => bucketView(await requireBucket(state, params.bucket, signal)),
+    async getBucket({ params }, { signal }) {
+      const record = await requireBucket(state, params.bucket, signal);
+      return bucketView(record, circuitOfBucket(await listCircuits(state, clock.nowMs()), record));
+    },
     removeBucket: ({ params }, { signal }) => disconnectBucket(params.bucket, signal),
     async listGaps({ query }, { signal }) {
       const { items, ...rest } = await listGaps(query, signal);

@@ -10,6 +10,7 @@
  * of the two gaps of a bucket, and few of them wait for it.
  */
 import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/folding.ts';
+import type { LostChange } from '../../domain/messages/outcome.ts';
 import { gapId, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { FoldingPermission } from './folding-permission.ts';
@@ -29,7 +30,7 @@ const REMEMBERED_MAX = 10_000;
 export interface FoldedRecord {
   readonly bucket: string;
   /** What the record reports: a delete, a change of tags of a bucket whose enrichment is `tags`, or anything else. */
-  readonly change: 'delete' | 'tags' | 'other';
+  readonly change: LostChange;
   /** SQS's SentTimestamp of its message. */
   readonly sentAtMs: number;
   readonly eventTimeMs: number | undefined;
@@ -102,8 +103,9 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
-      const first = withSighting(current, sightingOf(sum, sum.firstMomentMs), { count: sum.count, toldAtMs: nowMs });
-      return withSighting(first, sightingOf(sum, seenAtMs), { count: 0, toldAtMs: nowMs });
+      const next = withSighting(current, sightingOf(sum, seenAtMs), { count: sum.count, toldAtMs: nowMs });
+      // lastSeen is ahead of the changes; firstSeen is not
+      return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });
     lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
     if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);

@@ -12,6 +12,9 @@ const CHECK_AGAIN_MS = 200;
 /** How long the answer whether any bucket is connected is used; the store is read at most this often. */
 const BUCKETS_AGE_MAX_MS = 5_000;
 
+/** As often as the index store is probed at last. */
+const TRIAL_MS = 15_000;
+
 export type ReceivingState = Parameters<Telemetry['receiving']>[0];
 
 export interface Admission {
@@ -22,7 +25,7 @@ export interface Admission {
 }
 
 interface AdmissionDependencies {
-  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed'>;
+  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'isOpenByIndices'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
   readonly store: StateStore;
@@ -41,6 +44,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   let reading: Promise<boolean> | undefined;
   /** The store could not say whether a bucket is connected. */
   let isUnknown = false;
+  let trialAtMs = 0;
 
   /** Only the index store as a whole holds receiving back: whatever else fails, other buckets' messages must be received. */
   function isPaused(): boolean {
@@ -48,7 +52,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   }
 
   async function decide(): Promise<ReceivingState> {
-    if (isPaused()) return 'paused';
+    if (isPaused() && !isTrialDue()) return 'paused';
     if (held.isFull) return 'held-full';
     if (queueWatch.inFlight > inFlightMax) return 'in-flight-cap';
     if (!(await anyBucket())) return isPaused() || isUnknown ? 'paused' : 'no-bucket';
@@ -76,6 +80,13 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
       isUnknown = true;
       return false;
     }
+  }
+
+  /** Where the indices opened the circuit, one batch is received now and then: their trials are records, and all of them may be hidden. */
+  function isTrialDue(): boolean {
+    if (!circuits.isOpenByIndices || clock.monotonicMs() < trialAtMs) return false;
+    trialAtMs = clock.monotonicMs() + TRIAL_MS;
+    return true;
   }
 
   function report(next: ReceivingState): void {

@@ -41,7 +41,7 @@ export interface AttemptStart {
   readonly tie: ObserveHint | undefined;
   /** Whether a look asks by LIST, because HEAD keeps failing for this object. */
   readonly byListing: boolean;
-  /** Takes the places that the attempt needs in open circuits. Returns whether it may go on. */
+  /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
   readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
 
@@ -68,9 +68,10 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
 
   return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
     const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
-    const sentAtMs = clock.monotonicMs();
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
+    // after its place was taken, so that a failure is that of its own trial
+    const sentAtMs = clock.monotonicMs();
     try {
       const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };

@@ -164,10 +164,10 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return true;
   }
 
-  async function reportLoss({ bucket, key }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
-    const reason = `dead letter: ${code}`;
+  async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
     // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
-    if (key !== undefined) return folding.fold({ bucket, key, change: 'other', sentAtMs, eventTimeMs: undefined, reason });
+    if (key !== undefined) return folding.fold({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
+    const reason = `dead letter: ${code}`;
     // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
     await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
   }

@@ -99,7 +99,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return undefined;
   }
 
-  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may go on. */
+  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
   function mayGoOn(run: Run, ids: () => readonly CircuitId[]): boolean {
     if (circuits.isQuiet) return true;
     const held = new Set(run.places.flatMap((place) => place.ids));

@@ -6,9 +6,9 @@
  * All of it follows from the message's own attributes, so restarts and the circuits of other workers change nothing. The
  * index store as a whole is waited for in hand, because then no gap could be stored and nothing is received.
  */
-import type { Fault } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import type { Outcome } from '../../domain/messages/outcome.ts';
+import type { LostChange, Outcome } from '../../domain/messages/outcome.ts';
 import type { FoldedRecord, Folding } from '../gaps/folding.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -49,6 +49,8 @@ interface WaitingDependencies {
   readonly telemetry: Pick<Telemetry, 'folded' | 'requestFailed'>;
   readonly heldMax: number;
   readonly holdMaxMs: number;
+  /** Receiving stops when more messages are in flight. */
+  readonly inFlightMax: number;
 }
 
 export interface Waiting {
@@ -62,6 +64,8 @@ export interface Waiting {
 /** Creates the waiting. */
 export function createWaiting(dependencies: WaitingDependencies): Waiting {
   const { circuits, folding, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
+  // half of the setting: before receiving stops for everybody
+  const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   const shares = createShares(heldMax);
   let hidden = { sinceReading: 0, reading: 0 };
   /** How far this machine's clock is ahead of SQS's, by the latest first receive. */
@@ -79,7 +83,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   async function forCluster(hand: InHand): Promise<boolean> {
     hand.turnSlow();
-    const place = await circuits.wait({ ids: ['cluster'], isNewKey: false }, leftMs(hand, HOLD_MAX_MS), hand.signal);
+    const place = await circuits.wait(CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
     place?.leave();
     return place !== undefined;
   }
@@ -89,7 +93,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
     if (open === undefined) return FREE;
-    if (open.level === 'cluster') return (await forCluster(hand)) ? FREE : deferred(record, open.fault, 0);
+    if (open.level === 'cluster') return (await waitForCluster(attempt, hand)) ?? deferred(record, open.fault, 0);
     if (!isFoldDue(hand) || !folding.isPermitted) {
       const place = await inHand(unserved, hand, { maxMs: holdMaxMs, ofShare: 1 });
       if (place !== undefined) return place;
@@ -97,6 +101,11 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     const still = circuits.openOf(attempt.ids);
     if (still === undefined || still.level === 'cluster') return FREE;
     return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
+  }
+
+  /** Where its indices opened the circuit of the cluster, their trials close it: then the attempt waits for the trial of its own index. */
+  function waitForCluster(attempt: Attempt, hand: InHand): Promise<Place | undefined> {
+    return circuits.wait(circuits.isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
@@ -128,7 +137,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   function isCrowded(): boolean {
     if (hidden.reading !== queueWatch.readings) hidden = { sinceReading: 0, reading: queueWatch.readings };
-    return queueWatch.inFlight > IN_FLIGHT_MAX || hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
+    return queueWatch.inFlight > crowdedAt || hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
   }
 
   function isExpiring(message: InHand['message']): boolean {
@@ -138,12 +147,14 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   async function folded(unserved: Unserved, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
-    if (!isFoldDue(hand) || !folding.isPermitted) return undefined;
+    if (!folding.isPermitted || !isFoldDue(hand)) return undefined;
     try {
       await folding.fold(foldedRecord(unserved, fault, hand), hand.signal);
     } catch (error) {
       hand.signal.throwIfAborted();
-      telemetry.requestFailed('fold a record', 'internal.unexpected', String(error));
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('fold a record', code, reason);
+      if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
     telemetry.folded(fault.code);
@@ -170,11 +181,16 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     forCluster,
     async alone(unserved, { fault, delayS }, hand) {
       const { bucket, key } = unserved.record;
-      const outcome = isCrowded() ? await folded(unserved, fault, hand) : undefined;
-      return outcome ?? { kind: 'deferred', fault, delayS, bucket, key };
+      const isDue = isCrowded() || isExpiring(hand.message);
+      const outcome = isDue ? await folded(unserved, fault, hand) : undefined;
+      if (outcome !== undefined) return outcome;
+      const loss = { bucket, key, change: changeOf(unserved.record) };
+      return isExpiring(hand.message) ? { kind: 'rejected', fault, ...loss } : { kind: 'deferred', fault, delayS, ...loss };
     },
   };
 }
+
+const CLUSTER: Attempt = { ids: ['cluster'], isNewKey: false };
 
 /** Nothing is in the way any more. */
 const FREE: Place = { ids: [], leave: () => undefined };
@@ -193,7 +209,7 @@ function foldedRecord({ record }: Unserved, fault: Fault, { message }: InHand): 
   };
 }
 
-function changeOf({ change: { kind } }: ChangeRecord): FoldedRecord['change'] {
+function changeOf({ change: { kind } }: ChangeRecord): LostChange {
   switch (kind) {
     case 'deleted':
     case 'marker-created':

@@ -40,12 +40,8 @@ const FAST_PER_MS = 1;
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
-/**
- * An index that accepts nothing for so long, at several attempts in a row, has failed: its circuit decides from then on. Requests
- * that run side by side are pushed back together, so their number alone shows nothing.
- */
-const INDEX_PUSH_BACKS_MAX = 4;
-const NOTHING_ACCEPTED_MS = 1_500;
+/** An index that pushes everything back for so long has failed: its circuit decides from then on. */
+const INDEX_PUSH_BACK_MAX_MS = 1_500;
 
 const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };
 
@@ -57,8 +53,8 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   let pushBacks = 0;
-  /** How often in a row the index of a bucket pushed items back and accepted none, and since when. */
-  const indexPushBacks = new Map<string, { readonly count: number; readonly sinceMs: number }>();
+  /** Since when and how often in a row the index of a bucket pushed items back. */
+  const indexPushBacks = new Map<string, { readonly sinceMs: number; count: number }>();
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
@@ -125,11 +121,10 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   }
 
   async function waitInLane(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
-    const nowMs = clock.monotonicMs();
-    const { count: earlier, sinceMs } = indexPushBacks.get(bucket) ?? { count: 0, sinceMs: nowMs };
-    const count = earlier + 1;
-    indexPushBacks.set(bucket, { count, sinceMs });
-    if (count > INDEX_PUSH_BACKS_MAX && nowMs - sinceMs >= NOTHING_ACCEPTED_MS) {
+    const lane = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
+    lane.count += 1;
+    indexPushBacks.set(bucket, lane);
+    if (clock.monotonicMs() - lane.sinceMs >= INDEX_PUSH_BACK_MAX_MS) {
       indexPushBacks.delete(bucket);
       for (const { answer, pushBack } of entries) {
         const fault = pushBack ?? PUSHED_BACK;
@@ -138,7 +133,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
       }
       return;
     }
-    await clock.sleep(backoffMs(count, BACKOFF));
+    await clock.sleep(backoffMs(lane.count, BACKOFF));
     entries.forEach(add);
     pump(false);
   }

@@ -7,11 +7,11 @@ import type { Clock } from '../ports/clock.ts';
 import type { BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
-/** Of the places, when other buckets or regions are asked as well: what one bucket, one region, and all that fails may have. */
+/** Of the places, when other buckets or regions need some as well: what one bucket, one region, and all that fails may have. */
 const BUCKET_SHARE = 1 / 2;
 const REGION_SHARE = 3 / 4;
 const FAILING_SHARE = 1 / 4;
-/** How long a bucket counts as asked. A bucket that is asked alone may have every place. */
+/** How long a bucket counts after its last request. A bucket that is alone may have every place. */
 const ASKED_MS = 60_000;
 
 export interface HeadQueue {

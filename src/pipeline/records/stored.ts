@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
+import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-record.ts';
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
@@ -41,6 +42,8 @@ export const refs = {
   /** Range numbers are padded, so that the ids of a job's ranges sort by number. */
   range: (jobId: string, number: number) =>
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
+  circuit: (level: CircuitRecord['level'], name: string) =>
+    ({ id: `circuit:${level}:${name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
@@ -59,7 +62,7 @@ export async function readRecord<Schema extends z.ZodObject>(
 /**
  * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
  * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
- * version of Tally stored are kept. Throws the store's fault, and `index.overloaded` after ten lost rounds (at most 4 s).
+ * version of Tally stored are kept. Throws the store's fault, and `record.contended` after ten lost rounds (at most 4 s).
  */
 export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
   state: StateStore,
@@ -85,13 +88,19 @@ export async function removeRecord(state: StateStore, id: string): Promise<void>
   });
 }
 
-/** Lists all records of a kind in id order. Only for kinds whose number is bounded (buckets, gaps, unconnected names). */
+/**
+ * Lists all records of a kind in id order. Only for kinds whose number is bounded (buckets, gaps, unconnected names). A record
+ * that cannot be read is left out: a newer version wrote it, and it must not hide the others.
+ */
 export async function listAllRecords<Schema extends z.ZodObject>(
   state: StateStore,
   kind: StateKind,
   schema: Schema,
 ): Promise<readonly z.infer<Schema>[]> {
-  return (await listAllEntries(state, kind)).map((entry) => parseEntry(entry, schema));
+  return (await listAllEntries(state, kind)).flatMap((entry) => {
+    const parsed = schema.safeParse(entry.record);
+    return parsed.success ? [parsed.data] : [];
+  });
 }
 
 /** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
@@ -133,5 +142,5 @@ async function retryConflicts<Result>(id: string, attempt: () => Promise<{ reado
     if (result !== 'conflict') return result.done;
     await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
   }
-  throw new FaultError('index.overloaded', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
+  throw new FaultError('record.contended', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
 }

@@ -6,7 +6,7 @@
  *                             ▲                        failed: twice the time │                 │ half or more failed
  *                             └───────────────────────────────────────────────┴─────────────────┘
  *
- * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is asked.
+ * A trial is a record's own attempt. Where nothing waits and nothing arrives, nothing is tried.
  */
 import type { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -49,6 +49,8 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
   let intervalMs = TRIAL_MIN_MS;
   let trialAtMs = 0;
   let mayNewKeyTry = false;
+  /** When the latest trial began, by the monotonic clock; Infinity before the first, and once its failure was counted. */
+  let trialBeganAtMs = Infinity;
   /** 0: no attempt has succeeded yet. */
   let places = 0;
   let running = 0;
@@ -60,9 +62,23 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     openedAtMs = clock.monotonicMs();
     trialAtMs = openedAtMs + intervalMs;
     mayNewKeyTry = true;
+    trialBeganAtMs = Infinity;
     places = 0;
     succeededCount = 0;
     failedCount = 0;
+  }
+
+  /**
+   * One failure of each trial counts: its items may fail one by one, and so may what began before the circuit opened and was
+   * sent later. Each of them would double the time to the next trial.
+   */
+  function trialFailed(next: Fault, sentAtMs: number): void {
+    fault = next;
+    if (sentAtMs < trialBeganAtMs) return;
+    trialBeganAtMs = Infinity;
+    failedCount += 1;
+    intervalMs = Math.min(TRIAL_MAX_MS, intervalMs * 2);
+    trialAtMs = clock.monotonicMs() + intervalMs;
   }
 
   function close(): true {
@@ -94,6 +110,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
       const isFree = places > 0 ? running < places : running === 0 && isTrialDue;
       if (!isFree) return false;
       mayNewKeyTry = false;
+      if (places === 0) trialBeganAtMs = clock.monotonicMs();
       running += 1;
       return true;
     },
@@ -108,16 +125,10 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     },
     failed(next, sentAtMs) {
       // what was sent before the circuit opened is the same failure once more
-      if (fault !== undefined && sentAtMs < openedAtMs) return;
+      if (fault !== undefined && sentAtMs <= openedAtMs) return;
+      if (fault !== undefined && places === 0) return trialFailed(next, sentAtMs);
       failedCount += 1;
-      if (fault === undefined) return;
-      if (places > 0) {
-        if (failedCount >= succeededCount) reopen(next);
-        return;
-      }
-      fault = next;
-      intervalMs = Math.min(TRIAL_MAX_MS, intervalMs * 2);
-      trialAtMs = clock.monotonicMs() + intervalMs;
+      if (fault !== undefined && failedCount >= succeededCount) reopen(next);
     },
     closeIfIdle: () => fault !== undefined && places > 0 && running === 0 && close(),
   };

@@ -20,7 +20,7 @@ const CLUSTER_MIN_MS = 1_000;
 const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
 
-export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait'> {
+export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'isOpenByIndices'> {
   /** Whether the bucket's circuit or its endpoint's is open, or its latest look failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
   /**
@@ -97,7 +97,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     else circuits.failed(`bucket ${bucket}`, fault, sentAtMs);
   }
 
-  /** Whether every index that was asked lately is open and none accepts: then it is the cluster, as when its disks are full. */
+  /** Whether every index that was written to lately is open and none accepts: then it is the cluster, as when its disks are full. */
   function isWholeCluster(): boolean {
     const nowMs = clock.monotonicMs();
     for (const [bucket, atMs] of failedAtMs) if (nowMs - atMs > INDICES_ASKED_MS) failedAtMs.delete(bucket);
@@ -110,6 +110,9 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   return {
     get isQuiet() {
       return circuits.isQuiet;
+    },
+    get isOpenByIndices() {
+      return circuits.isOpenByIndices;
     },
     openOf: (ids) => circuits.openOf(ids),
     all: () => circuits.all(),
@@ -134,13 +137,14 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       lastAcceptedMs = clock.monotonicMs();
       acceptedAtMs.set(bucket, lastAcceptedMs);
       succeeded(`index ${bucket}`);
+      circuits.closeByIndex();
     },
     indexFailed(bucket, fault, { sentAtMs, isWhole = false }) {
       const id: CircuitId = `index ${bucket}`;
       failedAtMs.set(bucket, clock.monotonicMs());
       const { count } = countFailure(id, '');
       failed(id, fault, { sentAtMs, isEnough: () => isWhole || count >= REQUESTS_MAX });
-      if (isWholeCluster()) open('cluster', fault);
+      if (isWholeCluster()) circuits.openByIndices(fault);
     },
     clusterAnswered() {
       if (streaks.size > 0) streaks.delete('cluster');

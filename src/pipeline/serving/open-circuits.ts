@@ -48,6 +48,12 @@ export interface OpenCircuits {
   /** Waits until the attempt may begin. Resolves to undefined after `forMs`; rejects with the signal's reason. */
   wait(attempt: Attempt, forMs: number, signal: AbortSignal): Promise<Place | undefined>;
   open(id: CircuitId, fault: Fault): void;
+  /** Opens the cluster because none of its indices takes anything. Its probe would succeed, so the indices' own trials close it. */
+  openByIndices(fault: Fault): void;
+  /** Whether the cluster is open for that reason: then its circuit stops receiving, and holds back no trial of an index. */
+  readonly isOpenByIndices: boolean;
+  /** An index took something. */
+  closeByIndex(): void;
   succeeded(id: CircuitId): void;
   /** A request failed that was sent at this moment of the monotonic clock. It opens nothing, but it ends a trial. */
   failed(id: CircuitId, fault: Fault, sentAtMs: number): void;
@@ -72,9 +78,9 @@ const NO_PLACE: Place = { ids: [], leave: () => undefined };
 export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): OpenCircuits {
   const circuits = new Map<CircuitId, Circuit>();
   const open = new Set<CircuitId>();
-  const waiters = new Set<Waiter>();
-  let isPumpDue = false;
-  const pumpAt = createAlarm({ clock, stopped }, schedulePump);
+  let isByIndices = false;
+  const line = createLine({ clock, open, take, afterRound });
+  const roundAt = createAlarm({ clock, stopped }, line.startRound);
 
   function circuitOfId(id: CircuitId): Circuit {
     const known = circuits.get(id);
@@ -88,26 +94,26 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     if (stopped.aborted || !circuitOfId(id).open(fault)) return;
     open.add(id);
     telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
-    if (id === 'cluster') probeUntilClosed();
-    else pumpAt(circuitOfId(id).trialAtMs);
+    if (id === 'cluster' && !isByIndices) probeUntilClosed();
+    else roundAt(circuitOfId(id).trialAtMs);
   }
 
   function closed(id: CircuitId): void {
     const circuit = circuitOfId(id);
     open.delete(id);
     telemetry.circuitClosed({ ...partsOf(id), openMs: Math.max(0, clock.nowMs() - circuit.sinceMs) });
-    schedulePump();
+    line.startRound();
   }
 
   function succeeded(id: CircuitId): void {
     if (circuits.get(id)?.succeeded() === true) closed(id);
-    else if (open.has(id)) schedulePump();
+    else if (open.has(id)) line.startRound();
   }
 
   function failed(id: CircuitId, fault: Fault, sentAtMs: number): void {
     const circuit = circuits.get(id);
     circuit?.failed(fault, sentAtMs);
-    if (circuit?.fault !== undefined) pumpAt(circuit.trialAtMs);
+    if (circuit?.fault !== undefined) roundAt(circuit.trialAtMs);
   }
 
   /** The cluster has no trials by records, because nothing is received while it is open: its probe is the trial. */
@@ -133,6 +139,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     const taken = new Map<CircuitId, Circuit>();
     for (const id of ids) {
       if (!open.has(id)) continue;
+      if (id === 'cluster' && isByIndices) continue;
       const circuit = circuitOfId(id);
       if (id === 'cluster' || !circuit.take(isNewKey)) {
         // these places were free before as well, so nobody else may begin because of them
@@ -144,48 +151,27 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     if (taken.size === 0) return NO_PLACE;
     const leave = (): void => {
       giveBack(taken);
-      schedulePump();
+      line.startRound();
     };
     return { ids: [...taken.keys()], leave };
   }
 
-  function schedulePump(): void {
-    if (isPumpDue || (waiters.size === 0 && open.size === 0)) return;
-    isPumpDue = true;
-    queueMicrotask(pump);
-  }
-
-  /**
-   * Lets those go that may, then closes the circuits whose attempts succeed and for which nothing waits. First go those that
-   * fewest circuits hold back, since their attempts say most about an outer circuit, and of these the new keys.
-   */
-  function pump(): void {
-    for (const waiter of [...waiters].sort((a, b) => rankOf(a, open) - rankOf(b, open))) {
-      const place = take(waiter);
-      if (place === undefined) continue;
-      waiters.delete(waiter);
-      waiter.resolve(place);
-    }
-    const awaited = awaitedIds();
+  /** Closes the circuits whose attempts succeed and for which nothing waits. */
+  function afterRound(awaited: ReadonlySet<CircuitId>): void {
     for (const id of open) {
       const circuit = circuitOfId(id);
       if (!awaited.has(id) && circuit.closeIfIdle()) closed(id);
-      // a timer may be over a millisecond early, and nothing else may come that pumps again
-      else if (awaited.has(id) && circuit.trialAtMs > clock.monotonicMs()) pumpAt(circuit.trialAtMs);
+      // a timer may be over a millisecond early, and nothing else may come that begins another round
+      else if (awaited.has(id) && circuit.trialAtMs > clock.monotonicMs()) roundAt(circuit.trialAtMs);
     }
-    isPumpDue = false;
   }
 
   function forgetIdle(): void {
-    const awaited = awaitedIds();
+    const awaited = line.awaited();
     for (const id of open) {
       const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).trialAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
-  }
-
-  function awaitedIds(): ReadonlySet<CircuitId> {
-    return new Set([...waiters].flatMap(({ ids }) => ids));
   }
 
   function shown(id: CircuitId): OpenCircuit {
@@ -207,12 +193,28 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       return [...open].map(shown);
     },
     take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
-    wait(attempt, forMs, signal) {
-      const waited = waitAmong(waiters, attempt, { clock, forMs, signal });
-      schedulePump();
-      return waited;
+    wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),
+    open(id, fault) {
+      // what the cluster itself answers counts more than what its indices do
+      if (id === 'cluster' && isByIndices) {
+        isByIndices = false;
+        probeUntilClosed();
+      }
+      openCircuit(id, fault);
     },
-    open: openCircuit,
+    openByIndices(fault) {
+      if (open.has('cluster')) return;
+      isByIndices = true;
+      openCircuit('cluster', fault);
+    },
+    get isOpenByIndices() {
+      return isByIndices;
+    },
+    closeByIndex() {
+      if (!isByIndices) return;
+      isByIndices = false;
+      forget('cluster');
+    },
     succeeded,
     failed,
   };
@@ -243,35 +245,76 @@ function giveBack(taken: Map<CircuitId, Circuit>): void {
   taken.clear();
 }
 
-/** Waits until the attempt is resolved with its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
-async function waitAmong(
-  waiters: Set<Waiter>,
-  attempt: Attempt,
-  { clock, forMs, signal }: { readonly clock: Clock; readonly forMs: number; readonly signal: AbortSignal },
-): Promise<Place | undefined> {
-  signal.throwIfAborted();
-  const ended = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let given: Place | undefined;
-  const go = (place: Place): void => {
-    given = place;
-    resolve();
-  };
-  const waiter: Waiter = { ...attempt, resolve: go };
-  waiters.add(waiter);
-  const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
-  try {
-    await Promise.race([promise, timeout]);
-    // a place that was given as the time ended is a place
-    return given;
-  } catch (error) {
-    given?.leave();
-    throw error;
-  } finally {
-    waiters.delete(waiter);
-    ended.abort(new Error('the wait is over'));
-    timeout.catch(() => undefined);
+interface LineDependencies {
+  readonly clock: Clock;
+  readonly open: ReadonlySet<CircuitId>;
+  readonly take: (attempt: Attempt) => Place | undefined;
+  /** Called when nobody else may go now, with the circuits that are waited for. */
+  readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
+}
+
+/**
+ * The attempts that wait. In each round those go that may. First go those that fewest circuits hold back, since their attempts
+ * say most about an outer circuit, and of these the new keys.
+ */
+function createLine({ clock, open, take, afterRound }: LineDependencies) {
+  const waiters = new Set<Waiter>();
+  let isRoundDue = false;
+
+  function awaited(): ReadonlySet<CircuitId> {
+    return new Set([...waiters].flatMap(({ ids }) => ids));
   }
+
+  function round(): void {
+    for (const waiter of [...waiters].sort((a, b) => rankOf(a, open) - rankOf(b, open))) {
+      const place = take(waiter);
+      if (place === undefined) continue;
+      waiters.delete(waiter);
+      waiter.resolve(place);
+    }
+    afterRound(awaited());
+    isRoundDue = false;
+  }
+
+  /** Begins a round soon, once for all that happens until then. */
+  function startRound(): void {
+    if (isRoundDue || (waiters.size === 0 && open.size === 0)) return;
+    isRoundDue = true;
+    queueMicrotask(round);
+  }
+
+  /** Waits until the attempt has its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+  async function wait(
+    attempt: Attempt,
+    { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
+  ): Promise<Place | undefined> {
+    signal.throwIfAborted();
+    const ended = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let given: Place | undefined;
+    const go = (place: Place): void => {
+      given = place;
+      resolve();
+    };
+    const waiter: Waiter = { ...attempt, resolve: go };
+    waiters.add(waiter);
+    startRound();
+    const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
+    try {
+      await Promise.race([promise, timeout]);
+      // a place that was given as the time ended is a place
+      return given;
+    } catch (error) {
+      given?.leave();
+      throw error;
+    } finally {
+      waiters.delete(waiter);
+      ended.abort(new Error('the wait is over'));
+      timeout.catch(() => undefined);
+    }
+  }
+
+  return { wait, startRound, awaited };
 }
 
 interface Probing {

@@ -69,7 +69,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       );
     };
 
-    it.each(['write', 'read_only'])('with the block %s parks its own bucket only', async (block) => {
+    it.each(['write', 'read_only'])('with the block %s makes its own bucket wait only', async (block) => {
       const bucket = await newBucket();
       await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: true });
       expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
@@ -80,7 +80,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await write(bucket)).toEqual(['written', 'written', 'written']);
     });
 
-    it('closed parks its own bucket only, and leaves searches of the others alone', async () => {
+    it('closed makes its own bucket wait only, and leaves searches of the others alone', async () => {
       const bucket = await newBucket();
       const other = await newBucket();
       await store.objects.write([accept(live(other, 'a'))]);
@@ -97,7 +97,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await faultCode(store.objects.search({ limit: 1 }))).toBe('no fault');
     });
 
-    it('without its primary parks its own bucket only, after five seconds', async () => {
+    it('without its primary makes its own bucket wait only, after five seconds', async () => {
       const bucket = unique('unassigned');
       await raw('PUT', `/${prefix}-objects-${bucket}?wait_for_active_shards=0`, {
         settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': 'nowhere' },
@@ -125,7 +125,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await write(bucket)).toEqual(['written', 'bucket.index-misconfigured', 'written']);
     });
 
-    it('at the flood stage parks its own bucket only, and says that the disk is full', async () => {
+    it('at the flood stage makes its own bucket wait only, and says that the disk is full', async () => {
       const bucket = await newBucket();
       await settings(`objects-${bucket}`, { 'index.blocks.read_only_allow_delete': true });
       const answers = await store.objects.write([accept(live(bucket, 'a'))]);

@@ -240,7 +240,7 @@ it('is silenced in one kind of fact only', () => {
   expect(lines()).toHaveLength(before + 3);
 });
 
-it('counts a bucket as parked until nothing of it is out of order', async () => {
+it('counts a bucket as waiting until nothing of it is out of order', async () => {
   const { telemetry, value } = createWorld();
   const parked = () => value('tally_parked_buckets');
   const open = (level: 'index' | 'bucket' | 'endpoint', name: string) =>
@@ -261,6 +261,22 @@ it('counts a bucket as parked until nothing of it is out of order', async () => 
   close('endpoint', 'eu-central-1');
   expect(await parked()).toBe(0);
   expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
+});
+
+it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
+  const { telemetry, value } = createWorld();
+  const paused = () => value('tally_paused{fault="bucket.index-blocked"}');
+  expect(await paused()).toBe(0);
+  telemetry.circuitOpened({ level: 'cluster', name: '', code: 'bucket.index-blocked', reason: 'the flood stage' });
+  expect(await paused()).toBe(1);
+  telemetry.circuitClosed({ level: 'cluster', name: '', openMs: 1 });
+  expect(await paused()).toBe(0);
+});
+
+it('Fix: counts a look at a bucket that denies HeadBucket', async () => {
+  const { telemetry, value } = createWorld();
+  telemetry.headSent({ durationMs: 40, result: 'bucket.denied' });
+  expect(await value('tally_head_requests_total{result="bucket.denied"}')).toBe(1);
 });
 
 it('writes one line of JSON for each fact, whatever is in a field', () => {

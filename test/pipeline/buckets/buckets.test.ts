@@ -36,7 +36,7 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
     reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
     buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
     disconnect: createDisconnectBucket({ state, objects, jobs, clock }),
-    list: createListBuckets({ state }),
+    list: createListBuckets({ state, clock }),
     listGaps: createListGaps({ state }),
   };
 }
@@ -272,7 +272,7 @@ describe('disconnecting a bucket', () => {
     }
     const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
     await world.disconnect('photos');
-    expect((await world.list()).connected.map(({ bucket }) => bucket)).toEqual(['photos-2']);
+    expect((await world.list()).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
     expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
@@ -318,7 +318,7 @@ describe('the list of buckets', () => {
     await world.buckets.connect({ bucket: 'albums' }, 'someone');
     await world.reportUnconnected('zebra', 7);
     const { connected, unconnected } = await world.list();
-    expect(connected.map(({ bucket }) => bucket)).toEqual(['albums', 'photos']);
+    expect(connected.map(({ record }) => record.bucket)).toEqual(['albums', 'photos']);
     expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);
   });
 });

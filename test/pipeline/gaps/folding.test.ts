@@ -97,6 +97,18 @@ describe('a folded record', () => {
     expect(clock.nowMs()).toBeGreaterThan(0);
   });
 
+  it('opens a closed gap with its own moment and count', async () => {
+    const world = await setUp();
+    const ref = refs.gap('gap:photos:bulk-delete');
+    await world.folding.fold(world.record({ change: 'delete' }));
+    const reconciledBeforeMs = world.clock.nowMs() + 60_000;
+    await updateRecord(world.state, ref, (gap) => gap && { ...gap, state: 'closed' as const, reconciledBeforeMs });
+    await world.clock.advance(55_000);
+    const firstSeenMs = world.clock.nowMs();
+    await world.folding.fold(world.record({ change: 'delete' }));
+    expect(await world.gap({ kind: 'bulk-delete' })).toMatchObject({ state: 'open', count: 1, firstSeenMs, reconciledBeforeMs });
+  });
+
   it('that reports tags marks the gap, even if a later lastSeen is stored', async () => {
     const world = await setUp();
     await world.folding.fold(world.record());

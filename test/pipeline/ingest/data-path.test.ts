@@ -474,7 +474,7 @@ describe('a fault of one object', () => {
     world.queues.failSends('http://queues/dead');
     await world.run(31_500);
     // the gap is there though the letter could not be sent
-    expect(world.folded.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'dead letter: object.denied' });
+    expect(world.folded.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'object.denied' });
     expect(world.messages()).toHaveLength(1);
     world.queues.failSends(undefined);
     await world.run(2 * MINUTE_MS);
@@ -814,7 +814,7 @@ describe('a stop', () => {
     expect(receiveCounts(world)).toEqual([0]);
   });
 
-  it('gives back at once what waits for a parked bucket, or for a settle at its last receive', async () => {
+  it('gives back at once what waits for the index of its bucket, or for a settle at its last receive', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 1 });
     world.store.broken.buckets.set('other', 'bucket.index-blocked');
     await world.connectBucket('other');

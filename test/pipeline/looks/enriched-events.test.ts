@@ -157,7 +157,7 @@ describe('a refusal', () => {
     'bucket.missing',
   ];
 
-  it.each(codes)('%s of both leaves the document plain, and stops and parks nothing', async (code) => {
+  it.each(codes)('%s of both leaves the document plain, and makes nothing wait', async (code) => {
     const world = await worldOf('tags');
     world.storage.hooks.before = async () => {
       throw new FaultError(code, 'as scripted');

@@ -37,11 +37,11 @@ describe('stored records', () => {
     expect(await updateRecord(raced, ref, counted)).toMatchObject({ count: 3 });
   });
 
-  it('give up with index.overloaded when ten rounds are lost', async () => {
+  it('give up with record.contended when ten rounds are lost', async () => {
     const { state } = createMemoryStore();
     const interfere = async () => void (await updateRecord(state, ref, counted));
     const raced = racingState(state, { times: Infinity, matches: () => true, interfere });
-    await expect(updateRecord(raced, ref, counted)).rejects.toMatchObject({ code: 'index.overloaded' });
+    await expect(updateRecord(raced, ref, counted)).rejects.toMatchObject({ code: 'record.contended' });
   });
 
   it.each([

@@ -23,6 +23,7 @@ describe('an open circuit', () => {
   it('lets one new key try at once, and then one attempt after 5 s, doubling to a minute', async () => {
     const { clock, circuit, attempt } = setUp();
     expect(circuit.open(fault)).toBe(true);
+    await clock.advance(1);
     expect(attempt(false)).toBe(false);
     expect(attempt(false, true)).toBe(true);
     const trialsAtS: number[] = [];
@@ -66,6 +67,20 @@ describe('an open circuit', () => {
     for (let count = 0; count < 9; count += 1) circuit.failed(fault, sentAtMs);
     await clock.advance(5_000);
     expect(attempt(true)).toBe(true);
+  });
+
+  it('Fix: lengthens its interval once for each trial, however many items of it fail, and never for what was no trial', async () => {
+    const { clock, circuit } = setUp();
+    circuit.open(fault);
+    await clock.advance(1_000);
+    // began before the circuit opened, and was sent later
+    for (let count = 0; count < 9; count += 1) circuit.failed(fault, clock.monotonicMs());
+    await clock.advance(4_000);
+    expect(circuit.take(false)).toBe(true);
+    for (let count = 0; count < 9; count += 1) circuit.failed(fault, clock.monotonicMs());
+    circuit.giveBack();
+    await clock.advance(10_000);
+    expect(circuit.take(false)).toBe(true);
   });
 
   it('keeps its interval when it opens again within a minute, unless more than half succeeded', async () => {

@@ -16,7 +16,15 @@ export interface PassingRequest {
 
 export type Interference =
   /** Answered here; the server never sees it. */
-  | { readonly kind: 'answer'; readonly status: number; readonly body?: string; readonly headers?: OutgoingHttpHeaders }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly reason?: string;
+      readonly body?: string;
+      readonly headers?: OutgoingHttpHeaders;
+    }
+  /** Answered here, with the help of the server, which may be asked with another body. */
+  | { readonly kind: 'reply'; readonly reply: (body: string, ask: (body: string) => Promise<Reply>) => Promise<Reply> }
   /** The connection is reset before the server sees it. */
   | { readonly kind: 'cut' }
   /** Never answered, and the server never sees it. */
@@ -24,6 +32,11 @@ export type Interference =
   /** The server does it, and its answer is never passed on. */
   | { readonly kind: 'swallow-answer' }
   | { readonly kind: 'delay'; readonly delayMs: number };
+
+export interface Reply {
+  readonly status: number;
+  readonly body: string;
+}
 
 export interface Rule {
   /** Requests interfered with so far. For `swallow-answer`: those that the server has answered. */
@@ -120,7 +133,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     rule?.count();
     switch (interference.kind) {
       case 'answer':
-        outgoing.writeHead(interference.status, { 'content-type': 'application/json', ...interference.headers });
+        outgoing.writeHead(interference.status, interference.reason, { 'content-type': 'application/json', ...interference.headers });
         outgoing.end(incoming.method === 'HEAD' ? undefined : (interference.body ?? ''));
         return;
       case 'cut':
@@ -132,6 +145,27 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       case 'delay':
         await delay(interference.delayMs);
         return forward(incoming, outgoing, body);
+      case 'reply':
+        return reply(interference, { incoming, outgoing, body });
+    }
+  }
+
+  async function reply(
+    interference: Extract<Interference, { kind: 'reply' }>,
+    { incoming, outgoing, body }: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly body: Buffer },
+  ): Promise<void> {
+    async function ask(text: string): Promise<Reply> {
+      const bytes = Buffer.from(text);
+      Object.assign(incoming.headers, { 'content-length': String(bytes.byteLength), 'accept-encoding': 'identity' });
+      const { answer, body: answered } = await answerOf(incoming, bytes);
+      return { status: answer.statusCode ?? 502, body: answered.toString('utf8') };
+    }
+    try {
+      const replied = await interference.reply(body.toString('utf8'), ask);
+      outgoing.writeHead(replied.status, { 'content-type': 'application/json' });
+      outgoing.end(replied.body);
+    } catch {
+      outgoing.socket?.destroy();
     }
   }
 

@@ -28,26 +28,34 @@ export interface StoredMessages {
   readonly inFlight: readonly StoredMessage[];
 }
 
-export interface QueueWorld {
+/** A bucket of the world. Its changes are told when the caller sends the notifications that they return. */
+export interface WorldBucket {
   readonly bucket: string;
+  /** Puts an object, and returns the notification of it. */
+  put(key: string, eventName?: 'ObjectCreated:Put' | 'ObjectCreated:CompleteMultipartUpload'): string;
+  /** Puts an object, and returns a notification of it that does not state the result, so that S3 must be asked. */
+  putUnstated(key: string): string;
+  /** Deletes an object, and returns the notification of it. */
+  remove(key: string): string;
+  /** Etags by key. */
+  objects(): ReadonlyMap<string, string>;
+}
+
+export interface QueueWorld extends WorldBucket {
   readonly queueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly sqs: FaultProxy;
   readonly s3: FaultProxy;
   /** The settings of a daemon for this world, through the proxies. The index is not among them. */
   readonly env: Environment;
-  /** Puts an object, and returns the notification of it. */
-  put(key: string, eventName?: 'ObjectCreated:Put' | 'ObjectCreated:CompleteMultipartUpload'): string;
-  /** Deletes an object, and returns the notification of it. */
-  remove(key: string): string;
+  /** Another bucket, whose notifications go to the same queue. */
+  readonly neighbour: WorldBucket;
   /** Sends bodies to the bucket queue. */
   send(...bodies: readonly string[]): void;
   /** Moves a body to the dead-letter queue, as SQS itself does: without a reason. */
   bury(body: string): void;
   messages(): StoredMessages;
   deadLetters(): readonly StoredMessage[];
-  /** Etags by key. */
-  objects(): ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
 
@@ -67,13 +75,11 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
   const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount });
   const queue = createQueue(`bucket-events-${name}`, { RedrivePolicy });
   const topic = fauxqs.sns.createTopic('bucket-events', undefined, undefined, REGION);
-  const bucket = `flow-${name}`;
-  fauxqs.s3.createBucket(bucket);
   const [sqs, s3] = await Promise.all([startFaultProxy(endpoint), startFaultProxy(endpoint)]);
   let lastMoment = 0;
   let versions = 0;
 
-  function notification(key: string, eventName: string, object: Readonly<Record<string, unknown>>): string {
+  function notification(bucket: string, key: string, { eventName, ...object }: NotifiedObject): string {
     lastMoment = Math.max(lastMoment + 1, Date.now() * 1_000);
     const record = {
       eventVersion: '2.1',
@@ -96,8 +102,36 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
     });
   }
 
+  function createBucket(bucket: string): WorldBucket {
+    fauxqs.s3.createBucket(bucket);
+    function write(key: string) {
+      versions += 1;
+      return fauxqs.s3.putObject(bucket, key, Buffer.from(`version ${versions}`));
+    }
+    return {
+      bucket,
+      put(key, eventName = 'ObjectCreated:Put') {
+        const object = write(key);
+        return notification(bucket, key, { eventName, size: object.contentLength, eTag: object.etag.replaceAll('"', '') });
+      },
+      putUnstated(key) {
+        write(key);
+        return notification(bucket, key, { eventName: 'ObjectCreated:Put' });
+      },
+      remove(key) {
+        fauxqs.s3.deleteObject(bucket, key);
+        return notification(bucket, key, { eventName: 'ObjectRemoved:Delete' });
+      },
+      objects() {
+        const { objects } = fauxqs.s3.listObjects(bucket, { maxKeys: Number.POSITIVE_INFINITY });
+        return new Map(objects.map(({ key, etag }) => [key, etag.replaceAll('"', '')]));
+      },
+    };
+  }
+
   return {
-    bucket,
+    ...createBucket(`flow-${name}`),
+    neighbour: createBucket(`flow-${name}-neighbour`),
     queueUrl: queue.url,
     deadLetterQueueUrl: letters.url,
     sqs,
@@ -115,15 +149,6 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_S3_TIMEOUT_MS: '60000',
       TALLY_AUTO_CONNECT: 'true',
     },
-    put(key, eventName = 'ObjectCreated:Put') {
-      versions += 1;
-      const object = fauxqs.s3.putObject(bucket, key, Buffer.from(`version ${versions}`));
-      return notification(key, eventName, { size: object.contentLength, eTag: object.etag.replaceAll('"', '') });
-    },
-    remove(key) {
-      fauxqs.s3.deleteObject(bucket, key);
-      return notification(key, 'ObjectRemoved:Delete', {});
-    },
     send(...bodies) {
       for (const body of bodies) queue.enqueue(newMessage(body));
     },
@@ -136,15 +161,17 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       const { ready, delayed, inflight } = letters.inspectMessages();
       return copies([...ready, ...delayed, ...inflight.map(({ message }) => message)]);
     },
-    objects() {
-      const { objects } = fauxqs.s3.listObjects(bucket, { maxKeys: Number.POSITIVE_INFINITY });
-      return new Map(objects.map(({ key, etag }) => [key, etag.replaceAll('"', '')]));
-    },
     async close() {
       await Promise.all([sqs.close(), s3.close()]);
       await fauxqs.app.close();
     },
   };
+}
+
+interface NotifiedObject {
+  readonly eventName: string;
+  readonly size?: number;
+  readonly eTag?: string;
 }
 
 function newMessage(body: string) {

@@ -1,0 +1,307 @@
+/**
+ * One row of the fault matrix: a daemon with a fault of one kind, and what else runs beside it.
+ *
+ *   connect both buckets ─► fault begins ─► load ─► what is not concerned is indexed ─► load, SIGKILL, start ─► load ─► the same
+ *                                                                                   ─► fault ends ─► index and buckets agree
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../servers/aws.ts';
+import type { Daemon, Environment } from '../servers/daemon.ts';
+import { indexed, openFlow } from './flow.ts';
+import type { Flow, IndexKind } from './flow.ts';
+import type { QueueWorld, WorldBucket } from './queue.ts';
+
+/** What a row sends: exact events and looks, of the bucket with the fault and of another; `faulty`: looks at what itself fails. */
+export const traffics = ['exact', 'look', 'neighbour exact', 'neighbour look', 'faulty'] as const;
+export type Traffic = (typeof traffics)[number];
+
+/** What a fault concerns. The rest must be served while it lasts. */
+export type Reach = 'object' | 'bucket' | 'index' | 'endpoint' | 'all';
+
+const concerned: Readonly<Record<Reach, readonly Traffic[]>> = {
+  object: ['faulty'],
+  bucket: ['faulty', 'look'],
+  index: ['faulty', 'look', 'exact'],
+  endpoint: ['faulty', 'look', 'neighbour look'],
+  all: traffics,
+};
+
+export interface FaultRow {
+  readonly name: string;
+  readonly index: IndexKind;
+  readonly reach: Reach;
+  readonly env?: Environment;
+  /** The keys that fail themselves: looks at them are sent too. Absent: each look at the bucket fails. */
+  readonly faulty?: { readonly prefix: string; readonly keys: 'one' | 'many' };
+  /** A restart while the fault lasts would be another fault, so it ends between the kill and the start. */
+  readonly endsBeforeStart?: true;
+  /** So many of the first documents may be rejected, since their index accepted others until now. They are replayed after the fault. */
+  readonly lettersMax?: number;
+  /** Begins the fault. Returns what ends it. */
+  readonly begin: (flow: Flow) => Promise<End> | End;
+}
+
+export type End = () => Promise<void> | void;
+
+export interface RowResult {
+  readonly row: string;
+  readonly index: IndexKind;
+  /** What must have been indexed while the fault lasted and was not; empty in a good row. */
+  readonly unserved: string;
+  /** From the sending of a neighbour's exact event to the end of its message, without those that were in hand at the kill. 0: none could be. */
+  readonly neighbourP99Ms: number;
+  readonly neighbourP50Ms: number;
+  readonly receivesMax: number;
+  readonly deadLetters: number;
+  /** From the end of the fault until index and buckets agree and the queue is empty. */
+  readonly healMs: number;
+  /** How index and buckets differ in the end; empty in a good row. */
+  readonly difference: string;
+  /** The circuits that opened, by their log lines. */
+  readonly opened: readonly string[];
+}
+
+const ROUNDS = 20;
+const ROUND_MS = 200;
+/** A killed daemon's messages come back after 10 s, and a busy machine takes its time to start the next. */
+const SERVED_TIMEOUT_MS = 120_000;
+/** A message that failed alone twice is hidden for a minute, and a trial comes after a minute at the latest. */
+const HEALED_TIMEOUT_MS = 240_000;
+const WATCH_MS = 25;
+
+interface Sent {
+  readonly traffic: Traffic;
+  readonly sentAtMs: number;
+  /** Sent so late before the kill that it may be in hand. */
+  readonly meetsKill: boolean;
+  settledAtMs?: number;
+}
+
+/** Runs a row to its end. It does not judge what it sees. */
+export async function runFaultRow(row: FaultRow): Promise<RowResult> {
+  await using flow = await openFlow(row.index, { maxReceiveCount: 10 });
+  const { world } = flow;
+  const watch = startWatch(world);
+  const load = createLoad(row, world, watch);
+  const waits = concerned[row.reach];
+  try {
+    const victim = await flow.start(row.env);
+    load.before();
+    await until('both buckets are connected', () => agrees(victim, world), SERVED_TIMEOUT_MS);
+
+    const end = await row.begin(flow);
+    let isOver = false;
+    try {
+      await load.rounds(ROUNDS);
+      const unservedFirst = await served(watch, waits);
+      load.round(true);
+      await victim.kill();
+      if (row.endsBeforeStart === true) await end();
+      isOver = row.endsBeforeStart === true;
+      let endedAtMs = performance.now();
+      const successor = await flow.start(row.env, { awaitReady: false });
+      await load.rounds(ROUNDS);
+      const unserved = [...unservedFirst, ...(await served(watch, waits)), ...(await unsearched({ row, successor, world }))];
+      if (!isOver) {
+        endedAtMs = performance.now();
+        isOver = true;
+        await end();
+      }
+      for (const { body } of world.deadLetters().slice(0, row.lettersMax ?? 0)) world.send(body);
+      const difference = await healed(successor, world);
+      const neighbours = waits.includes('neighbour exact')
+        ? []
+        : watch.sent.filter(({ traffic, meetsKill }) => traffic === 'neighbour exact' && !meetsKill);
+      return {
+        row: row.name,
+        index: row.index,
+        unserved: unserved.join(', '),
+        neighbourP50Ms: delayMs(neighbours, 0.5),
+        neighbourP99Ms: delayMs(neighbours, 0.99),
+        receivesMax: watch.receivesMax(),
+        deadLetters: world.deadLetters().length,
+        healMs: Math.round(performance.now() - endedAtMs),
+        difference,
+        opened: openedIn([victim, successor]),
+      };
+    } finally {
+      if (!isOver) await end();
+    }
+  } finally {
+    watch.stop();
+  }
+}
+
+interface Watch {
+  readonly sent: readonly Sent[];
+  send(traffic: Traffic, body: string, meetsKill: boolean): void;
+  receivesMax(): number;
+  stop(): void;
+}
+
+/** Watches the queue itself: a message that is gone was settled. */
+function startWatch(world: QueueWorld): Watch {
+  const sent = new Map<string, Sent>();
+  const open = new Set<string>();
+  let receives = 0;
+  function look(): void {
+    const { visible, inFlight } = world.messages();
+    const present = new Set<string>();
+    for (const { body, approximateReceiveCount } of [...visible, ...inFlight]) {
+      present.add(body);
+      receives = Math.max(receives, approximateReceiveCount);
+    }
+    const nowMs = performance.now();
+    for (const body of open) {
+      const entry = sent.get(body);
+      if (present.has(body) || entry === undefined) continue;
+      entry.settledAtMs = nowMs;
+      open.delete(body);
+    }
+  }
+  const timer = setInterval(look, WATCH_MS);
+  return {
+    get sent() {
+      return [...sent.values()];
+    },
+    send(traffic, body, meetsKill) {
+      sent.set(body, { traffic, sentAtMs: performance.now(), meetsKill });
+      open.add(body);
+      world.send(body);
+    },
+    receivesMax: () => receives,
+    stop: () => clearInterval(timer),
+  };
+}
+
+function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
+  const { neighbour } = world;
+  let count = 0;
+  let meetsKill = false;
+
+  function change(traffic: Traffic, bucket: WorldBucket, { key, gone }: { readonly key: string; readonly gone: string }): void {
+    // each third look is at a removed object: there an answer that is believed too soon deletes, or keeps, the wrong document
+    const isRemoval = traffic !== 'exact' && traffic !== 'neighbour exact' && count % 3 === 0;
+    const isLook = traffic === 'look' || traffic === 'neighbour look' || traffic === 'faulty';
+    const body = isRemoval ? bucket.remove(gone) : isLook ? bucket.putUnstated(key) : bucket.put(key);
+    watch.send(traffic, body, meetsKill);
+  }
+
+  function faultyKeys(prefix: string, keys: 'one' | 'many'): { readonly key: string; readonly gone: string } {
+    return keys === 'one' ? { key: `${prefix}/1`, gone: `${prefix}/1` } : { key: `${prefix}/${count}`, gone: `${prefix}/gone` };
+  }
+
+  function round(late = false): void {
+    meetsKill = late;
+    count += 1;
+    const at = { key: `key/${count}`, gone: `gone/${count}` };
+    const look = { key: `look/${count}`, gone: at.gone };
+    change('exact', world, at);
+    change('look', world, look);
+    change('neighbour exact', neighbour, at);
+    change('neighbour look', neighbour, look);
+    if (faulty !== undefined) change('faulty', world, faultyKeys(faulty.prefix, faulty.keys));
+  }
+
+  return {
+    /** Objects that are removed later, of both buckets. */
+    before(): void {
+      for (let each = 3; each <= 3 * ROUNDS; each += 3) {
+        for (const bucket of [world, neighbour]) watch.send('exact', bucket.put(`gone/${each}`), true);
+      }
+      if (faulty?.keys === 'many') watch.send('exact', world.put(`${faulty.prefix}/gone`), true);
+    },
+    round,
+    async rounds(rounds: number): Promise<void> {
+      for (let each = 0; each < rounds; each += 1) {
+        round();
+        await delay(ROUND_MS);
+      }
+    },
+  };
+}
+
+/** Waits for the messages that the fault does not concern. Returns what was not settled in time. */
+async function served(watch: Watch, waits: readonly Traffic[]): Promise<readonly string[]> {
+  const open = (): readonly Sent[] =>
+    watch.sent.filter(({ traffic, settledAtMs }) => settledAtMs === undefined && !waits.includes(traffic));
+  await until('what is not concerned is served', () => open().length === 0, SERVED_TIMEOUT_MS).catch(() => undefined);
+  return [...Map.groupBy(open(), ({ traffic }) => traffic)].map(([traffic, entries]) => `${entries.length} × ${traffic}`);
+}
+
+interface Searched {
+  readonly row: FaultRow;
+  readonly successor: Daemon;
+  readonly world: QueueWorld;
+}
+
+/** What a search of the neighbour lacks while the fault lasts, of what must be there. */
+async function unsearched({ row: { reach }, successor, world }: Searched): Promise<readonly string[]> {
+  if (reach === 'all') return [];
+  const isExact = (key: string): boolean => key.startsWith('key/');
+  let missing: readonly string[] = [];
+  const isFound = async (): Promise<boolean> => {
+    const found = await indexed(successor, world.neighbour.bucket);
+    const wanted = [...world.neighbour.objects()].filter(([key]) => reach !== 'endpoint' || isExact(key));
+    missing = wanted.filter(([key, etag]) => isExact(key) && found?.get(key) !== etag).map(([key]) => `not found: neighbour ${key}`);
+    return missing.length === 0;
+  };
+  // a search of OpenSearch sees a write within a second
+  await until('the neighbour is found', isFound, 30_000).catch(() => undefined);
+  return missing.slice(0, 3);
+}
+
+async function healed(daemon: Daemon, world: QueueWorld): Promise<string> {
+  try {
+    await until('index and buckets agree', () => agrees(daemon, world), HEALED_TIMEOUT_MS);
+    return '';
+  } catch {
+    const { visible, inFlight } = world.messages();
+    const differences = await Promise.all([world, world.neighbour].map((bucket) => differenceOf(daemon, bucket)));
+    const log = daemon.log.slice(-10).map((line) => JSON.stringify(line));
+    return [`visible ${visible.length}, in flight ${inFlight.length}`, ...differences, ...log].join('\n');
+  }
+}
+
+async function agrees(daemon: Daemon, world: QueueWorld): Promise<boolean> {
+  const { visible, inFlight } = world.messages();
+  if (visible.length + inFlight.length > 0) return false;
+  for (const bucket of [world, world.neighbour]) if ((await differenceOf(daemon, bucket)) !== '') return false;
+  return true;
+}
+
+async function differenceOf(daemon: Daemon, { bucket, objects }: WorldBucket): Promise<string> {
+  const found = await indexed(daemon, bucket).catch(() => undefined);
+  if (found === undefined) return `${bucket}: no answer to a search`;
+  const wanted = objects();
+  const missing = [...wanted].filter(([key, etag]) => found.get(key) !== etag).map(([key]) => key);
+  const tooMuch = [...found.keys()].filter((key) => !wanted.has(key));
+  return missing.length + tooMuch.length === 0 ? '' : `${bucket}: missing ${missing.join(' ')}; too much ${tooMuch.join(' ')}`;
+}
+
+/** The delay that this share of the events did not exceed; 0 without events. */
+function delayMs(events: readonly Sent[], share: number): number {
+  const delaysMs = events.map(({ sentAtMs, settledAtMs = Infinity }) => settledAtMs - sentAtMs).sort((a, b) => a - b);
+  return Math.round(delaysMs[Math.ceil(delaysMs.length * share) - 1] ?? 0);
+}
+
+function openedIn(daemons: readonly Daemon[]): readonly string[] {
+  return [
+    ...new Set(
+      daemons
+        .flatMap(({ log }) => log)
+        .flatMap(({ msg, code }) => {
+          const level = openings.get(String(msg));
+          return level === undefined ? [] : [`${level}: ${String(code)}`];
+        }),
+    ),
+  ];
+}
+
+/** The circuit that opens, by how its log line begins. */
+const openings: ReadonlyMap<string, string> = new Map([
+  ['receiving paused', 'cluster'],
+  ['the index of the bucket does not take its records: they wait', 'index'],
+  ['S3 does not answer in this region: records that need it wait', 'endpoint'],
+  ['S3 does not answer for the bucket: its records that need S3 wait', 'bucket'],
+]);
