@@ -133,29 +133,6 @@ describe('an outage', () => {
     600_000,
   );
 
-  onOpenSearch(
-    'of OpenSearch for longer than messages are held: they are given back once, and wait in the queue',
-    async () => {
-      await using flow = await openFlow('opensearch');
-      const { world, index } = flow;
-      const daemon = await flow.start({ ...LONG, TALLY_INGEST_HOLD_MAX_MS: '2000' });
-      world.send(world.put('before'));
-      await flow.converged(daemon);
-
-      await index.refuse();
-      for (const key of keys('during', 300)) world.send(world.put(key));
-      await daemon.line('receiving paused');
-      await until('all is given back', () => world.messages().visible.length === 300);
-      await delay(OUTAGE_MS);
-      expect(world.messages().inFlight).toEqual([]);
-      expect(receivesMax(world)).toBe(1);
-      await index.accept();
-      await flow.converged(daemon);
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
-  );
-
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
     await using flow = await openFlow('sqlite');
     const { world } = flow;
