@@ -35,7 +35,8 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
   async function tryAgainSoon({ record: { bucket }, fault }: FailedAttempt, hand: InHand): Promise<Outcome | undefined> {
     if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
     hand.turnSlow();
-    await clock.sleep(RETRY_MS, hand.signal);
+    // at different moments: the record whose write fails every request that it is in must not meet the same others each time
+    await clock.sleep(RETRY_MS * (0.5 + Math.random()), hand.signal);
     return undefined;
   }
 
@@ -44,8 +45,6 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
     if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
     const level = circuitOf(fault.code);
     if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
-    // the store pushed the write back until it expired
-    if (fault.code === 'index.overloaded' && circuits.openOf(ids) === undefined) circuits.clusterFailed(fault, { isLasting: true });
     if (circuits.openOf(ids) !== undefined) return waitFor();
     switch (level) {
       case 'cluster':

@@ -85,19 +85,19 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
     if (open === undefined) return FREE;
-    if (open.level === 'cluster') {
-      // where its indices opened it, their trials close it
-      const ids = circuits.isOpenByIndices ? attempt : CLUSTER;
-      return (await circuits.wait(ids, leftMs(hand, HOLD_MAX_MS), hand.signal)) ?? deferred(record, open.fault, 0);
-    }
+    if (open.level === 'cluster') return (await waitForCluster(attempt, hand)) ?? deferred(record, open.fault, 0);
     if (!isFoldDue(hand) || !folding.isPermitted) {
       const place = await inHand(unserved, hand, { maxMs: holdMaxMs, ofShare: 1 });
       if (place !== undefined) return place;
     }
     const still = circuits.openOf(attempt.ids);
     if (still === undefined || still.level === 'cluster') return FREE;
-    const outcome = isFoldDue(hand) ? await folded(unserved, still.fault, hand) : undefined;
-    return outcome ?? (await hide(unserved, still.fault, hand));
+    return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
+  }
+
+  /** Where its indices opened the circuit of the cluster, their trials close it: then the attempt waits for the trial of its own index. */
+  function waitForCluster(attempt: Attempt, hand: InHand): Promise<Place | undefined> {
+    return circuits.wait(circuits.isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
@@ -139,7 +139,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   async function folded(unserved: Unserved, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
-    if (!folding.isPermitted) return undefined;
+    if (!folding.isPermitted || !isFoldDue(hand)) return undefined;
     try {
       await folding.fold(foldedRecord(unserved, fault, hand), hand.signal);
     } catch (error) {

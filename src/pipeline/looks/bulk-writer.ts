@@ -98,6 +98,9 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
     const nowMs = clock.monotonicMs();
     const expired = batch.filter(({ request }) => request.expiresAtMs <= nowMs);
     if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
+    // the store pushed the write back until it expired
+    const overload = expired.find(({ pushBack }) => pushBack?.code === 'index.overloaded')?.pushBack;
+    if (overload !== undefined) circuits.clusterFailed(overload, { isLasting: true });
     expired.forEach(answerExpired);
     const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
     if (live.length === 0) return;

@@ -44,8 +44,9 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
 interface Streak {
   count: number;
   readonly firstMs: number;
-  /** At most as many as the rule needs. */
+  /** At most as many of each as the rules need. */
   readonly keys: Set<string>;
+  readonly buckets: Set<string>;
 }
 
 /** Creates the circuits, all closed. */
@@ -69,10 +70,11 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   }
 
   /** Counts a failure, and returns the failures in a row and of how many keys. */
-  function countFailure(id: CircuitId, key: string): Streak {
-    const streak = streaks.get(id) ?? { count: 0, firstMs: clock.monotonicMs(), keys: new Set<string>() };
+  function countFailure(id: CircuitId, key: string, bucket = ''): Streak {
+    const streak = streaks.get(id) ?? { count: 0, firstMs: clock.monotonicMs(), keys: new Set(), buckets: new Set() };
     streak.count += 1;
-    if (streak.keys.size < OBJECTS_MIN) streak.keys.add(key);
+    if (streak.keys.size < OBJECTS_MIN) streak.keys.add(`${bucket}/${key}`);
+    if (streak.buckets.size < 2) streak.buckets.add(bucket);
     streaks.set(id, streak);
     return streak;
   }
@@ -82,11 +84,17 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     if (isEnough() || opensAtOnce(fault.code)) open(id, fault);
   }
 
-  function endpointFailed({ region, bucket }: BucketLocation, fault: Fault, sentAtMs: number): void {
+  function endpointFailed({ region, bucket }: BucketLocation, fault: Fault, { key, sentAtMs }: { key: string; sentAtMs: number }): void {
     const id: CircuitId = `endpoint ${region}`;
-    const { count, keys: buckets } = countFailure(id, bucket);
-    // the circuit of a single failing bucket is enough: nothing shows that others would fail
-    failed(id, fault, { sentAtMs, isEnough: () => count >= REQUESTS_MAX && buckets.size > 1 });
+    const { keys, buckets } = countFailure(id, key, bucket);
+    // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone
+    failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
+  }
+
+  /** A request of enrichment has a place in the circuit of its bucket, so it is a trial of that circuit. It never opens it. */
+  function enrichmentTried(bucket: string, fault: Fault | undefined, sentAtMs: number): void {
+    if (fault === undefined) circuits.succeeded(`bucket ${bucket}`);
+    else circuits.failed(`bucket ${bucket}`, fault, sentAtMs);
   }
 
   /** Whether every index that was written to lately is open and none accepts: then it is the cluster, as when its disks are full. */
@@ -115,9 +123,10 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     looked(target, { key, sentAtMs, fault, enriches = false }) {
       const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
-      if (isEndpoints) endpointFailed(target, fault, sentAtMs);
+      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs });
       // any answer, even a refusal, shows that the endpoint works
       else succeeded(`endpoint ${target.region}`);
+      if (enriches && !circuits.isQuiet) enrichmentTried(target.bucket, fault, sentAtMs);
       if (fault === undefined) return succeeded(id);
       // credentials are never the bucket's; of the other faults each may be
       if (isEndpoints && opensAtOnce(fault.code)) return;

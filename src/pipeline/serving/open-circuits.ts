@@ -78,9 +78,9 @@ const NO_PLACE: Place = { ids: [], leave: () => undefined };
 export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): OpenCircuits {
   const circuits = new Map<CircuitId, Circuit>();
   const open = new Set<CircuitId>();
-  const waiters = new Set<Waiter>();
-  let isPumpDue = false;
   let isByIndices = false;
+  const line = createLine({ clock, open, take, afterRound });
+  const roundAt = createAlarm({ clock, stopped }, line.startRound);
 
   function circuitOfId(id: CircuitId): Circuit {
     const known = circuits.get(id);
@@ -95,26 +95,25 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     open.add(id);
     telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
     if (id === 'cluster' && !isByIndices) probeUntilClosed();
-    else if (id === 'cluster') schedulePump();
-    else pumpAfter(circuitOfId(id).trialAtMs - clock.monotonicMs());
+    else roundAt(circuitOfId(id).trialAtMs);
   }
 
   function closed(id: CircuitId): void {
     const circuit = circuitOfId(id);
     open.delete(id);
     telemetry.circuitClosed({ ...partsOf(id), openMs: Math.max(0, clock.nowMs() - circuit.sinceMs) });
-    schedulePump();
+    line.startRound();
   }
 
   function succeeded(id: CircuitId): void {
     if (circuits.get(id)?.succeeded() === true) closed(id);
-    else if (open.has(id)) schedulePump();
+    else if (open.has(id)) line.startRound();
   }
 
   function failed(id: CircuitId, fault: Fault, sentAtMs: number): void {
     const circuit = circuits.get(id);
     circuit?.failed(fault, sentAtMs);
-    if (circuit?.fault !== undefined) pumpAfter(circuit.trialAtMs - clock.monotonicMs());
+    if (circuit?.fault !== undefined) roundAt(circuit.trialAtMs);
   }
 
   /** The cluster has no trials by records, because nothing is received while it is open: its probe is the trial. */
@@ -136,60 +135,43 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   }
 
   function take({ ids, isNewKey }: Attempt): Place | undefined {
-    const taken: CircuitId[] = [];
-    const leave = (): void => {
-      for (const id of taken.splice(0)) circuits.get(id)?.giveBack();
-      schedulePump();
-    };
+    // the circuits themselves, because an id that was forgotten meanwhile names another one
+    const taken = new Map<CircuitId, Circuit>();
     for (const id of ids) {
       if (!open.has(id)) continue;
       if (id === 'cluster' && isByIndices) continue;
-      if (id === 'cluster' || !circuitOfId(id).take(isNewKey)) {
-        leave();
+      const circuit = circuitOfId(id);
+      if (id === 'cluster' || !circuit.take(isNewKey)) {
+        // these places were free before as well, so nobody else may begin because of them
+        giveBack(taken);
         return undefined;
       }
-      taken.push(id);
+      taken.set(id, circuit);
     }
-    return taken.length === 0 ? NO_PLACE : { ids: [...taken], leave };
+    if (taken.size === 0) return NO_PLACE;
+    const leave = (): void => {
+      giveBack(taken);
+      line.startRound();
+    };
+    return { ids: [...taken.keys()], leave };
   }
 
-  function schedulePump(): void {
-    if (isPumpDue || (waiters.size === 0 && open.size === 0)) return;
-    isPumpDue = true;
-    queueMicrotask(pump);
-  }
-
-  function pumpAfter(ms: number): void {
-    clock.sleep(Math.max(0, ms), stopped).then(schedulePump, () => undefined);
-  }
-
-  /**
-   * Lets those go that may, then closes the circuits whose attempts succeed and for which nothing waits. First go those that
-   * fewest circuits hold back, since their attempts say most about an outer circuit, and of these the new keys.
-   */
-  function pump(): void {
-    const rank = ({ ids, isNewKey }: Waiter): number => 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
-    for (const waiter of [...waiters].sort((a, b) => rank(a) - rank(b))) {
-      const place = take(waiter);
-      if (place === undefined) continue;
-      waiters.delete(waiter);
-      waiter.resolve(place);
+  /** Closes the circuits whose attempts succeed and for which nothing waits. */
+  function afterRound(awaited: ReadonlySet<CircuitId>): void {
+    for (const id of open) {
+      const circuit = circuitOfId(id);
+      if (!awaited.has(id) && circuit.closeIfIdle()) closed(id);
+      // a timer may be over a millisecond early, and nothing else may come that begins another round
+      else if (awaited.has(id) && circuit.trialAtMs > clock.monotonicMs()) roundAt(circuit.trialAtMs);
     }
-    const awaited = awaitedIds();
-    for (const id of open) if (!awaited.has(id) && circuitOfId(id).closeIfIdle()) closed(id);
-    isPumpDue = false;
   }
 
   function forgetIdle(): void {
-    const awaited = awaitedIds();
+    const awaited = line.awaited();
     for (const id of open) {
       const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).trialAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
-  }
-
-  function awaitedIds(): ReadonlySet<CircuitId> {
-    return new Set([...waiters].flatMap(({ ids }) => ids));
   }
 
   function shown(id: CircuitId): OpenCircuit {
@@ -211,11 +193,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       return [...open].map(shown);
     },
     take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
-    wait(attempt, forMs, signal) {
-      const waited = waitAmong(waiters, attempt, { clock, forMs, signal });
-      schedulePump();
-      return waited;
-    },
+    wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),
     open(id, fault) {
       // what the cluster itself answers counts more than what its indices do
       if (id === 'cluster' && isByIndices) {
@@ -242,25 +220,101 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   };
 }
 
-/** Waits until the attempt is resolved with its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
-async function waitAmong(
-  waiters: Set<Waiter>,
-  attempt: Attempt,
-  { clock, forMs, signal }: { readonly clock: Clock; readonly forMs: number; readonly signal: AbortSignal },
-): Promise<Place | undefined> {
-  signal.throwIfAborted();
-  const ended = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<Place>();
-  const waiter: Waiter = { ...attempt, resolve };
-  waiters.add(waiter);
-  const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal])).then(() => undefined);
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    waiters.delete(waiter);
-    ended.abort(new Error('the wait is over'));
-    timeout.catch(() => undefined);
+/** Calls at the earliest of the moments that were asked for. Later ones are asked for again by then, so one timer is enough for all circuits. */
+function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 'stopped'>, ring: () => void): (atMs: number) => void {
+  let nextMs = Infinity;
+  return (atMs) => {
+    if (atMs >= nextMs) return;
+    nextMs = atMs;
+    const isOver = (): void => {
+      if (nextMs === atMs) nextMs = Infinity;
+      ring();
+    };
+    clock.sleep(Math.max(1, atMs - clock.monotonicMs()), stopped).then(isOver, () => undefined);
+  };
+}
+
+/** What goes first has the lowest rank. */
+function rankOf({ ids, isNewKey }: Waiter, open: ReadonlySet<CircuitId>): number {
+  return 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
+}
+
+/** Gives the places back that were taken, once. */
+function giveBack(taken: Map<CircuitId, Circuit>): void {
+  for (const circuit of taken.values()) circuit.giveBack();
+  taken.clear();
+}
+
+interface LineDependencies {
+  readonly clock: Clock;
+  readonly open: ReadonlySet<CircuitId>;
+  readonly take: (attempt: Attempt) => Place | undefined;
+  /** Called when nobody else may go now, with the circuits that are waited for. */
+  readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
+}
+
+/**
+ * The attempts that wait. In each round those go that may. First go those that fewest circuits hold back, since their attempts
+ * say most about an outer circuit, and of these the new keys.
+ */
+function createLine({ clock, open, take, afterRound }: LineDependencies) {
+  const waiters = new Set<Waiter>();
+  let isRoundDue = false;
+
+  function awaited(): ReadonlySet<CircuitId> {
+    return new Set([...waiters].flatMap(({ ids }) => ids));
   }
+
+  function round(): void {
+    for (const waiter of [...waiters].sort((a, b) => rankOf(a, open) - rankOf(b, open))) {
+      const place = take(waiter);
+      if (place === undefined) continue;
+      waiters.delete(waiter);
+      waiter.resolve(place);
+    }
+    afterRound(awaited());
+    isRoundDue = false;
+  }
+
+  /** Begins a round soon, once for all that happens until then. */
+  function startRound(): void {
+    if (isRoundDue || (waiters.size === 0 && open.size === 0)) return;
+    isRoundDue = true;
+    queueMicrotask(round);
+  }
+
+  /** Waits until the attempt has its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+  async function wait(
+    attempt: Attempt,
+    { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
+  ): Promise<Place | undefined> {
+    signal.throwIfAborted();
+    const ended = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let given: Place | undefined;
+    const go = (place: Place): void => {
+      given = place;
+      resolve();
+    };
+    const waiter: Waiter = { ...attempt, resolve: go };
+    waiters.add(waiter);
+    startRound();
+    const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
+    try {
+      await Promise.race([promise, timeout]);
+      // a place that was given as the time ended is a place
+      return given;
+    } catch (error) {
+      given?.leave();
+      throw error;
+    } finally {
+      waiters.delete(waiter);
+      ended.abort(new Error('the wait is over'));
+      timeout.catch(() => undefined);
+    }
+  }
+
+  return { wait, startRound, awaited };
 }
 
 interface Probing {

@@ -820,7 +820,7 @@ describe('a stop', () => {
     await world.connectBucket('other');
     await world.send(world.put('parked', { bucket: 'other' }));
     await world.send(routedPut(world, 'provisional'));
-    await world.run(1_000);
+    await world.run(400);
     await world.stop();
     expect(world.settlements()).toEqual(['give-back', 'give-back']);
     expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);

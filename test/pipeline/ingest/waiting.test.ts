@@ -297,6 +297,39 @@ describe('the index of one bucket', () => {
   });
 });
 
+describe('the index store', () => {
+  it('that pushes one read of a record back is asked again, and nobody else waits', async () => {
+    const world = await createIngestWorld();
+    const { state } = world.store;
+    const get: typeof state.get = state.get.bind(state);
+    let pushesBack = true;
+    Object.assign(state, {
+      get: async (...args: Parameters<typeof get>) => {
+        if (pushesBack && args[0] === refs.bucket(BUCKET).id) {
+          pushesBack = false;
+          throw new FaultError('index.overloaded', '429');
+        }
+        return get(...args);
+      },
+    });
+    await world.send(world.put('k'));
+    await world.run(2 * SECOND_MS);
+    expect(await world.document('k')).toBeDefined();
+    expect(opened(world)).toEqual([]);
+  });
+
+  it('that refuses every request with one document indexes the documents that were sent beside it', async () => {
+    const world = await twoBuckets();
+    world.store.broken.beforeWrite = async (writes) => {
+      if (writes.some(({ document }) => document.key === 'poison')) throw new FaultError('index.unreachable', 'time-out');
+    };
+    await world.send(world.put('poison'));
+    for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`, { bucket: OTHER }));
+    await world.run(30 * SECOND_MS);
+    expect(await Promise.all(Array.from({ length: 5 }, (_, index) => world.document(`k-${index}`, OTHER)))).not.toContain(undefined);
+  });
+});
+
 describe('a message', () => {
   it('of which one record waits and another is done keeps both', async () => {
     const world = await twoBuckets();

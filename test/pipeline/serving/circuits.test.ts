@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import { indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
+import { enrichmentCircuits, indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
@@ -10,8 +10,10 @@ const b = { bucket: 'b', region: 'us-east-1' };
 const far = { bucket: 'far', region: 'eu-central-1' };
 const faultOf = (code: FaultCode): Fault => ({ code, reason: 'as scripted' });
 
-function setUp() {
-  const clock = createFakeClock();
+/** `earlyMs`: how much too early each timer is over. */
+function setUp({ earlyMs = 0 } = {}) {
+  const fakeClock = createFakeClock();
+  const clock = { ...fakeClock, sleep: (ms: number, signal?: AbortSignal) => fakeClock.sleep(Math.max(0.1, ms - earlyMs), signal) };
   const telemetry = createFakeTelemetry();
   const probe: { fault: FaultError | undefined; count: number } = { fault: undefined, count: 0 };
   const circuits = createTestCircuits({
@@ -225,4 +227,60 @@ it('a circuit for which nothing was tried for ten minutes is forgotten', async (
   expect(world.open()).toEqual(['bucket a']);
   await world.run(30_000);
   expect(world.open()).toEqual([]);
+});
+
+it('a circuit that is forgotten during a trial, and opens again, does not count that trial’s place as its own', async () => {
+  const world = setUp();
+  world.look(a, 'k', 'bucket.missing');
+  const hanging = world.circuits.take({ ids: lookCircuits(a), isNewKey: true });
+  await world.run(620_000);
+  expect(world.open()).toEqual([]);
+  world.look(a, 'k', 'bucket.missing');
+  hanging?.leave();
+  await world.run(5_000);
+  expect(world.circuits.take({ ids: lookCircuits(a), isNewKey: false })).toBeDefined();
+});
+
+it('a timer that is over a little early does not cost the trial: nothing else may come that wakes what waits', async () => {
+  const world = setUp({ earlyMs: 0.9 });
+  world.look(a, 'k', 'bucket.missing');
+  world.circuits.take({ ids: lookCircuits(a), isNewKey: true })?.leave();
+  let begun = 0;
+  void world.circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal).then(() => (begun += 1));
+  await world.run(10_000);
+  expect(begun).toBe(1);
+});
+
+it('a thousand failures of one outage set one timer', () => {
+  const world = setUp();
+  for (let count = 0; count < 1_000; count += 1) world.fail('a');
+  expect(world.clock.sleepers()).toBe(1);
+});
+
+it('a request of enrichment that has the place of its bucket’s trial decides it', async () => {
+  const world = setUp();
+  world.look(a, 'k', 'bucket.missing');
+  await world.run(5_000);
+  const enrich = (fault?: Fault) => {
+    const place = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
+    const sentAtMs = world.clock.monotonicMs();
+    if (place !== undefined) world.circuits.looked(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
+    place?.leave();
+    return place !== undefined;
+  };
+  expect(enrich(faultOf('bucket.missing'))).toBe(true);
+  // the next trial is due later
+  expect(enrich()).toBe(false);
+  await world.run(10_000);
+  for (let count = 0; count < 8; count += 1) enrich();
+  await world.run(500);
+  expect(world.open()).not.toContain('bucket a');
+});
+
+it('two objects of two buckets that always fail, however often, do not open the circuit of their endpoint', () => {
+  const world = setUp();
+  for (let count = 0; count < 20; count += 1) for (const target of [a, b]) world.look(target, 'poison', 's3.unavailable');
+  expect(world.open()).toEqual([]);
+  world.look(b, 'another', 's3.unavailable');
+  expect(world.open()).toEqual(['endpoint us-east-1']);
 });
