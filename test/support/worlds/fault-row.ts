@@ -270,10 +270,11 @@ async function agrees(daemon: Daemon, world: QueueWorld): Promise<boolean> {
   return true;
 }
 
-async function differenceOf(daemon: Daemon, { bucket, objects }: WorldBucket): Promise<string> {
+async function differenceOf(daemon: Daemon, world: WorldBucket): Promise<string> {
+  const { bucket } = world;
   const found = await indexed(daemon, bucket).catch(() => undefined);
   if (found === undefined) return `${bucket}: no answer to a search`;
-  const wanted = objects();
+  const wanted = world.objects();
   const missing = [...wanted].filter(([key, etag]) => found.get(key) !== etag).map(([key]) => key);
   const tooMuch = [...found.keys()].filter((key) => !wanted.has(key));
   return missing.length + tooMuch.length === 0 ? '' : `${bucket}: missing ${missing.join(' ')}; too much ${tooMuch.join(' ')}`;

@@ -6,6 +6,7 @@ import { rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
 import type { FaultProxy, Interference, PassingRequest, Reply } from '../servers/fault-proxy.ts';
@@ -81,7 +82,7 @@ const storageRows: readonly FaultRow[] = [
     faulty: slow,
     begin: throughProxy(s3, refusal(503, 'SlowDown', 'Slow Down'), ofKeys(slow.prefix)),
   },
-  { name: 'the bucket is gone', index: 'sqlite', reach: 'bucket', begin: throughProxy(s3, refusal(404, 'NoSuchBucket'), ofBucket) },
+  { name: 'the bucket is gone', index: 'sqlite', reach: 'bucket', begin: bucketGone },
   {
     name: 'HeadBucket and LIST are denied',
     index: 'sqlite',
@@ -118,6 +119,23 @@ const storageRows: readonly FaultRow[] = [
   },
   { name: 'SQS answers 503', index: 'sqlite', reach: 'all', begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }) },
 ];
+
+/** Longer than a busy daemon takes from the answer about an object to its question about the bucket. */
+const BUCKET_GONE_LONGER_MS = 5_000;
+
+/**
+ * The objects come back before their bucket: with a real bucket they would be gone for good, so a key that was missing in a
+ * bucket that exists just afterwards is believed to be deleted.
+ */
+function bucketGone(flow: Flow): End {
+  const ends = [ofWholeBucket, ofBucket].map((requests) => throughProxy(s3, refusal(404, 'NoSuchBucket'), requests)(flow));
+  return async () => {
+    const [bucketIsBack, objectsAreBack] = ends;
+    await objectsAreBack?.();
+    await delay(BUCKET_GONE_LONGER_MS);
+    await bucketIsBack?.();
+  };
+}
 
 const sqliteRows: readonly FaultRow[] = [
   { name: 'the bucket record cannot be read', index: 'sqlite', reach: 'index', begin: unreadableRecord },
