@@ -68,7 +68,7 @@ describe('a listener', () => {
   });
 
   it('closes a connection that sends no further request, in seconds', async () => {
-    const socket = await open('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    const socket = await open('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await once(socket, 'close');
     expect(await isAlive()).toBe(true);
   });
@@ -78,7 +78,7 @@ describe('a listener', () => {
     sockets.push(busy);
     let answer = '';
     busy.setEncoding('utf8').on('data', (text: string) => (answer += text));
-    busy.write('GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    busy.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
     expect(await isAlive()).toBe(true);
     for (let each = 0; each < CONNECTIONS_MAX + 50; each += 1) await open();
     slow.resolve();
@@ -87,7 +87,7 @@ describe('a listener', () => {
   });
 
   it('closes the newest connection if all the others have a request under way', async () => {
-    const request = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
+    const request = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
     for (let each = 0; each < CONNECTIONS_MAX; each += 1) await open(request);
     await until('all have a request under way', () => scrapes === CONNECTIONS_MAX);
     const late = await open(request);
