@@ -25,7 +25,7 @@ export interface Admission {
 }
 
 interface AdmissionDependencies {
-  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'isOpenByIndices'>;
+  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'cluster'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
   readonly store: StateStore;
@@ -84,7 +84,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
 
   /** Where the indices opened the circuit, one batch is received now and then: their trials are records, and all of them may be hidden. */
   function isTrialDue(): boolean {
-    if (!circuits.isOpenByIndices || clock.monotonicMs() < trialAtMs) return false;
+    if (!circuits.cluster().isOpenByIndices || clock.monotonicMs() < trialAtMs) return false;
     trialAtMs = clock.monotonicMs() + TRIAL_MS;
     return true;
   }

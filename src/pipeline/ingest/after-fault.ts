@@ -13,11 +13,16 @@ import type { Waiting } from './waiting.ts';
 /** A failure that has not opened its circuit yet may be chance: the record tries again soon, and the third failure opens the circuit. */
 export const RETRY_MS = 500;
 
+/** The third failure in a row opens the circuit of what failed, so at the sixth it is clear that others succeed between. */
+const ATTEMPTS_MAX = 6;
+
 /** A failed attempt, and the circuits that it needed. */
 interface FailedAttempt {
   readonly record: ChangeRecord;
   readonly fault: Fault;
   readonly ids: readonly CircuitId[];
+  /** How many attempts of this record in a row have failed, this one included. */
+  readonly failures: number;
 }
 
 interface FaultsDependencies {
@@ -41,26 +46,17 @@ export function createAfterFault({ circuits, waiting, buckets, clock }: FaultsDe
   }
 
   return async function afterFault(failed, hand, waitFor) {
-    const { record, fault, ids } = failed;
+    const { record, fault, ids, failures } = failed;
     if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
     const level = circuitOf(fault.code);
     if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
     // a circuit that the fault is not about has no trial in this attempt: waiting for it would end immediately, again and again
     if (circuits.openOf(ids.filter((id) => concerns(id, level))) !== undefined) return waitFor();
-    switch (level) {
-      case 'cluster':
-      case 'index':
-        return tryAgainSoon(failed, hand);
-      case 'endpoint':
-      case 'bucket':
-      case 'queue':
-      case 'object':
-        return waiting.alone(
-          { record, attempt: { ids, isNewKey: false } },
-          { fault, delayS: deferDelayS(hand.message.receiveCount) },
-          hand,
-        );
-    }
+    // an index that has answered others meanwhile refuses this record alone
+    const isStores = level === 'cluster' || level === 'index';
+    if (isStores && failures < ATTEMPTS_MAX) return tryAgainSoon(failed, hand);
+    const delayS = deferDelayS(hand.message.receiveCount);
+    return waiting.alone({ record, attempt: { ids, isNewKey: false } }, { fault, delayS }, hand);
   };
 }
 

@@ -28,8 +28,10 @@ interface Run {
   /** The places in open circuits that the present attempt has. */
   places: Place[];
   tie: ObserveHint | undefined;
-  /** Whether no attempt for this record has failed yet: such a record is the better trial. */
+  /** Whether no attempt for this record has failed yet, as far as its message shows: such a record is the better trial. */
   isNewKey: boolean;
+  /** How many attempts in a row have failed. */
+  failures: number;
   /** Whether looks ask by LIST from now on. */
   byListing: boolean;
 }
@@ -48,7 +50,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   return async function finishRecord(record, hand) {
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
-    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: true, byListing: false };
+    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: hand.message.receiveCount === 1, failures: 0, byListing: false };
     for (;;) {
       const result = await attemptOnce(run);
       if (result.kind === 'ended') return result.outcome;
@@ -79,11 +81,12 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         return waitFor(run, result.ids);
       case 'fault':
         run.isNewKey = false;
+        run.failures += 1;
         if (shouldList(run, result)) {
           run.byListing = true;
           return undefined;
         }
-        return afterFault({ ...result, record }, hand, () => waitFor(run, result.ids));
+        return afterFault({ ...result, record, failures: run.failures }, hand, () => waitFor(run, result.ids));
     }
   }
 
@@ -96,6 +99,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     const next = await waiting.waitOrFold({ record: run.record, attempt: { ids, isNewKey: run.isNewKey } }, run.hand);
     if ('kind' in next) return next;
     run.places = [next];
+    run.failures = 0;
     return undefined;
   }
 

@@ -94,10 +94,8 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     const open = circuits.openOf(attempt.ids);
     if (open === undefined) return FREE;
     if (open.level === 'cluster') return (await waitForCluster(attempt, hand)) ?? deferred(record, open.fault, 0);
-    if (!isFoldDue(hand) || !folding.isPermitted) {
-      const place = await inHand(unserved, hand, { maxMs: holdMaxMs, ofShare: 1 });
-      if (place !== undefined) return place;
-    }
+    const place = await inHandForNow(unserved, hand);
+    if (place !== undefined) return place;
     const still = circuits.openOf(attempt.ids);
     if (still === undefined || still.level === 'cluster') return FREE;
     return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
@@ -105,7 +103,13 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   /** Where its indices opened the circuit of the cluster, their trials close it: then the attempt waits for the trial of its own index. */
   function waitForCluster(attempt: Attempt, hand: InHand): Promise<Place | undefined> {
-    return circuits.wait(circuits.isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
+    return circuits.wait(circuits.cluster().isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
+  }
+
+  /** Waits for the time that each receive gives, unless the record can be folded. Keys that have not failed yet have half as much room again, so that they are found among those that have. */
+  async function inHandForNow(unserved: Unserved, hand: InHand): Promise<Place | undefined> {
+    if (folding.isPermitted && isFoldDue(hand)) return undefined;
+    return inHand(unserved, hand, { maxMs: holdMaxMs, ofShare: unserved.attempt.isNewKey ? 1.5 : 1 });
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
@@ -127,17 +131,24 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   /** Whether the record must not wait any longer. */
   function isFoldDue({ message }: InHand): boolean {
     const { receiveCount, queueUrl, firstReceivedAtMs } = message;
+    // an outage of the whole store is over: what waited for it has not waited for this circuit
+    const sinceClusterMs = clock.monotonicMs() - circuits.cluster().closedAtMs;
     return (
-      queueNowMs(message) - firstReceivedAtMs >= FOLDED_AFTER_MS ||
+      Math.min(queueNowMs(message) - firstReceivedAtMs, sinceClusterMs) >= FOLDED_AFTER_MS ||
       receiveCount * 2 >= queueWatch.maxReceiveCount(queueUrl) ||
       isCrowded() ||
+      hasHiddenMany() ||
       isExpiring(message)
     );
   }
 
   function isCrowded(): boolean {
+    return queueWatch.inFlight > crowdedAt;
+  }
+
+  function hasHiddenMany(): boolean {
     if (hidden.reading !== queueWatch.readings) hidden = { sinceReading: 0, reading: queueWatch.readings };
-    return queueWatch.inFlight > crowdedAt || hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
+    return hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
   }
 
   function isExpiring(message: InHand['message']): boolean {

@@ -15,6 +15,8 @@ import type { Clock } from '../ports/clock.ts';
 const TRIAL_MIN_MS = 5_000;
 /** A recovery is seen within a minute, and one request a minute is no load on what recovers. */
 const TRIAL_MAX_MS = 60_000;
+/** A prefix may be denied or slow while the rest of its bucket is served: one new key a second finds that out, and is no load. */
+const NEW_KEY_MS = 1_000;
 /** Opening again within this time is the same outage. */
 const SAME_OUTAGE_MS = 60_000;
 /** More places than one process has for requests: nothing is held back any more. */
@@ -27,6 +29,8 @@ export interface Circuit {
   readonly sinceMs: number;
   /** When the next trial is due, by the monotonic clock. */
   readonly trialAtMs: number;
+  /** When the next new key may try, by the monotonic clock. */
+  readonly newKeyAtMs: number;
   /** Opens the circuit. Returns whether it was closed. */
   open(fault: Fault): boolean;
   /** Whether an attempt may begin. If so, it has a place until it gives it back. `isNewKey`: no attempt for this key failed since the circuit opened. */
@@ -48,7 +52,10 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
   let closedAtMs = -Infinity;
   let intervalMs = TRIAL_MIN_MS;
   let trialAtMs = 0;
-  let mayNewKeyTry = false;
+  /** When a new key may try without waiting for the trial, by the monotonic clock. */
+  let newKeyAtMs = 0;
+  /** Whether the running trial is such a key's. Its failure says little: the bucket may serve other keys. */
+  let isEarlyTrial = false;
   /** When the latest trial began, by the monotonic clock; Infinity before the first, and once its failure was counted. */
   let trialBeganAtMs = Infinity;
   /** 0: no attempt has succeeded yet. */
@@ -61,7 +68,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     fault = next;
     openedAtMs = clock.monotonicMs();
     trialAtMs = openedAtMs + intervalMs;
-    mayNewKeyTry = true;
+    newKeyAtMs = openedAtMs;
     trialBeganAtMs = Infinity;
     places = 0;
     succeededCount = 0;
@@ -77,6 +84,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     if (sentAtMs < trialBeganAtMs) return;
     trialBeganAtMs = Infinity;
     failedCount += 1;
+    if (isEarlyTrial) return;
     intervalMs = Math.min(TRIAL_MAX_MS, intervalMs * 2);
     trialAtMs = clock.monotonicMs() + intervalMs;
   }
@@ -97,6 +105,9 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     get trialAtMs() {
       return trialAtMs;
     },
+    get newKeyAtMs() {
+      return newKeyAtMs;
+    },
     open(next) {
       if (fault !== undefined) return false;
       const isSameOutage = clock.monotonicMs() - closedAtMs < SAME_OUTAGE_MS;
@@ -106,11 +117,15 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
       return true;
     },
     take(isNewKey) {
-      const isTrialDue = clock.monotonicMs() >= trialAtMs || (mayNewKeyTry && isNewKey);
+      const nowMs = clock.monotonicMs();
+      const isTrialDue = nowMs >= trialAtMs || (isNewKey && nowMs >= newKeyAtMs);
       const isFree = places > 0 ? running < places : running === 0 && isTrialDue;
       if (!isFree) return false;
-      mayNewKeyTry = false;
-      if (places === 0) trialBeganAtMs = clock.monotonicMs();
+      if (isNewKey) newKeyAtMs = nowMs + NEW_KEY_MS;
+      if (places === 0) {
+        trialBeganAtMs = nowMs;
+        isEarlyTrial = nowMs < trialAtMs;
+      }
       running += 1;
       return true;
     },

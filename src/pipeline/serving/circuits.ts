@@ -20,7 +20,7 @@ const CLUSTER_MIN_MS = 1_000;
 const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
 
-export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'isOpenByIndices'> {
+export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'cluster'> {
   /** Whether the bucket's circuit or its endpoint's is open, or its latest look failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
   /**
@@ -111,9 +111,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     get isQuiet() {
       return circuits.isQuiet;
     },
-    get isOpenByIndices() {
-      return circuits.isOpenByIndices;
-    },
+    cluster: () => circuits.cluster(),
     openOf: (ids) => circuits.openOf(ids),
     all: () => circuits.all(),
     take: (attempt) => circuits.take(attempt),

@@ -50,8 +50,11 @@ export interface OpenCircuits {
   open(id: CircuitId, fault: Fault): void;
   /** Opens the cluster because none of its indices takes anything. Its probe would succeed, so the indices' own trials close it. */
   openByIndices(fault: Fault): void;
-  /** Whether the cluster is open for that reason: then its circuit stops receiving, and holds back no trial of an index. */
-  readonly isOpenByIndices: boolean;
+  /**
+   * Whether the cluster is open for that reason: then its circuit stops receiving, and holds back no trial of an index. And when
+   * it last closed, by the monotonic clock; -Infinity if it never did.
+   */
+  cluster(): { readonly isOpenByIndices: boolean; readonly closedAtMs: number };
   /** An index took something. */
   closeByIndex(): void;
   succeeded(id: CircuitId): void;
@@ -79,6 +82,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   const circuits = new Map<CircuitId, Circuit>();
   const open = new Set<CircuitId>();
   let isByIndices = false;
+  let clusterClosedAtMs = -Infinity;
   const line = createLine({ clock, open, take, afterRound });
   const roundAt = createAlarm({ clock, stopped }, line.startRound);
 
@@ -101,6 +105,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   function closed(id: CircuitId): void {
     const circuit = circuitOfId(id);
     open.delete(id);
+    if (id === 'cluster') clusterClosedAtMs = clock.monotonicMs();
     telemetry.circuitClosed({ ...partsOf(id), openMs: Math.max(0, clock.nowMs() - circuit.sinceMs) });
     line.startRound();
   }
@@ -162,7 +167,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       const circuit = circuitOfId(id);
       if (!awaited.has(id) && circuit.closeIfIdle()) closed(id);
       // a timer may be over a millisecond early, and nothing else may come that begins another round
-      else if (awaited.has(id) && circuit.trialAtMs > clock.monotonicMs()) roundAt(circuit.trialAtMs);
+      else if (awaited.has(id)) for (const atMs of dueAfter(circuit, clock.monotonicMs())) roundAt(atMs);
     }
   }
 
@@ -207,9 +212,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       isByIndices = true;
       openCircuit('cluster', fault);
     },
-    get isOpenByIndices() {
-      return isByIndices;
-    },
+    cluster: () => ({ isOpenByIndices: isByIndices, closedAtMs: clusterClosedAtMs }),
     closeByIndex() {
       if (!isByIndices) return;
       isByIndices = false;
@@ -243,6 +246,11 @@ function rankOf({ ids, isNewKey }: Waiter, open: ReadonlySet<CircuitId>): number
 function giveBack(taken: Map<CircuitId, Circuit>): void {
   for (const circuit of taken.values()) circuit.giveBack();
   taken.clear();
+}
+
+/** When the circuit may let somebody go who waits. */
+function dueAfter({ newKeyAtMs, trialAtMs }: Circuit, nowMs: number): readonly number[] {
+  return [newKeyAtMs, trialAtMs].filter((atMs) => atMs > nowMs);
 }
 
 interface LineDependencies {

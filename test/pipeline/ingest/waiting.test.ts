@@ -377,6 +377,56 @@ describe('the index store', () => {
   });
 });
 
+describe('a prefix that is denied', () => {
+  it('does not keep the other keys of its bucket from being served, and none of them is folded', async () => {
+    const world = await createIngestWorld({ limits: { heldMax: 1_000 } });
+    world.storageHooks.afterLook = async (key) => {
+      if (key.startsWith('denied/')) throw denied;
+    };
+    for (let minute = 0; minute < 20; minute += 1) {
+      for (let count = 0; count < 15; count += 1) await world.send(routedPut(world, `denied/${minute}-${count}`));
+      await world.send(routedPut(world, `well-${minute}`));
+      await world.run(MINUTE_MS);
+    }
+    const well = await Promise.all(Array.from({ length: 19 }, (_, minute) => world.document(`well-${minute}`)));
+    expect(well.map((each) => each !== undefined)).not.toContain(false);
+  });
+});
+
+describe('after an outage of the index store', () => {
+  it('of an hour, what waited for it is not folded because S3 or an index fails for seconds', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('known'));
+    await world.run(SECOND_MS);
+    world.store.broken.all = new FaultError('index.unreachable', 'gone');
+    for (let count = 0; count < 6; count += 1) await world.send(world.put(`k-${count}`));
+    await world.run(60 * MINUTE_MS);
+    world.store.broken.all = undefined;
+    world.store.broken.buckets.set(BUCKET, 'bucket.index-unavailable');
+    await world.run(30 * SECOND_MS);
+    world.store.broken.buckets.clear();
+    await world.run(6 * MINUTE_MS);
+    expect(world.folded).toEqual([]);
+    expect(await world.document('k-5')).toBeDefined();
+  });
+});
+
+describe('a write that fails each request that it is in', () => {
+  it('is deferred alone after a few attempts', async () => {
+    const world = await twoBuckets();
+    world.store.broken.beforeWrite = async (writes) => {
+      if (writes.some(({ document }) => document.key === 'poison')) throw new FaultError('index.unreachable', '502');
+    };
+    await world.send(world.put('poison'));
+    for (let count = 0; count < 60; count += 1) {
+      await world.send(world.put(`k-${count}`, { bucket: OTHER }));
+      await world.run(500);
+    }
+    expect(world.settlements()).toContain('defer');
+    expect(await world.document('k-59', OTHER)).toBeDefined();
+  });
+});
+
 describe('a message', () => {
   it('of which one record waits and another is done keeps both', async () => {
     const world = await twoBuckets();
