@@ -64,7 +64,7 @@ export interface Waiting {
 /** Creates the waiting. */
 export function createWaiting(dependencies: WaitingDependencies): Waiting {
   const { circuits, folding, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
-  // half of the setting: before receiving stops for everybody
+  // half of the setting: before receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   const shares = createShares(heldMax);
   let hidden = { sinceReading: 0, reading: 0 };

@@ -147,7 +147,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
       if (id === 'cluster' && isByIndices) continue;
       const circuit = circuitOfId(id);
       if (id === 'cluster' || !circuit.take(isNewKey)) {
-        // these places were free before as well, so nobody else may begin because of them
+        // these places were free before as well, so no other attempt may begin because of them
         giveBack(taken);
         return undefined;
       }
@@ -223,7 +223,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   };
 }
 
-/** Calls at the earliest of the moments that were asked for. Later ones are asked for again by then, so one timer is enough for all circuits. */
+/** Calls at the earliest of the requested moments. Later ones are requested again by then, so one timer is enough for all circuits. */
 function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 'stopped'>, ring: () => void): (atMs: number) => void {
   let nextMs = Infinity;
   return (atMs) => {
@@ -248,7 +248,7 @@ function giveBack(taken: Map<CircuitId, Circuit>): void {
   taken.clear();
 }
 
-/** When the circuit may let somebody go who waits. */
+/** When the circuit may let a waiting attempt begin. */
 function dueAfter({ newKeyAtMs, trialAtMs }: Circuit, nowMs: number): readonly number[] {
   return [newKeyAtMs, trialAtMs].filter((atMs) => atMs > nowMs);
 }
@@ -257,7 +257,7 @@ interface LineDependencies {
   readonly clock: Clock;
   readonly open: ReadonlySet<CircuitId>;
   readonly take: (attempt: Attempt) => Place | undefined;
-  /** Called when nobody else may go now, with the circuits that are waited for. */
+  /** Called when no other attempt may begin now, with the circuits that are waited for. */
   readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
 }
 
