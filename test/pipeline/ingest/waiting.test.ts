@@ -393,6 +393,24 @@ describe('a prefix that is denied', () => {
   });
 });
 
+describe('an outage of the index store', () => {
+  it('for longer than a message may be held gives it back to its queue, and it is written by a later receive', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.all = new FaultError('index.unreachable', 'gone');
+    await world.send(world.put('k'));
+    await world.run(10 * SECOND_MS);
+    await world.clock.advance(11 * 3_600_000);
+    await world.run(10 * SECOND_MS);
+    expect(world.queues.settlements.filter(({ kind }) => kind === 0)).toHaveLength(1);
+    expect(receives(world)).toEqual([1]);
+    world.store.broken.all = undefined;
+    await world.run(30 * SECOND_MS);
+    expect(await world.document('k')).toBeDefined();
+    expect(world.outcomes()).toEqual(['deferred', 'written']);
+    expect(world.letters()).toEqual([]);
+  });
+});
+
 describe('after an outage of the index store', () => {
   it('of an hour, what waited for it is not folded because S3 or an index fails for seconds', async () => {
     const world = await createIngestWorld();
