@@ -10,7 +10,7 @@ import type { ObserveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { CircuitId, Place } from '../serving/open-circuits.ts';
-import { createAttemptRecord, type Attempt, type AttemptDependencies } from './attempt-record.ts';
+import { createAttemptRecord, type Attempt, type AttemptDependencies, type AttemptStart } from './attempt-record.ts';
 import type { InHand } from './held-set.ts';
 import { createAfterFault } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
@@ -22,9 +22,8 @@ interface FinishDependencies extends AttemptDependencies {
 }
 
 /** One record on its way, and what its attempts have shown so far. */
-interface Run {
+interface Run extends AttemptStart {
   readonly record: ChangeRecord;
-  readonly hand: InHand;
   /** The places in open circuits that the present attempt has. */
   places: Place[];
   tie: ObserveHint | undefined;
@@ -50,7 +49,9 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   return async function finishRecord(record, hand) {
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
-    const run: Run = { record, hand, places: [], tie: undefined, isNewKey: hand.message.receiveCount === 1, failures: 0, byListing: false };
+    const isNewKey = hand.message.receiveCount === 1;
+    const start = { record, hand, places: [], tie: undefined, isNewKey, failures: 0, byListing: false };
+    const run: Run = { ...start, mayGoOn: (ids) => circuits.isQuiet || takePlaces(run, ids()) };
     for (;;) {
       const result = await attemptOnce(run);
       if (result.kind === 'ended') return result.outcome;
@@ -61,9 +62,9 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
 
   async function attemptOnce(run: Run): Promise<Attempt> {
     try {
-      return await attemptRecord(run.record, { ...run, mayGoOn: (ids) => mayGoOn(run, ids) });
+      return await attemptRecord(run.record, run);
     } finally {
-      for (const place of run.places.splice(0)) place.leave();
+      if (run.places.length > 0) for (const place of run.places.splice(0)) place.leave();
     }
   }
 
@@ -104,10 +105,9 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   /** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
-  function mayGoOn(run: Run, ids: () => readonly CircuitId[]): boolean {
-    if (circuits.isQuiet) return true;
+  function takePlaces(run: Run, ids: readonly CircuitId[]): boolean {
     const held = new Set(run.places.flatMap((place) => place.ids));
-    const place = circuits.take({ ids: ids().filter((id) => !held.has(id)), isNewKey: run.isNewKey });
+    const place = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey: run.isNewKey });
     if (place === undefined) return false;
     run.places.push(place);
     return true;
