@@ -1,5 +1,6 @@
 /** What the fault of one attempt means for its record: wait for a circuit, try again soon, be deferred alone, or be rejected. */
-import { circuitOf, type Fault, type FaultCircuit } from '../../domain/fault.ts';
+import { circuitOf, type Fault } from '../../domain/fault.ts';
+import type { FaultCircuit } from '../../domain/fault-entry.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';

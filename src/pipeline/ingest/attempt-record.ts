@@ -70,7 +70,7 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
     const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
     const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
     if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
-    // after its place was taken, so that a failure is that of its own trial
+    // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
       const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));

@@ -101,7 +101,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
   }
 
-  /** Where its indices opened the circuit of the cluster, their trials close it: then the attempt waits for the trial of its own index. */
+  /** Waits for the circuit of the cluster. If failing indices opened it, the first index that takes a document closes it, so the attempt waits to be the trial of its own index. */
   function waitForCluster(attempt: Attempt, hand: InHand): Promise<Place | undefined> {
     return circuits.wait(circuits.cluster().isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
   }
