@@ -1,7 +1,7 @@
 /** A daemon with the memory of a small container, and a queue that holds the worst bodies beside usual events. */
 import { readFileSync } from 'node:fs';
 import { startDaemon, type Daemon } from '../servers/daemon.ts';
-import { acceptedBodies, heavyBodies, rejectedBodies } from '../servers/hostile-bodies.ts';
+import { acceptedBodies, BODY_BYTES_MAX, heavyBodies, rejectedBodies } from '../servers/hostile-bodies.ts';
 import { startFloodQueue } from '../servers/flood-queue.ts';
 import { indexed, openIndex } from './flow.ts';
 import { startQueueWorld } from './queue.ts';
@@ -27,24 +27,36 @@ interface FloodResult {
   readonly receivesMax: number;
 }
 
-/** Every fifth message is a usual event, one in a hundred is heavy work for the index; the rest is rejected or changes nothing. */
-export async function flood(messages: number): Promise<FloodResult> {
+/** What SQS can carry: from 256 bytes, where each kind has at least one record, to SQS's limit, each twice the one before. */
+export const SIZES_OF_SQS: readonly number[] = Array.from({ length: 13 }, (_, power) => BODY_BYTES_MAX / 2 ** (12 - power));
+
+/**
+ * Every fifth message is a usual event, one in a hundred is heavy work for the index; the rest is rejected or changes
+ * nothing. Each kind comes in each of the sizes.
+ */
+export async function flood(messages: number, sizes: readonly number[] = [BODY_BYTES_MAX]): Promise<FloodResult> {
   const [world, index] = await Promise.all([startQueueWorld(), openIndex('sqlite')]);
-  const bodies = asJson({ ...rejectedBodies(), ...acceptedBodies() });
-  const rejected = Object.keys(rejectedBodies()).length;
-  const heavy = asJson(heavyBodies(world.bucket));
+  const bodiesBySize = sizes.map((bytesMax) => asJson({ ...rejectedBodies(bytesMax), ...acceptedBodies(bytesMax) }));
+  const heavyBySize = sizes.map((bytesMax) => asJson(heavyBodies(world.bucket, bytesMax)));
+  const rejected = Object.keys(rejectedBodies(BODY_BYTES_MAX)).length;
+  const kinds = bodiesBySize[0]!.length;
   const healthy = new Map<number, Buffer>();
   const isHealthy = (number: number): boolean => number % 5 === 0;
   const isHeavy = (number: number): boolean => number % 100 === 51;
   for (let number = 0; number < messages; number += 5) healthy.set(number, asJson({ body: world.put(`usual/${number}`) })[0]!);
 
-  const bodyIndex = (number: number): number => number % bodies.length;
+  const bodyIndex = (number: number): number => number % kinds;
+  const hostileBody = (number: number): Buffer => bodiesBySize[Math.floor(number / kinds) % sizes.length]![bodyIndex(number)]!;
+  const heavyBody = (number: number): Buffer => {
+    const heavy = heavyBySize[Math.floor(number / 400) % sizes.length]!;
+    return heavy[Math.floor(number / 100) % heavy.length]!;
+  };
   let bytes = 0;
   const queue = await startFloodQueue({
     messages,
     isTimed: isHealthy,
     bodyOf(number) {
-      const body = healthy.get(number) ?? (isHeavy(number) ? heavy[Math.floor(number / 100) % heavy.length]! : bodies[bodyIndex(number)]!);
+      const body = healthy.get(number) ?? (isHeavy(number) ? heavyBody(number) : hostileBody(number));
       bytes += body.length;
       return body;
     },
