@@ -1,6 +1,6 @@
 /**
- * The fault matrix: each fault beside exact events and looks of the same bucket and of another one, with the daemon killed in
- * the middle. What fails alone waits alone, nothing is lost, and nothing healthy becomes a dead letter. Times are told, not
+ * The fault matrix: each fault beside exact events and looks of the same bucket and of another one, and a re-index of the other,
+ * with the daemon killed in the middle. What fails alone waits alone, nothing is lost, and nothing healthy becomes a dead letter. Times are told, not
  * judged, since they depend on the machine.
  */
 import { writeFileSync } from 'node:fs';
@@ -60,18 +60,20 @@ function tableOf(results: readonly RowResult[]): string {
     'neighbour p50 / p99 ms',
     'receives',
     'dead letters',
+    're-index of the neighbour ms',
     'healed after ms',
     'circuits that opened',
     'failed',
   ];
   const lines = results.map(
-    ({ row, index, neighbourP50Ms, neighbourP99Ms, receivesMax, deadLetters, healMs, opened, unserved, difference }) =>
+    ({ row, index, neighbourP50Ms, neighbourP99Ms, receivesMax, deadLetters, reindexMs, healMs, opened, unserved, difference }) =>
       [
         row,
         index,
         neighbourP99Ms === 0 ? '–' : `${neighbourP50Ms} / ${neighbourP99Ms}`,
         receivesMax,
         deadLetters,
+        reindexMs ?? '–',
         healMs,
         opened.join(', ') || '–',
         unserved + difference,

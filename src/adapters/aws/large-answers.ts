@@ -6,7 +6,7 @@
 import { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import type { SQSClient } from '@aws-sdk/client-sqs';
-import { z } from 'zod';
+import { HttpResponse } from '@smithy/core/protocols';
 
 /** Ten messages of 25 kB, ten times the usual size. */
 const LARGE_BYTES = 262_144;
@@ -14,20 +14,14 @@ const LARGE_BYTES = 262_144;
 /** Resolves when the answer may be read. */
 export type BeforeReading = (answer: unknown) => Promise<void>;
 
-const answerSchema = z.object({
-  headers: z.object({ 'content-length': z.coerce.number().optional() }),
-  body: z.instanceof(IncomingMessage),
-});
-
 /** Creates the line in which the large answers of all pollers wait. `room` is awaited at its head. */
 export function createLargeAnswers(room: (signal: AbortSignal) => Promise<void>, stopping: AbortSignal): BeforeReading {
   let last = Promise.resolve();
   return async function beforeReading(answer) {
-    const parsed = answerSchema.safeParse(answer);
-    if (!parsed.success) return;
-    const { body, headers } = parsed.data;
+    if (!HttpResponse.isInstance(answer) || !(answer.body instanceof IncomingMessage)) return;
+    const { body, headers } = answer;
     if (body.destroyed) throw endedEarly();
-    if ((headers['content-length'] ?? Number.POSITIVE_INFINITY) <= LARGE_BYTES) return;
+    if (Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) <= LARGE_BYTES) return;
     const before = last;
     const read = Promise.withResolvers<void>();
     last = read.promise;

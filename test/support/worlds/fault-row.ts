@@ -2,7 +2,7 @@
  * One row of the fault matrix: a daemon with a fault of one kind, and what else runs beside it.
  *
  *   connect both buckets ─► fault begins ─► load ─► what is not concerned is indexed ─► load, SIGKILL, start ─► load ─► the same
- *                                                                                   ─► fault ends ─► index and buckets agree
+ *                                                    re-index of the other bucket ┘ ─► fault ends ─► index and buckets agree
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../servers/aws.ts';
@@ -53,6 +53,8 @@ export interface RowResult {
   readonly neighbourP50Ms: number;
   readonly receivesMax: number;
   readonly deadLetters: number;
+  /** A re-index of the neighbour, from its request to its end, while the fault lasts unless it concerns it; undefined: none could be requested. */
+  readonly reindexMs: number | undefined;
   /** From the end of the fault until index and buckets agree and the queue is empty. */
   readonly healMs: number;
   /** How index and buckets differ in the end; empty in a good row. */
@@ -79,7 +81,7 @@ interface Sent {
 
 /** Runs a row to its end. It does not judge what it sees. */
 export async function runFaultRow(row: FaultRow): Promise<RowResult> {
-  await using flow = await openFlow(row.index, { maxReceiveCount: 10 });
+  await using flow = await openFlow(row.index, { maxReceiveCount: 10, reindexes: true });
   const { world } = flow;
   const watch = startWatch(world);
   const load = createLoad(row, world, watch);
@@ -100,7 +102,10 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
       isOver = row.endsBeforeStart === true;
       let endedAtMs = performance.now();
       const successor = await flow.start(row.env, { awaitReady: false });
+      const reindex = row.reach === 'all' ? undefined : reindexed(successor, world.neighbour);
       await load.rounds(ROUNDS);
+      // S3 of the whole region is what such a fault concerns: its re-index waits, and ends with it
+      const reindexInTime = row.reach === 'endpoint' ? undefined : await reindex;
       const unserved = [...unservedFirst, ...(await served(watch, waits)), ...(await unsearched({ row, successor, world }))];
       if (!isOver) {
         endedAtMs = performance.now();
@@ -109,13 +114,15 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
       }
       for (const { body } of world.deadLetters().slice(0, row.lettersMax ?? 0)) world.send(body);
       const difference = await healed(successor, world);
+      const { failed, durationMs } = (await reindex) ?? {};
       const neighbours = waits.includes('neighbour exact')
         ? []
         : watch.sent.filter(({ traffic, meetsKill }) => traffic === 'neighbour exact' && !meetsKill);
       return {
         row: row.name,
         index: row.index,
-        unserved: unserved.join(', '),
+        unserved: [...unserved, ...[reindexInTime?.failed ?? failed ?? []].flat()].join(', '),
+        reindexMs: durationMs,
         neighbourP50Ms: delayMs(neighbours, 0.5),
         neighbourP99Ms: delayMs(neighbours, 0.99),
         receivesMax: watch.receivesMax(),
@@ -130,6 +137,43 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
   } finally {
     watch.stop();
   }
+}
+
+interface Reindexed {
+  /** What became of it, when that is not what should. */
+  readonly failed?: string;
+  readonly durationMs: number;
+}
+
+/** Requests a re-index of a bucket, and waits for its end. */
+async function reindexed(daemon: Daemon, { bucket, objects }: WorldBucket): Promise<Reindexed> {
+  const fromMs = performance.now();
+  let job: ReindexJob | undefined;
+  const request = async (): Promise<boolean> => {
+    const { status, body } = await daemon.request('POST', `/v1/buckets/${bucket}/reindex`, { now: true });
+    if (status === 202) job = body as ReindexJob;
+    return job !== undefined;
+  };
+  const isEnded = async (): Promise<boolean> => {
+    const { status, body } = await daemon.request('GET', `/v1/jobs/${job?.id}`);
+    if (status === 200) job = body as ReindexJob;
+    return job?.finished_at !== undefined;
+  };
+  const failed = await until('the re-index is taken', request, SERVED_TIMEOUT_MS)
+    .then(() => until('the re-index has ended', isEnded, SERVED_TIMEOUT_MS))
+    .then(
+      () => undefined,
+      ({ message }: Error) => message,
+    );
+  const durationMs = Math.round(performance.now() - fromMs);
+  const isGood = job?.state === 'done' && objects().size > 0;
+  return { durationMs, ...(!isGood && { failed: `re-index of the neighbour: ${failed ?? ''} ${JSON.stringify(job)}` }) };
+}
+
+interface ReindexJob {
+  readonly id: string;
+  readonly state: string;
+  readonly finished_at?: string;
 }
 
 interface Watch {
