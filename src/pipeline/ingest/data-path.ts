@@ -63,7 +63,8 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const unwrapped = await open(hand);
+      const opened = open(hand);
+      const unwrapped = opened instanceof Promise ? await opened : opened;
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -198,10 +199,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 }
 
-/** Reads the body when its turn has come. */
-async function open({ message, weight, signal }: InHand): Promise<Unwrapped> {
-  const turn = weight.turn(signal);
-  if (turn !== undefined) await turn;
+/** Reads the body when its turn has come, which is usually now. */
+function open(hand: InHand): Unwrapped | Promise<Unwrapped> {
+  const turn = hand.weight.turn(hand.signal);
+  return turn === undefined ? read(hand) : turn.then(() => read(hand));
+}
+
+function read({ message, weight }: InHand): Unwrapped {
   const unwrapped = unwrap(message.body);
   if (unwrapped.kind === 'records') weight.opened(readableOf(unwrapped.records));
   else weight.opened(0);

@@ -50,23 +50,28 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
     const isNewKey = hand.message.receiveCount === 1;
-    const start = { record, hand, places: [], tie: undefined, isNewKey, failures: 0, byListing: false };
-    const run: Run = { ...start, mayGoOn: (ids) => circuits.isQuiet || takePlaces(run, ids()) };
+    const run: Run = {
+      record,
+      hand,
+      places: [],
+      tie: undefined,
+      isNewKey,
+      failures: 0,
+      byListing: false,
+      mayGoOn: (ids) => circuits.isQuiet || takePlaces(run, ids()),
+    };
     for (;;) {
-      const result = await attemptOnce(run);
+      let result: Attempt;
+      try {
+        result = await attemptRecord(record, run);
+      } finally {
+        if (run.places.length > 0) for (const place of run.places.splice(0)) place.leave();
+      }
       if (result.kind === 'ended') return result.outcome;
       const outcome = await prepareNext(run, result);
       if (outcome !== undefined) return outcome;
     }
   };
-
-  async function attemptOnce(run: Run): Promise<Attempt> {
-    try {
-      return await attemptRecord(run.record, run);
-    } finally {
-      if (run.places.length > 0) for (const place of run.places.splice(0)) place.leave();
-    }
-  }
 
   /** Resolves to undefined when the record may be decided again, else to the outcome that it ends with. */
   async function prepareNext(run: Run, result: Exclude<Attempt, { kind: 'ended' }>): Promise<Outcome | undefined> {
