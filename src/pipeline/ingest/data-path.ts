@@ -63,8 +63,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const opened = open(hand);
-      const unwrapped = opened instanceof Promise ? await opened : opened;
+      const unwrapped = await open(hand);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
