@@ -1,0 +1,122 @@
+/**
+ * A virtual clock for many sleepers: its cost for each sleep does not depend on how many sleep. Moments are rounded up to a
+ * grid, so that what thousands of messages wait for is woken together.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+
+/** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
+const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+/** Finer than any time that a test asserts. */
+const GRID_MS = 50;
+/** A look takes one turn of the event loop until its request is sent; the second sees what the first began. */
+const TURNS = 3;
+
+export interface EventClock extends Clock {
+  /** Moves time on, waking all sleepers of a moment together and letting what they do run. */
+  advance(byMs: number): Promise<void>;
+}
+
+interface Sleeper {
+  readonly wake: () => void;
+}
+
+/** Creates a clock that moves only by `advance`. */
+export function createEventClock(): EventClock {
+  const moments = createHeap();
+  const sleepers = new Map<number, Set<Sleeper>>();
+  let elapsedMs = 0;
+
+  function sleepersAt(atMs: number): Set<Sleeper> {
+    const known = sleepers.get(atMs);
+    if (known !== undefined) return known;
+    const fresh = new Set<Sleeper>();
+    sleepers.set(atMs, fresh);
+    moments.push(atMs);
+    return fresh;
+  }
+
+  function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    return new Promise((resolve, reject) => {
+      const ofMoment = sleepersAt(Math.ceil((elapsedMs + Math.max(1, delayMs)) / GRID_MS) * GRID_MS);
+      const abort = (): void => {
+        ofMoment.delete(sleeper);
+        reject(signal?.reason as Error);
+      };
+      const wake = (): void => {
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      };
+      const sleeper = { wake };
+      ofMoment.add(sleeper);
+      signal?.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  async function settled(): Promise<void> {
+    for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
+  }
+
+  async function advance(byMs: number): Promise<void> {
+    const untilMs = elapsedMs + byMs;
+    await settled();
+    for (;;) {
+      const nextMs = moments.first();
+      if (nextMs === undefined || nextMs > untilMs) break;
+      moments.pop();
+      const due = sleepers.get(nextMs) ?? new Set();
+      sleepers.delete(nextMs);
+      // what was aborted meanwhile needs no turn of the event loop
+      if (due.size === 0) continue;
+      elapsedMs = nextMs;
+      for (const { wake } of due) wake();
+      await settled();
+    }
+    elapsedMs = untilMs;
+  }
+
+  return { nowMs: () => START_MS + elapsedMs, monotonicMs: () => elapsedMs, sleep, advance };
+}
+
+/** A binary heap of numbers, the smallest first. */
+function createHeap() {
+  const items: number[] = [];
+  const at = (index: number): number => items[index] ?? Infinity;
+
+  function swap(a: number, b: number): void {
+    const kept = at(a);
+    items[a] = at(b);
+    items[b] = kept;
+  }
+
+  function sink(): void {
+    let index = 0;
+    for (;;) {
+      const left = 2 * index + 1;
+      const child = at(left + 1) < at(left) ? left + 1 : left;
+      if (at(child) >= at(index)) return;
+      swap(child, index);
+      index = child;
+    }
+  }
+
+  return {
+    first: (): number | undefined => items[0],
+    push(item: number): void {
+      let index = items.push(item) - 1;
+      while (index > 0) {
+        const parent = (index - 1) >> 1;
+        if (at(parent) <= at(index)) return;
+        swap(parent, index);
+        index = parent;
+      }
+    },
+    pop(): void {
+      const last = items.pop();
+      if (last === undefined || items.length === 0) return;
+      items[0] = last;
+      sink();
+    },
+  };
+}

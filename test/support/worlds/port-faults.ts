@@ -1,0 +1,97 @@
+/** The faults of the matrix of several workers, as the ports tell them: what the adapters make of the answers of real services. */
+import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import { refs } from '../../../src/pipeline/records/stored.ts';
+import type { PortFault } from './worker-network.ts';
+
+/** The bucket that a fault concerns, one beside it in its region, and one in another region. */
+export const FAULTY = { bucket: 'photos', region: 'us-east-1' } as const;
+export const NEAR = { bucket: 'near', region: 'us-east-1' } as const;
+export const FAR = { bucket: 'far', region: 'eu-central-1' } as const;
+
+/** The object that fails alone, and the prefix that is slowed down. */
+export const BROKEN_KEY = 'broken';
+export const CHANGED_PREFIX = 'changed/';
+
+/** What is sent while a fault lasts: exact events and looks of the bucket itself and of others, and changes of few keys. */
+export const tags = ['exact same', 'exact near', 'look near', 'look far', 'look same', 'changes', 'broken'] as const;
+export type Tag = (typeof tags)[number];
+
+export interface MatrixFault {
+  readonly name: string;
+  /** What the fault concerns, so that it may wait. Nothing else may. */
+  readonly concerns: readonly Tag[];
+  /** A fresh fault for the network of one process. */
+  readonly begin: () => PortFault;
+  /** Letters that are permitted for each worker. Default 0. */
+  readonly lettersMax?: number;
+}
+
+type S3Fault = NonNullable<PortFault['s3']>;
+type Asked = Parameters<S3Fault>[0];
+
+const fail = (code: FaultCode): never => {
+  throw new FaultError(code, 'a fault of the test');
+};
+const OF_OBJECT: readonly Tag[] = ['broken'];
+const OF_BUCKET: readonly Tag[] = ['broken', 'changes', 'look same'];
+const OF_REGION: readonly Tag[] = [...OF_BUCKET, 'look near'];
+const OF_INDEX: readonly Tag[] = [...OF_BUCKET, 'exact same'];
+
+/** Two attempts of the adapter, of ten seconds each, as for S3 that accepts a connection and says nothing. */
+const HANGS_MS = 20_000;
+/** Two attempts to connect. */
+const UNREACHABLE_MS = 6_000;
+
+const isObject = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key === BROKEN_KEY;
+const isPrefix = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key?.startsWith(CHANGED_PREFIX) === true;
+const isBucket = ({ bucket }: Asked): boolean => bucket === FAULTY.bucket;
+const isRegion = ({ bucket }: Asked): boolean => bucket !== FAR.bucket;
+
+const storage = (matches: (asked: Asked) => boolean, code: FaultCode, afterMs = 0) => (): PortFault => ({
+  async s3(asked, clock) {
+    if (!matches(asked)) return;
+    if (afterMs > 0) await clock.sleep(afterMs);
+    fail(code);
+  },
+});
+const items = (code: FaultCode) => (): PortFault => ({ item: ({ bucket }) => (bucket === FAULTY.bucket ? code : undefined) });
+
+/** The adapter believes that a document is bad for the first three in a row, and then that its index is. */
+function noDocumentFits(): PortFault {
+  let refused = 0;
+  return {
+    item({ bucket, key }) {
+      if (bucket !== FAULTY.bucket) return undefined;
+      if (key !== '') refused += 1;
+      return refused <= 3 ? 'index.rejected' : 'bucket.index-misconfigured';
+    },
+  };
+}
+
+export const portFaults: readonly MatrixFault[] = [
+  { name: 'S3 answers 500 for one object', concerns: OF_OBJECT, begin: storage(isObject, 's3.unavailable') },
+  { name: 'S3 denies one object', concerns: OF_OBJECT, begin: storage(isObject, 'object.denied') },
+  { name: 'S3 answers SlowDown for a prefix', concerns: OF_BUCKET, begin: storage(isPrefix, 's3.throttled') },
+  { name: 'the bucket is gone', concerns: OF_BUCKET, begin: storage(isBucket, 'bucket.missing') },
+  { name: 'the bucket is denied', concerns: OF_BUCKET, begin: storage(isBucket, 'bucket.denied') },
+  { name: 'S3 does not answer for the bucket', concerns: OF_BUCKET, begin: storage(isBucket, 's3.unavailable', HANGS_MS) },
+  { name: 'the region cannot be reached', concerns: OF_REGION, begin: storage(isRegion, 's3.unavailable', UNREACHABLE_MS) },
+  { name: 'the credentials have expired', concerns: [...OF_REGION, 'look far'], begin: storage(() => true, 's3.credentials') },
+  { name: 'the index is closed', concerns: OF_INDEX, begin: items('bucket.index-blocked') },
+  { name: 'items of the index are answered with 403', concerns: OF_INDEX, begin: items('bucket.index-denied') },
+  { name: 'items of the index are answered with 429', concerns: OF_INDEX, begin: items('bucket.index-overloaded') },
+  { name: 'no document fits the mapping', concerns: OF_INDEX, begin: noDocumentFits, lettersMax: 3 },
+  {
+    name: 'the bucket record cannot be read',
+    concerns: OF_INDEX,
+    begin: () => ({ record: (id, record) => (id === refs.bucket(FAULTY.bucket).id ? { of: 'a newer version' } : record) }),
+  },
+  { name: 'the cluster answers 503', concerns: tags, begin: () => ({ store: () => fail('index.unreachable') }) },
+  {
+    name: 'the cluster has a block',
+    concerns: tags,
+    begin: () => ({ store: (call) => (call === 'write' ? fail('index.blocked') : undefined) }),
+  },
+  { name: 'the flood stage', concerns: tags, begin: () => ({ item: () => 'bucket.index-blocked' }) },
+  { name: 'SQS answers 503', concerns: tags, begin: () => ({ queue: () => fail('queue.unreachable') }) },
+];

@@ -1,0 +1,200 @@
+/** The network of one process of the workers world: what its requests meet, and what becomes of them once it was killed. */
+import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
+import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
+import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { LargeQueue } from '../fakes/large-queue.ts';
+import type { RegionalStorage } from '../fakes/regional-storage.ts';
+
+export const QUEUE = 'http://queues/bucket';
+export const DEAD_LETTERS = 'http://queues/dead';
+export const WORK_QUEUE = 'http://queues/work';
+const S3_MS = 20;
+const BULK_MS = 15;
+const POLL_MS = 20_000;
+
+/** What a worker's network does to its requests. Each function throws, or answers as the fault does. */
+export interface PortFault {
+  /** Before S3 answers a request about a bucket, or about one of its keys. */
+  readonly s3?: (asked: { readonly bucket: string; readonly region?: string; readonly key?: string }, clock: Clock) => Promise<void> | void;
+  /** Before the index store answers a request. */
+  readonly store?: (call: 'read' | 'write') => void;
+  /** The fault of one item of a bulk request; undefined: it is written. */
+  readonly item?: (document: { readonly bucket: string; readonly key: string }) => FaultCode | undefined;
+  /** What is read instead of a state record. */
+  readonly record?: (id: string, record: unknown) => unknown;
+  readonly queue?: () => void;
+}
+
+export interface Network {
+  fault: PortFault | undefined;
+}
+
+/** One process: its network, and the end of its life. */
+export interface Life {
+  readonly network: Network;
+  readonly dead: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** What the processes share. */
+export interface Services {
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly storage: RegionalStorage;
+  readonly queue: LargeQueue;
+  readonly work: QueueClient;
+  /** Called when a document was written. */
+  readonly indexed: (bucket: string, key: string) => void;
+}
+
+/** Ends in nothing for a process that was killed. */
+export function alive(dead: AbortSignal): Promise<void> {
+  return dead.aborted ? new Promise(() => {}) : Promise.resolve();
+}
+
+export function storeThrough({ store, indexed }: Services, { network, dead, clock }: Life): Store {
+  async function call<Answer>(kind: 'read' | 'write', ask: () => Promise<Answer>): Promise<Answer> {
+    await alive(dead);
+    network.fault?.store?.(kind);
+    return ask();
+  }
+
+  async function write(writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> {
+    await clock.sleep(BULK_MS);
+    return call('write', async () => {
+      const answers: IndexWriteAnswer[] = [];
+      for (const each of writes) {
+        const code = network.fault?.item?.(each.document);
+        if (code !== undefined) answers.push({ kind: 'fault', code, reason: 'a fault of the test' });
+        else {
+          const written = await store.objects.write([each]);
+          if (written[0]?.kind === 'written') indexed(each.document.bucket, each.document.key);
+          answers.push(...written);
+        }
+      }
+      return answers;
+    });
+  }
+
+  const { objects, state, scan } = store;
+  return {
+    ...store,
+    objects: {
+      ...objects,
+      write,
+      getMany: (...args) => call('read', () => objects.getMany(...args)),
+      probeBucket: (bucket, signal) =>
+        call('write', () => {
+          const code = network.fault?.item?.({ bucket, key: '' });
+          if (code !== undefined) throw new FaultError(code, 'a fault of the test');
+          return objects.probeBucket(bucket, signal);
+        }),
+      probe: () => call('write', async () => undefined),
+    },
+    scan: {
+      scan: (...args) => call('read', () => scan.scan(...args)),
+      refresh: (...args) => call('read', () => scan.refresh(...args)),
+      countLive: (...args) => call('read', () => scan.countLive(...args)),
+    },
+    state: {
+      get: (...args) =>
+        call('read', async () => {
+          const entry = await state.get(...args);
+          return entry && { ...entry, record: network.fault?.record?.(entry.id, entry.record) ?? entry.record };
+        }),
+      put: (...args) => call('write', () => state.put(...args)),
+      remove: (...args) => call('write', () => state.remove(...args)),
+      list: (...args) => call('read', () => state.list(...args)),
+      count: (...args) => call('read', () => state.count(...args)),
+    },
+  };
+}
+
+export function storageThrough({ storage }: Services, { network, clock }: Life): ObjectStorage & BucketListing {
+  async function call<Answer>(asked: Parameters<NonNullable<PortFault['s3']>>[0], ask: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
+    await clock.sleep(S3_MS, signal);
+    await network.fault?.s3?.(asked, clock);
+    signal?.throwIfAborted();
+    return ask();
+  }
+
+  return {
+    observe: (bucket, key, signal, how) => call({ ...bucket, key }, () => storage.observe(bucket, key, signal, how), signal),
+    regionOf: (bucket, signal) => call({ bucket }, () => storage.regionOf(bucket, signal), signal),
+    versioningOf: (location, signal) => call(location, () => storage.versioningOf(location, signal), signal),
+    readVersion: (location, version, signal) => call({ ...location, key: version.key }, () => storage.readVersion(location, version, signal), signal),
+    readTags: (location, version, signal) => call({ ...location, key: version.key }, () => storage.readTags(location, version, signal), signal),
+    page: (location, range, signal) => call(location, () => storage.page(location, range, signal), signal),
+  };
+}
+
+export function queuesThrough({ queue, work }: Services, { network, dead }: Life): QueueClient {
+  async function call<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    await alive(dead);
+    network.fault?.queue?.();
+    return ask();
+  }
+
+  return {
+    ...work,
+    deleteBatch: (...args) => call(() => queue.deleteBatch(...args)),
+    changeVisibilityBatch: (...args) => call(() => queue.changeVisibilityBatch(...args)),
+    attributes: (url) => call(() => (url === QUEUE ? queue.attributes(url) : work.attributes(url))),
+  };
+}
+
+interface PollerDependencies {
+  readonly queue: LargeQueue;
+  readonly life: Life;
+  readonly pollers: number;
+}
+
+/** The pollers of one worker, as the real receiver has them: long polls, and longer waits after failures. */
+export function createPollers({ queue, life: { network, dead, clock }, pollers }: PollerDependencies): QueueReceiver {
+  const stopping = new AbortController();
+  const ended = AbortSignal.any([stopping.signal, dead]);
+
+  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
+    for (let failures = 0; ; ) {
+      if (failures > 0) await clock.sleep(Math.min(30_000, 1_000 * 2 ** (failures - 1)), ended);
+      await handlers.admit(ended);
+      try {
+        network.fault?.queue?.();
+        const messages = await queue.poll({ visibilityS: 60, max: 10 }, POLL_MS, ended);
+        failures = 0;
+        handlers.polled?.(QUEUE);
+        if (messages.length > 0) await handlers.handle(messages);
+      } catch (error) {
+        ended.throwIfAborted();
+        failures += 1;
+        if (error instanceof FaultError) handlers.failed(error);
+      }
+    }
+  }
+
+  return {
+    start(handlers) {
+      for (let poller = 0; poller < pollers; poller += 1) void poll(handlers).catch(() => undefined);
+    },
+    async stop() {
+      stopping.abort(new Error('receiving was stopped'));
+    },
+  };
+}
+
+/** One poller of the work queue. */
+export function createWorkPoller(work: QueueClient, { clock, dead }: Life): QueueReceiver {
+  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
+    while (!dead.aborted) {
+      await handlers.admit(dead);
+      const messages = await work.receive(WORK_QUEUE, { visibilityS: 60, max: 1 });
+      handlers.polled?.(WORK_QUEUE);
+      if (messages.length > 0) await handlers.handle(messages);
+      else await clock.sleep(1_000, dead);
+    }
+  }
+  return { start: (handlers) => void poll(handlers).catch(() => undefined), stop: async () => undefined };
+}

@@ -1,0 +1,298 @@
+/**
+ * Several workers on a virtual clock: each has its own circuits, pollers, queue watch, admission, data path and folding, and
+ * a network of its own that can fail. They share a queue, a store and an S3. A worker that is killed says nothing any more,
+ * and what it had in hand comes back after its visibility time-out. A re-index process closes the gaps.
+ */
+import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
+import type { FaultCode } from '../../../src/domain/fault.ts';
+import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { createAskToRepair } from '../../../src/pipeline/calendar/ask-to-repair.ts';
+import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
+import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createFolding } from '../../../src/pipeline/gaps/folding.ts';
+import { createFoldingPermission } from '../../../src/pipeline/gaps/folding-permission.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
+import type { CircuitLevel, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
+import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
+import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
+import { createSendTask } from '../../../src/pipeline/reindex-jobs/tasks.ts';
+import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
+import { createEventClock } from '../fakes/event-clock.ts';
+import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createFakeQueues } from '../fakes/ports.ts';
+import { createRegionalStorage } from '../fakes/regional-storage.ts';
+import {
+  alive,
+  createPollers,
+  createWorkPoller,
+  DEAD_LETTERS,
+  QUEUE,
+  queuesThrough,
+  storageThrough,
+  storeThrough,
+  WORK_QUEUE,
+  type Life,
+  type Network,
+  type Services,
+} from './worker-network.ts';
+
+const MINUTE_MS = 60_000;
+/** The time between two looks at what the queue has to deliver. */
+const STEP_MS = 100;
+const STOP_MAX_MS = 10_000;
+
+/** The defaults of the settings. */
+const LIMITS: IngestLimits = {
+  bulk: { actionsMax: 1_000, bytesMax: 5_242_880, lingerMs: 20, concurrency: 4 },
+  headConcurrency: 32,
+  heldMax: 1_000,
+  weightMaxBytes: 256 * 1_048_576,
+  holdMaxMs: 60_000,
+  inFlightMax: 80_000,
+  visibilityS: 60,
+  autoConnectMax: 0,
+};
+
+export interface WorkerBucket {
+  readonly bucket: string;
+  readonly region: string;
+}
+
+interface WorldOptions {
+  readonly workers: number;
+  readonly buckets: readonly WorkerBucket[];
+  readonly limits?: Partial<IngestLimits>;
+  readonly pollers?: number;
+  readonly maxReceiveCount?: number;
+  /** Called when a document is written for the first time, and with each message that is deleted. */
+  readonly indexed?: (bucket: string, key: string) => void;
+  readonly deleted?: (message: LargeMessage, isLetter: boolean) => void;
+}
+
+export type WorkersWorld = Awaited<ReturnType<typeof createWorkersWorld>>;
+
+/** Creates the world: its buckets are connected and compared, and all workers run. */
+export async function createWorkersWorld(options: WorldOptions) {
+  const clock = createEventClock();
+  const store = createMemoryStore();
+  const storage = createRegionalStorage(clock);
+  const letters = new Map<string, FaultCode>();
+  const maxReceiveCount = options.maxReceiveCount ?? 20;
+  const queue = createLargeQueue({
+    clock,
+    queueUrl: QUEUE,
+    maxReceiveCount,
+    retentionMs: 4 * 86_400_000,
+    deadLetterQueueUrl: DEAD_LETTERS,
+    deleted: (message) => options.deleted?.(message, letters.has(message.messageId)),
+  });
+  const work = createFakeQueues(clock);
+  const notes = createNotes();
+  const { telemetry } = notes;
+  const indexed = options.indexed ?? (() => undefined);
+  const shared = { indexed, clock, store, storage, queue, work, telemetry, letters, options };
+  await connectAll(shared);
+  const networks = Array.from({ length: options.workers }, (): Network => ({ fault: undefined }));
+  const repairNetwork: Network = { fault: undefined };
+  let starts = 0;
+  let repairer = await startRepairer(shared, repairNetwork, nameOf());
+  const workers = await Promise.all(networks.map((network) => startWorker(shared, network)));
+
+  function nameOf(): string {
+    starts += 1;
+    return `process-${starts}`;
+  }
+
+  /** Moves time on, and lets the queue deliver. */
+  async function run(forMs: number): Promise<void> {
+    for (let doneMs = 0; doneMs < forMs; doneMs += STEP_MS) {
+      queue.tick();
+      await clock.advance(Math.min(STEP_MS, forMs - doneMs));
+    }
+  }
+
+  async function during(work: Promise<void>): Promise<void> {
+    let isOver = false;
+    const ended = work.then(() => {
+      isOver = true;
+    });
+    for (let doneMs = 0; !isOver && doneMs < STOP_MAX_MS; doneMs += STEP_MS) await run(STEP_MS);
+    if (isOver) await ended;
+  }
+
+  return {
+    clock,
+    store,
+    storage,
+    queue,
+    letters,
+    networks,
+    repairNetwork,
+    run,
+    /** Sends the events as one message. */
+    send: (tag: string, ...records: readonly unknown[]) => queue.add(JSON.stringify({ Records: records }), tag),
+    /** All workers end, and others begin in their places. A kill says nothing to anybody; a stop gives back what is in hand. */
+    async restart(how: 'kill' | 'stop'): Promise<void> {
+      if (how === 'stop') await during(Promise.all(workers.map((worker) => worker.stop())).then(() => undefined));
+      for (const worker of workers) worker.kill();
+      repairer.kill();
+      repairer = await startRepairer(shared, repairNetwork, nameOf());
+      await Promise.all(networks.map(async (network, index) => (workers[index] = await startWorker(shared, network))));
+    },
+    /** The levels of the circuits that are open in each worker. */
+    openCircuits: () => workers.map(({ circuits }) => circuits.all().map(({ level, name }) => `${level} ${name}`.trim())),
+    opened: notes.opened,
+    counts: notes.counts,
+    gaps: (): Promise<readonly GapRecord[]> => listAllRecords(store.state, 'gap', gapSchema),
+    /** The keys whose document is not what the bucket holds. */
+    async wrongKeys(bucket: string): Promise<readonly string[]> {
+      const etags = storage.etags(bucket);
+      const documents = await store.scan.scan(bucket, { prefix: '', after: '', limit: 10_000 });
+      const live = new Set(documents.map(({ key }) => key));
+      const different = documents.filter(({ key, etag }) => etag === undefined || etags.get(key) !== etag).map(({ key }) => key);
+      return [...different, ...[...etags.keys()].filter((key) => !live.has(key))];
+    },
+    end(): void {
+      for (const worker of workers) worker.kill();
+      repairer.kill();
+    },
+  };
+}
+
+interface Shared extends Services {
+  readonly telemetry: Telemetry;
+  readonly letters: Map<string, FaultCode>;
+  readonly options: WorldOptions;
+}
+
+async function connectAll({ clock, store, storage, telemetry, options }: Shared): Promise<void> {
+  const gaps = createGapReports({ state: store.state, clock, telemetry });
+  const connect = createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry });
+  for (const { bucket, region } of options.buckets) {
+    storage.createBucket(bucket, region);
+    await connect.connect({ bucket }, 'test');
+  }
+  // as after the first re-index
+  for (const { id } of await listAllRecords(store.state, 'gap', gapSchema)) await removeRecord(store.state, id);
+}
+
+interface Process {
+  kill(): void;
+}
+
+function lifeOf({ clock }: Shared, network: Network): { readonly life: Life; readonly end: AbortController } {
+  const end = new AbortController();
+  const sleep = (delayMs: number, signal?: AbortSignal): Promise<void> => clock.sleep(delayMs, signal).then(() => alive(end.signal));
+  return { end, life: { network, dead: end.signal, clock: { ...clock, sleep } } };
+}
+
+async function startWorker(shared: Shared, network: Network) {
+  const { queue, telemetry, letters, options } = shared;
+  const { life, end } = lifeOf(shared, network);
+  const { clock } = life;
+  const stopping = new AbortController();
+  const store = storeThrough(shared, life);
+  const storage = storageThrough(shared, life);
+  const queues = queuesThrough(shared, life);
+  const { state } = store;
+  const common = { state, clock, telemetry };
+  const queueWatch = createQueueWatch({
+    ...common,
+    queues,
+    bucketQueueUrls: [QUEUE],
+    workQueueUrl: undefined,
+    deadLetterQueueUrl: undefined,
+  });
+  const circuits = createTestCircuits({ ...common, probeCluster: () => store.objects.probe(), stopped: stopping.signal });
+  const permission = createFoldingPermission({ ...common, hasWorkQueue: true, requestsPerDay: 200_000 });
+  const gaps = createGapReports(common);
+  const role = createIngestRole(
+    {
+      ...common,
+      store,
+      storage,
+      queues,
+      receiver: createPollers({ queue, life, pollers: options.pollers ?? 8 }),
+      circuits,
+      folding: createFolding({ ...common, permission }),
+      queueWatch,
+      bucketQueueUrls: [QUEUE],
+      connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
+      gaps,
+      tracing: noTracing,
+      topics: { isMissing: async () => false, confirm: async () => undefined },
+      sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
+      limits: { ...LIMITS, ...options.limits },
+    },
+    stopping,
+  );
+  await queueWatch.start(stopping.signal);
+  await permission.watch(stopping.signal);
+  role.start();
+  return {
+    circuits,
+    kill: () => end.abort(new Error('the worker was killed')),
+    async stop(): Promise<void> {
+      const deadline = new AbortController();
+      void shared.clock.sleep(STOP_MAX_MS / 2).then(() => deadline.abort(new Error('the deadline of the stop')));
+      await role.stop(deadline.signal);
+    },
+  };
+}
+
+/** The process that closes gaps: re-index and calendar. */
+async function startRepairer(shared: Shared, network: Network, worker: string): Promise<Process> {
+  const { telemetry } = shared;
+  const { life, end } = lifeOf(shared, network);
+  const { clock } = life;
+  const store = storeThrough(shared, life);
+  const storage = storageThrough(shared, life);
+  const { objects, scan, state } = store;
+  const common = { state, clock, telemetry };
+  const circuits = createTestCircuits({ ...common, probeCluster: () => objects.probe(), stopped: end.signal });
+  const writeAll = createBackgroundWriter({ ...common, objects, circuits, limits: { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 2 }, liveIsBusy: () => false });
+  const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
+  const sendTask = createSendTask(shared.work, WORK_QUEUE);
+  const receiver = createWorkPoller(shared.work, life);
+  const limits = { ...RANGE_LIMITS, listings: 2, visibilityS: 60 };
+  const role = createReindexRole({ ...common, store, listing: storage, turn, queues: shared.work, workQueueUrl: WORK_QUEUE, sendTask, receiver, circuits, worker, limits });
+  const jobs = createReindexJobs({ ...common, sendTask });
+  const askToRepair = createAskToRepair({ listing: storage, objects, clock });
+  const closeGaps = createCloseGaps({ ...common, scan, startJob: (request, signal) => jobs.start(request, signal), askToRepair, requestsPerDay: 200_000 });
+  const schedules = createSchedules({ ...common, worker });
+  const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, claimMs: 2 * MINUTE_MS };
+  // the record of this schedule shows the workers that gaps are closed
+  await schedules.runIfDue(gapSchedule, closeGaps, end.signal);
+  schedules.every(gapSchedule, closeGaps, end.signal);
+  schedules.every({ name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS }, createOverdueTasks({ ...common, sendTask }), end.signal);
+  role.start();
+  return { kill: () => end.abort(new Error('the process was killed')) };
+}
+
+// ── what is noted ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Telemetry that counts a few facts and forgets the others. */
+function createNotes() {
+  const opened = new Set<string>();
+  const counts = new Map<string, number>();
+  const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
+  const noted: Partial<Telemetry> = {
+    circuitOpened: ({ level, name }: { level: CircuitLevel; name: string }) => void opened.add(`${level} ${name}`.trim()),
+    folded: () => count('folded'),
+    messageSettled: (kind) => count(kind),
+    requestFailed: (what) => count(`failed: ${what}`),
+  };
+  const nothing = (): void => undefined;
+  const telemetry = new Proxy(noted, { get: (target, name) => Reflect.get(target, name) ?? nothing }) as Telemetry;
+  return { opened, counts, telemetry };
+}
