@@ -71,8 +71,16 @@ export interface CircuitsDependencies {
   readonly stopped: AbortSignal;
 }
 
-interface Waiter extends Attempt {
+interface Waiter {
+  /** The number of its arrival. */
+  readonly order: number;
   readonly resolve: (place: Place) => void;
+}
+
+/** The attempts that need the same: if one of them may not begin, none may. */
+interface Lane extends Attempt {
+  /** In the order in which they came. */
+  readonly waiters: Set<Waiter>;
 }
 
 const NO_PLACE: Place = { ids: [], leave: () => undefined };
@@ -238,8 +246,13 @@ function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 's
 }
 
 /** What goes first has the lowest rank. */
-function rankOf({ ids, isNewKey }: Waiter, open: ReadonlySet<CircuitId>): number {
+function rankOf({ ids, isNewKey }: Attempt, open: ReadonlySet<CircuitId>): number {
   return 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
+}
+
+/** When the first of the lane came. */
+function orderOf({ waiters: [first] }: Lane): number {
+  return first?.order ?? Infinity;
 }
 
 /** Gives the places back that were taken, once. */
@@ -263,30 +276,56 @@ interface LineDependencies {
 
 /**
  * The attempts that wait. In each round those go that may. First go those that fewest circuits hold back, since their attempts
- * say most about an outer circuit, and of these the new keys.
+ * say most about an outer circuit, and of these the new keys. A round costs what it lets go, not what waits: each message of a
+ * bucket that is not served begins one, and thousands may wait.
  */
 function createLine({ clock, open, take, afterRound }: LineDependencies) {
-  const waiters = new Set<Waiter>();
+  const lanes = new Map<string, Lane>();
   let isRoundDue = false;
+  let arrivals = 0;
 
   function awaited(): ReadonlySet<CircuitId> {
-    return new Set([...waiters].flatMap(({ ids }) => ids));
+    return new Set([...lanes.values()].flatMap(({ ids, waiters }) => (waiters.size > 0 ? ids : [])));
+  }
+
+  /** Returns the function that leaves the line. */
+  function enter({ ids, isNewKey }: Attempt, resolve: (place: Place) => void): () => void {
+    const name = `${ids.join(' ')} ${isNewKey}`;
+    const lane = lanes.get(name) ?? { ids, isNewKey, waiters: new Set() };
+    lanes.set(name, lane);
+    arrivals += 1;
+    const waiter = { order: arrivals, resolve };
+    lane.waiters.add(waiter);
+    return () => {
+      lane.waiters.delete(waiter);
+      if (lane.waiters.size === 0 && lanes.get(name) === lane) lanes.delete(name);
+    };
   }
 
   function round(): void {
-    for (const waiter of [...waiters].sort((a, b) => rankOf(a, open) - rankOf(b, open))) {
-      const place = take(waiter);
-      if (place === undefined) continue;
-      waiters.delete(waiter);
-      waiter.resolve(place);
-    }
+    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, open));
+    for (const [, alike] of [...ranks].sort(([a], [b]) => a - b)) letGo(alike);
     afterRound(awaited());
     isRoundDue = false;
   }
 
+  /** Lets those go that may, the earliest first, until none of them may. */
+  function letGo(alike: readonly Lane[]): void {
+    let left = alike;
+    while (left.length > 0) {
+      const next = left.reduce((a, b) => (orderOf(b) < orderOf(a) ? b : a));
+      const [waiter] = next.waiters;
+      const place = waiter === undefined ? undefined : take(next);
+      if (waiter !== undefined && place !== undefined) {
+        next.waiters.delete(waiter);
+        waiter.resolve(place);
+      } else left = left.filter((lane) => lane !== next);
+    }
+  }
+
   /** Begins a round soon, once for all that happens until then. */
   function startRound(): void {
-    if (isRoundDue || (waiters.size === 0 && open.size === 0)) return;
+    if (isRoundDue || (lanes.size === 0 && open.size === 0)) return;
     isRoundDue = true;
     queueMicrotask(round);
   }
@@ -304,8 +343,7 @@ function createLine({ clock, open, take, afterRound }: LineDependencies) {
       given = place;
       resolve();
     };
-    const waiter: Waiter = { ...attempt, resolve: go };
-    waiters.add(waiter);
+    const leaveLine = enter(attempt, go);
     startRound();
     const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
     try {
@@ -316,7 +354,7 @@ function createLine({ clock, open, take, afterRound }: LineDependencies) {
       given?.leave();
       throw error;
     } finally {
-      waiters.delete(waiter);
+      leaveLine();
       ended.abort(new Error('the wait is over'));
       timeout.catch(() => undefined);
     }

@@ -3,6 +3,7 @@
  * flight. What a request costs does not depend on how many messages there are.
  */
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import { createRandom } from '../random/seeded.ts';
 import type { BatchFailure, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 
 /** SQS delivers nothing while so many messages of a queue are in flight. */
@@ -53,6 +54,7 @@ interface LargeQueueOptions {
 }
 
 interface Poll extends ReceiveOptions {
+  readonly untilMs: number;
   readonly answer: (messages: readonly QueueMessage[]) => void;
 }
 
@@ -67,6 +69,7 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
   const moved: LargeMessage[] = [];
   let nextSlot = slotOf(clock.nowMs());
   let inFlight = 0;
+  const random = createRandom(1);
   let handles = 0;
   let ids = 0;
 
@@ -130,14 +133,18 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
     return { queueUrl, messageId, receiptHandle, body, attributes: {}, sentAtMs, firstReceivedAtMs, receiveCount, receivedAtMonotonicMs };
   }
 
+  /** The polls, so that each message goes to any worker. */
+  function inAnyOrder(): readonly Poll[] {
+    const list = [...polls];
+    const at = random.integer(0, Math.max(0, list.length - 1));
+    return [...list.slice(at), ...list.slice(0, at)];
+  }
+
   function tick(): void {
     showDue();
-    for (const poll of polls) {
-      if (visible.isEmpty) return;
-      const messages = receive(poll);
-      if (messages.length === 0) return;
-      polls.delete(poll);
-      poll.answer(messages);
+    for (const poll of inAnyOrder()) {
+      const messages = visible.isEmpty ? [] : receive(poll);
+      if (messages.length > 0 || poll.untilMs <= clock.monotonicMs()) poll.answer(messages);
     }
   }
 
@@ -173,18 +180,20 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
       signal.throwIfAborted();
       const messages = receive(options);
       if (messages.length > 0) return messages;
-      const ended = new AbortController();
-      const answered = Promise.withResolvers<readonly QueueMessage[]>();
-      const poll = { ...options, answer: answered.resolve };
-      polls.add(poll);
-      const isOver = clock.sleep(waitMs, AbortSignal.any([signal, ended.signal])).then((): readonly QueueMessage[] => []);
-      try {
-        return await Promise.race([answered.promise, isOver]);
-      } finally {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly QueueMessage[]>();
+      const abort = (): void => {
         polls.delete(poll);
-        isOver.catch(() => undefined);
-        ended.abort(new Error('the poll was answered'));
-      }
+        reject(signal.reason);
+      };
+      const answer = (received: readonly QueueMessage[]): void => {
+        polls.delete(poll);
+        signal.removeEventListener('abort', abort);
+        resolve(received);
+      };
+      const poll = { ...options, untilMs: clock.monotonicMs() + waitMs, answer };
+      polls.add(poll);
+      signal.addEventListener('abort', abort, { once: true });
+      return promise;
     },
     tick,
     deleteBatch: async (_queueUrl, receiptHandles) =>

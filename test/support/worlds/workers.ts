@@ -47,8 +47,8 @@ import {
 } from './worker-network.ts';
 
 const MINUTE_MS = 60_000;
-/** The time between two looks at what the queue has to deliver. */
-const STEP_MS = 100;
+/** From one delivery of the queue to the next. */
+export const STEP_MS = 250;
 const STOP_MAX_MS = 10_000;
 
 /** The defaults of the settings. */
