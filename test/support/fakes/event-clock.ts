@@ -7,8 +7,6 @@ import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
-/** Finer than any time that a test asserts. */
-const GRID_MS = 50;
 /** A look takes one turn of the event loop until its request is sent; the second sees what the first began. */
 const TURNS = 2;
 
@@ -21,8 +19,8 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Creates a clock that moves only by `advance`. */
-export function createEventClock(): EventClock {
+/** Creates a clock that moves only by `advance`. Sleeps end on a grid of `gridMs`, which must be finer than the times that a test asserts. */
+export function createEventClock(gridMs: number): EventClock {
   const moments = createHeap();
   const sleepers = new Map<number, Set<Sleeper>>();
   let elapsedMs = 0;
@@ -39,7 +37,7 @@ export function createEventClock(): EventClock {
   function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     return new Promise((resolve, reject) => {
-      const ofMoment = sleepersAt(Math.ceil((elapsedMs + Math.max(1, delayMs)) / GRID_MS) * GRID_MS);
+      const ofMoment = sleepersAt(Math.ceil((elapsedMs + Math.max(1, delayMs)) / gridMs) * gridMs);
       const abort = (): void => {
         ofMoment.delete(sleeper);
         reject(signal?.reason as Error);

@@ -22,6 +22,8 @@ export interface MatrixForm {
   /** Which workers see the fault, and when it begins and ends for each later than for the one before it. */
   readonly seenBy: 'all' | 'the first alone';
   readonly laterMs: number;
+  /** From one event of each kind to the next; some kinds come less often. */
+  readonly everyMs: number;
   /** How often all workers are restarted: killed and stopped in turn. */
   readonly restartsEveryMs?: number;
 }
@@ -95,7 +97,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   });
   const seconds = async (forMs: number, each: (second: number) => Promise<void> = async () => undefined): Promise<void> => {
     for (let second = 0; second < forMs / SECOND_MS; second += 1) {
-      traffic.send();
+      if ((second * SECOND_MS) % form.everyMs === 0) traffic.send();
       await world.run(SECOND_MS / 2);
       await each(second);
       await world.run(SECOND_MS / 2);
@@ -161,7 +163,7 @@ async function repaired(world: WorkersWorld): Promise<string> {
   return JSON.stringify({ open, messages: [...world.queue.all].slice(0, 5) });
 }
 
-/** A second of each kind of event. `sent` is told of each that makes a new document. */
+/** One event of each kind, or fewer. `sent` is called for each that makes a new document. */
 function createTraffic(world: WorkersWorld, sent: (tag: Tag, bucket: string, key: string) => void) {
   const random = createRandom(1);
   const { clock, storage } = world;
@@ -194,13 +196,13 @@ function createTraffic(world: WorkersWorld, sent: (tag: Tag, bucket: string, key
   return {
     send(): void {
       count += 1;
-      if (count % 2 === 0) exact('exact near', NEAR.bucket);
-      else exact('exact same', FAULTY.bucket);
-      if (count % 3 === 0) change();
-      if (count % 10 === 1) look('look near', NEAR.bucket);
-      if (count % 10 === 4) look('look far', FAR.bucket);
-      if (count % 10 === 7) look('look same', FAULTY.bucket);
-      if (count % 30 === 9) look('broken', FAULTY.bucket, BROKEN_KEY);
+      exact('exact near', NEAR.bucket);
+      exact('exact same', FAULTY.bucket);
+      if (count % 2 === 0) change();
+      if (count % 4 === 0) look('look near', NEAR.bucket);
+      if (count % 4 === 1) look('look far', FAR.bucket);
+      if (count % 4 === 2) look('look same', FAULTY.bucket);
+      if (count % 8 === 3) look('broken', FAULTY.bucket, BROKEN_KEY);
     },
   };
 }

@@ -47,8 +47,8 @@ import {
 } from './worker-network.ts';
 
 const MINUTE_MS = 60_000;
-/** From one delivery of the queue to the next. */
-export const STEP_MS = 250;
+/** From one delivery of the queue to the next, unless a test needs finer times. */
+export const STEP_MS = 500;
 const STOP_MAX_MS = 10_000;
 
 /** The defaults of the settings. */
@@ -74,6 +74,8 @@ interface WorldOptions {
   readonly limits?: Partial<IngestLimits>;
   readonly pollers?: number;
   readonly maxReceiveCount?: number;
+  /** From one delivery of the queue to those who wait for messages to the next. Sleeps end on a grid of a fifth of it. */
+  readonly stepMs?: number;
   /** Called when a document is written for the first time, and with each message that is deleted. */
   readonly indexed?: (bucket: string, key: string) => void;
   readonly deleted?: (message: LargeMessage, isLetter: boolean) => void;
@@ -83,7 +85,8 @@ export type WorkersWorld = Awaited<ReturnType<typeof createWorkersWorld>>;
 
 /** Creates the world: its buckets are connected and compared, and all workers run. */
 export async function createWorkersWorld(options: WorldOptions) {
-  const clock = createEventClock();
+  const stepMs = options.stepMs ?? STEP_MS;
+  const clock = createEventClock(stepMs / 5);
   const store = createMemoryStore();
   const storage = createRegionalStorage(clock);
   const letters = new Map<string, FaultCode>();
@@ -115,19 +118,10 @@ export async function createWorkersWorld(options: WorldOptions) {
 
   /** Moves time on, and lets the queue deliver. */
   async function run(forMs: number): Promise<void> {
-    for (let doneMs = 0; doneMs < forMs; doneMs += STEP_MS) {
+    for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
       queue.tick();
-      await clock.advance(Math.min(STEP_MS, forMs - doneMs));
+      await clock.advance(Math.min(stepMs, forMs - doneMs));
     }
-  }
-
-  async function during(work: Promise<void>): Promise<void> {
-    let isOver = false;
-    const ended = work.then(() => {
-      isOver = true;
-    });
-    for (let doneMs = 0; !isOver && doneMs < STOP_MAX_MS; doneMs += STEP_MS) await run(STEP_MS);
-    if (isOver) await ended;
   }
 
   return {
@@ -141,11 +135,16 @@ export async function createWorkersWorld(options: WorldOptions) {
     run,
     /** Sends the events as one message. */
     send: (tag: string, ...records: readonly unknown[]) => queue.add(JSON.stringify({ Records: records }), tag),
-    /** All workers end, and others begin in their places. A kill says nothing to anybody; a stop gives back what is in hand. */
+    /**
+     * Other workers begin in the places of all that run. A kill says nothing to anybody; those that are stopped give back what
+     * they have in hand, while the others work already.
+     */
     async restart(how: 'kill' | 'stop'): Promise<void> {
-      if (how === 'stop') await during(Promise.all(workers.map((worker) => worker.stop())).then(() => undefined));
-      for (const worker of workers) worker.kill();
       repairer.kill();
+      for (const worker of workers) {
+        if (how === 'kill') worker.kill();
+        else void worker.stop();
+      }
       repairer = await startRepairer(shared, repairNetwork, nameOf());
       await Promise.all(networks.map(async (network, index) => (workers[index] = await startWorker(shared, network))));
     },
@@ -246,6 +245,7 @@ async function startWorker(shared: Shared, network: Network) {
       const deadline = new AbortController();
       void shared.clock.sleep(STOP_MAX_MS / 2).then(() => deadline.abort(new Error('the deadline of the stop')));
       await role.stop(deadline.signal);
+      end.abort(new Error('the worker has stopped'));
     },
   };
 }
