@@ -15,6 +15,7 @@ import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { QueueReceiver } from '../../pipeline/ports/queues.ts';
 import { beforeAnswersOf, createLargeAnswers } from './large-answers.ts';
+import { receiveBackoffMs } from './receive-backoff.ts';
 import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
 import { queueFault } from './sqs-faults.ts';
 
@@ -39,10 +40,6 @@ type Handlers = Parameters<QueueReceiver['start']>[0];
 
 /** The most that SQS returns at once. */
 const BATCH_SIZE = 10;
-/** Without it, sqs-consumer sends 27 requests a second to a closed port. */
-const BACKOFF_MIN_MS = 1_000;
-const BACKOFF_MAX_MS = 30_000;
-
 interface Poller {
   start(): void;
   /** Ends the poller now. A receive in flight is aborted. */
@@ -110,7 +107,7 @@ function createPoller({
     shouldDeleteMessages: false,
     messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES, ...(traceHeaders === true ? (['AWSTraceHeader'] as const) : [])],
     messageAttributeNames: ['All'],
-    // sqs-consumer's own pause after some errors is off: backoffMs is the rule for all errors
+    // sqs-consumer's own pause after some errors is off: receiveBackoffMs is the rule for all errors
     authenticationErrorTimeout: 0,
     suppressFifoWarning: true,
     preReceiveMessageCallback: beforeReceive,
@@ -122,7 +119,7 @@ function createPoller({
   /** Throws during a stop, which ends this poll. A stopped consumer does not poll again. */
   async function beforeReceive(): Promise<void> {
     try {
-      if (failures > 0) await clock.sleep(backoffMs(failures), stopping);
+      if (failures > 0) await clock.sleep(receiveBackoffMs(failures), stopping);
       await handlers.admit(stopping);
       stopping.throwIfAborted();
     } catch (error) {
@@ -163,10 +160,4 @@ function createPoller({
     abort: () => consumer.stop({ abort: true }),
     ended: () => receiving.promise,
   };
-}
-
-function backoffMs(failures: number): number {
-  const fullMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures - 1, 10));
-  // a random time in the upper half, so that pollers that failed together do not return together
-  return fullMs * (0.5 + Math.random() / 2);
 }

@@ -89,11 +89,11 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   async function waitOrFold(unserved: Unserved, hand: InHand): Promise<Place | Outcome> {
-    const { attempt, record } = unserved;
+    const { attempt } = unserved;
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
     if (open === undefined) return FREE;
-    if (open.level === 'cluster') return (await waitForCluster(attempt, hand)) ?? deferred(record, open.fault, 0);
+    if (open.level === 'cluster') return waitForCluster(unserved, open.fault, hand);
     const place = await inHandForNow(unserved, hand);
     if (place !== undefined) return place;
     const still = circuits.openOf(attempt.ids);
@@ -101,9 +101,23 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
   }
 
-  /** Waits for the circuit of the cluster. If failing indices opened it, the first index that takes a document closes it, so the attempt waits to be the trial of its own index. */
-  function waitForCluster(attempt: Attempt, hand: InHand): Promise<Place | undefined> {
-    return circuits.wait(circuits.cluster().isOpenByIndices ? attempt : CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
+  /**
+   * Waits for the circuit of the cluster. If failing indices opened it, the first index that takes a document closes it, so the
+   * attempt waits to be the trial of its own index. Such trials are received meanwhile, and the indices may fail for this worker
+   * alone (a role that was not given its permission), so the first receives of a message are given back for another.
+   */
+  async function waitForCluster(unserved: Unserved, fault: Fault, hand: InHand): Promise<Place | Outcome> {
+    const { attempt, record } = unserved;
+    const isByIndices = circuits.cluster().isOpenByIndices;
+    const isGivenBack = isByIndices && hasReceivesToSpare(hand.message);
+    const forMs = leftMs(hand, isGivenBack ? holdMaxMs : HOLD_MAX_MS);
+    const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
+    return place ?? (isGivenBack ? hide(unserved, fault, hand) : deferred(record, fault, 0));
+  }
+
+  /** A quarter of the permitted receives: the index store may fail for hours, and what is received then must not become a letter. */
+  function hasReceivesToSpare(message: InHand['message']): boolean {
+    return message.receiveCount * 4 < queueWatch.maxReceiveCount(message.queueUrl) && !isExpiring(message);
   }
 
   /** Waits for the time that each receive gives, unless the record can be folded. Keys that have not failed yet have half as much room again, so that they are found among those that have. */

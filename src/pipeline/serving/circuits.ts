@@ -116,8 +116,10 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     all: () => circuits.all(),
     take: (attempt) => circuits.take(attempt),
     wait: (attempt, forMs, signal) => circuits.wait(attempt, forMs, signal),
-    isFailing: (target) =>
-      (streaks.size > 0 || !circuits.isQuiet) && storageCircuits(target).some((id) => circuits.has(id) || streaks.has(id)),
+    isFailing: ({ bucket, region }) =>
+      (streaks.size > 0 || !circuits.isQuiet) &&
+      // a failure of one bucket shows nothing about the others of its endpoint before the circuit of that opens
+      (circuits.has(`endpoint ${region}`) || circuits.has(`bucket ${bucket}`) || streaks.has(`bucket ${bucket}`)),
     looked(target, { key, sentAtMs, fault, enriches = false }) {
       const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';

@@ -308,6 +308,31 @@ describe('the index of one bucket', () => {
   });
 });
 
+describe('what is received while failing indices hold the circuit of the index store open', () => {
+  it('is given back for other workers a few times, and then held: it costs few receives, and nothing becomes a letter', async () => {
+    const world = await twoBuckets();
+    await expectHealthy(world, 'before');
+    for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
+    for (let count = 0; count < 30; count += 1) {
+      await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
+      await world.run(SECOND_MS);
+    }
+    expect(opened(world)).toContain('cluster');
+    await world.run(4 * MINUTE_MS);
+    // the first has waited for a minute, and so have those that were received with it
+    const given = world.messages().filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs() + MINUTE_MS || visibleAtMs <= world.clock.nowMs());
+    expect(given.length).toBeGreaterThanOrEqual(15);
+    await world.run(120 * MINUTE_MS);
+    expect(Math.max(...receives(world))).toBeLessThanOrEqual(5);
+    world.store.broken.buckets.clear();
+    await world.run(6 * MINUTE_MS);
+    expect(await world.document('k-29')).toBeDefined();
+    expect(await world.document('k-29', OTHER)).toBeDefined();
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+});
+
 describe('an attempt that has the place of one circuit and fails by something else', () => {
   const openIndexCircuit = async (world: IngestWorld): Promise<void> => {
     world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');

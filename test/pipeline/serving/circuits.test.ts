@@ -220,6 +220,15 @@ describe('an attempt that waits', () => {
   });
 });
 
+it('a bucket whose request had no answer counts as failing alone, until the circuit of their endpoint opens', () => {
+  const world = setUp();
+  for (const key of ['k', 'l', 'm']) world.look(a, key, 's3.unavailable');
+  expect([a, b].map(world.circuits.isFailing)).toEqual([true, false]);
+  world.look(b, 'k', 's3.unavailable');
+  expect(world.open()).toEqual(['endpoint us-east-1']);
+  expect([a, b, { ...b, bucket: 'c' }, far].map(world.circuits.isFailing)).toEqual([true, true, true, false]);
+});
+
 it('a message of a bucket that is not served costs the same however many wait for it', async () => {
   const world = setUp();
   let readings = 0;

@@ -1,4 +1,5 @@
 /** The network of one process of the workers world: what its requests meet, and what becomes of them once it was killed. */
+import { receiveBackoffMs } from '../../../src/adapters/aws/receive-backoff.ts';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
@@ -13,6 +14,7 @@ export const DEAD_LETTERS = 'http://queues/dead';
 export const WORK_QUEUE = 'http://queues/work';
 const S3_MS = 20;
 const BULK_MS = 15;
+const RECEIVE_MS = 15;
 const POLL_MS = 20_000;
 
 /** What a worker's network does to its requests. Each function throws, or answers as the fault does. */
@@ -25,7 +27,7 @@ export interface PortFault {
   readonly item?: (document: { readonly bucket: string; readonly key: string }) => FaultCode | undefined;
   /** What is read instead of a state record. */
   readonly record?: (id: string, record: unknown) => unknown;
-  readonly queue?: () => void;
+  readonly queue?: (call: 'receive' | 'other') => void;
 }
 
 export interface Network {
@@ -134,7 +136,7 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
 export function queuesThrough({ queue, work }: Services, { network, dead }: Life): QueueClient {
   async function call<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     await alive(dead);
-    network.fault?.queue?.();
+    network.fault?.queue?.('other');
     return ask();
   }
 
@@ -159,10 +161,11 @@ export function createPollers({ queue, life: { network, dead, clock }, pollers }
 
   async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
     for (let failures = 0; ; ) {
-      if (failures > 0) await clock.sleep(Math.min(30_000, 1_000 * 2 ** (failures - 1)), ended);
+      if (failures > 0) await clock.sleep(receiveBackoffMs(failures), ended);
       await handlers.admit(ended);
       try {
-        network.fault?.queue?.();
+        await clock.sleep(RECEIVE_MS, ended);
+        network.fault?.queue?.('receive');
         const messages = await queue.poll({ visibilityS: 60, max: 10 }, POLL_MS, ended);
         failures = 0;
         handlers.polled?.(QUEUE);
