@@ -57,7 +57,6 @@ it('one reset in 1,000 requests costs under 2 % of the throughput, opens no circ
   const undisturbed = await takeIn({ receives: Infinity, store: Infinity });
   const disturbed = await takeIn({ receives: RECEIVES_PER_RESET, store: STORE_REQUESTS_PER_RESET });
   const { requests, others } = disturbed;
-  console.log(undisturbed, disturbed);
   expect(requests.receives.reset).toBeGreaterThan(10);
   expect(requests.store.reset).toBeGreaterThan(2);
   expect(disturbed).toMatchObject({ opened: [], indexed: MESSAGES, deleted: MESSAGES });

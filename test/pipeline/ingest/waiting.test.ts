@@ -320,7 +320,9 @@ describe('what is received while failing indices hold the circuit of the index s
     expect(opened(world)).toContain('cluster');
     await world.run(4 * MINUTE_MS);
     // the first has waited for a minute, and so have those that were received with it
-    const given = world.messages().filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs() + MINUTE_MS || visibleAtMs <= world.clock.nowMs());
+    const given = world
+      .messages()
+      .filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs() + MINUTE_MS || visibleAtMs <= world.clock.nowMs());
     expect(given.length).toBeGreaterThanOrEqual(15);
     await world.run(120 * MINUTE_MS);
     expect(Math.max(...receives(world))).toBeLessThanOrEqual(5);

@@ -49,6 +49,8 @@ interface LargeQueueOptions {
   readonly maxReceiveCount: number;
   readonly retentionMs: number;
   readonly deadLetterQueueUrl: string;
+  /** How old the numbers of its attributes are: those of SQS are approximate, and may be a minute old. */
+  readonly attributesAgeMs: number;
   /** Called with each message that is deleted. */
   readonly deleted: (message: LargeMessage) => void;
 }
@@ -67,6 +69,7 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
   const all = new Set<LargeMessage>();
   const polls = new Set<Poll>();
   const moved: LargeMessage[] = [];
+  const depths = createDepths(clock, settings.attributesAgeMs);
   let nextSlot = slotOf(clock.nowMs());
   let inFlight = 0;
   const random = createRandom(1);
@@ -142,6 +145,7 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
 
   function tick(): void {
     showDue();
+    depths.note({ visible: all.size - inFlight, inFlight });
     for (const poll of inAnyOrder()) {
       const messages = visible.isEmpty ? [] : receive(poll);
       if (messages.length > 0 || poll.untilMs <= clock.monotonicMs()) poll.answer(messages);
@@ -212,8 +216,7 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
         else show(message);
       }),
     attributes: async () => ({
-      visible: all.size - inFlight,
-      inFlight,
+      ...(depths.reported() ?? { visible: all.size - inFlight, inFlight }),
       delayed: 0,
       visibilityTimeoutS: 30,
       maxReceiveCount: settings.maxReceiveCount,
@@ -225,6 +228,26 @@ export function createLargeQueue({ clock, queueUrl, deleted, ...settings }: Larg
     },
     all,
     moved,
+  };
+}
+
+interface Depth {
+  readonly visible: number;
+  readonly inFlight: number;
+}
+
+/** Remembers the depths of the queue for as long as what it reports is old. */
+function createDepths(clock: Clock, ageMs: number) {
+  let noted: { readonly atMs: number; readonly depth: Depth }[] = [];
+  return {
+    note(depth: Depth): void {
+      if (ageMs === 0) return;
+      const untilMs = clock.monotonicMs() - ageMs;
+      const latest = noted.findLast(({ atMs }) => atMs <= untilMs);
+      noted = [...noted.filter((each) => each === latest || each.atMs > untilMs), { atMs: clock.monotonicMs(), depth }];
+    },
+    /** Undefined: the present one. */
+    reported: (): Depth | undefined => (ageMs === 0 ? undefined : noted[0]?.depth),
   };
 }
 

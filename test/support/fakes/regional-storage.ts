@@ -56,8 +56,14 @@ export function createRegionalStorage(clock: Clock): RegionalStorage {
       const following = [...existing(bucket).objects]
         .filter(([key]) => key.startsWith(prefix) && compareKeys(key, after) > 0)
         .sort(([a], [b]) => compareKeys(a, b));
-      const objects = following.slice(0, limit).map(([key, { userMetadata: _, ...state }]) => ({ key, state }));
+      const objects = following.slice(0, limit).map(([key, state]) => ({ key, state: listedOf(state) }));
       return { objects, observedAtMs: observedAtMs(), isTruncated: following.length > objects.length };
     },
   };
+}
+
+/** What a listing says of an object. */
+function listedOf(state: PresentState): PresentState {
+  const { userMetadata: _, ...listed } = state;
+  return listed;
 }

@@ -14,6 +14,9 @@ interface DeadBucket {
   readonly exactPerS: number;
   readonly looksPerS: number;
   readonly inFlightMax: number;
+  readonly attributesAgeMs?: number;
+  /** Called with the highest number in flight of each minute, when it is over. */
+  readonly minuteEnded?: (minute: number, inFlightPeak: number) => void;
 }
 
 export interface DeadBucketResult {
@@ -45,6 +48,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     workers,
     buckets: [FAULTY, NEAR, FAR],
     limits: { inFlightMax },
+    attributesAgeMs: options.attributesAgeMs ?? 0,
     indexed(bucket, key) {
       const id = `${bucket}/${key}`;
       const atMs = sentAtMs.get(id);
@@ -71,7 +75,8 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     world.send('healthy', isExact ? nativeRecord(key, { bucket, object, eventTimeMs }) : syntheticRecord(key, { bucket, eventTimeMs }));
   }
 
-  const perStep = (perS: number, step: number): number => Math.floor(((step + 1) * perS * STEP_MS) / SECOND_MS) - Math.floor((step * perS * STEP_MS) / SECOND_MS);
+  const perStep = (perS: number, step: number): number =>
+    Math.floor(((step + 1) * perS * STEP_MS) / SECOND_MS) - Math.floor((step * perS * STEP_MS) / SECOND_MS);
 
   await world.run(5 * SECOND_MS);
   for (const network of [...world.networks, world.repairNetwork]) network.fault = gone?.begin();
@@ -87,6 +92,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     await world.run(STEP_MS);
     const minute = Math.floor((step * STEP_MS) / (60 * SECOND_MS));
     inFlightPeaks[minute] = Math.max(inFlightPeaks[minute] ?? 0, world.queue.inFlight);
+    if (minute < Math.floor(((step + 1) * STEP_MS) / (60 * SECOND_MS))) options.minuteEnded?.(minute + 1, inFlightPeaks[minute]);
   }
   const left = [...world.queue.all].filter(({ tag }) => tag === 'dead').length;
   letters += world.queue.moved.length;

@@ -22,6 +22,8 @@ export interface MatrixFault {
   readonly concerns: readonly Tag[];
   /** A fresh fault for the network of one process. */
   readonly begin: () => PortFault;
+  /** What cannot be served however often it is tried, while others of its bucket can: its receives are its own. Default: none. */
+  readonly alone?: Tag;
   /** Letters that are permitted for each worker. Default 0. */
   readonly lettersMax?: number;
 }
@@ -47,13 +49,15 @@ const isPrefix = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket &
 const isBucket = ({ bucket }: Asked): boolean => bucket === FAULTY.bucket;
 const isRegion = ({ bucket }: Asked): boolean => bucket !== FAR.bucket;
 
-const storage = (matches: (asked: Asked) => boolean, code: FaultCode, afterMs = 0) => (): PortFault => ({
-  async s3(asked, clock) {
-    if (!matches(asked)) return;
-    if (afterMs > 0) await clock.sleep(afterMs);
-    fail(code);
-  },
-});
+const storage =
+  (matches: (asked: Asked) => boolean, code: FaultCode, afterMs = 0) =>
+  (): PortFault => ({
+    async s3(asked, clock) {
+      if (!matches(asked)) return;
+      if (afterMs > 0) await clock.sleep(afterMs);
+      fail(code);
+    },
+  });
 const items = (code: FaultCode) => (): PortFault => ({ item: ({ bucket }) => (bucket === FAULTY.bucket ? code : undefined) });
 
 /** The adapter believes that a document is bad for the first three in a row, and then that its index is. */
@@ -69,9 +73,9 @@ function noDocumentFits(): PortFault {
 }
 
 export const portFaults: readonly MatrixFault[] = [
-  { name: 'S3 answers 500 for one object', concerns: OF_OBJECT, begin: storage(isObject, 's3.unavailable') },
-  { name: 'S3 denies one object', concerns: OF_OBJECT, begin: storage(isObject, 'object.denied') },
-  { name: 'S3 answers SlowDown for a prefix', concerns: OF_BUCKET, begin: storage(isPrefix, 's3.throttled') },
+  { name: 'S3 answers 500 for one object', concerns: OF_OBJECT, alone: 'broken', begin: storage(isObject, 's3.unavailable') },
+  { name: 'S3 denies one object', concerns: OF_OBJECT, alone: 'broken', begin: storage(isObject, 'object.denied') },
+  { name: 'S3 answers SlowDown for a prefix', concerns: OF_BUCKET, alone: 'changes', begin: storage(isPrefix, 's3.throttled') },
   { name: 'the bucket is gone', concerns: OF_BUCKET, begin: storage(isBucket, 'bucket.missing') },
   { name: 'the bucket is denied', concerns: OF_BUCKET, begin: storage(isBucket, 'bucket.denied') },
   { name: 'S3 does not answer for the bucket', concerns: OF_BUCKET, begin: storage(isBucket, 's3.unavailable', HANGS_MS) },

@@ -50,14 +50,14 @@ export interface Lags {
 }
 
 /** What was sent of one kind. */
-class Log {
-  readonly lagsMs: number[] = [];
-  sent = 0;
+interface Log {
+  readonly lagsMs: number[];
+  sent: number;
+}
 
-  lags(): Lags {
-    const sorted = [...this.lagsMs].sort((a, b) => a - b);
-    return { sent: this.sent, indexed: sorted.length, p99S: (sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0) / SECOND_MS };
-  }
+function lagsOf({ sent, lagsMs }: Log): Lags {
+  const sorted = [...lagsMs].sort((a, b) => a - b);
+  return { sent, indexed: sorted.length, p99S: (sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0) / SECOND_MS };
 }
 
 const byTag = <Value>(make: (tag: Tag) => Value): Record<Tag, Value> =>
@@ -65,8 +65,8 @@ const byTag = <Value>(make: (tag: Tag) => Value): Record<Tag, Value> =>
 
 /** Plays the row. */
 export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promise<MatrixResult> {
-  const logs = byTag(() => new Log());
-  const recoveredLogs = byTag(() => new Log());
+  const logs = byTag((): Log => ({ lagsMs: [], sent: 0 }));
+  const recoveredLogs = byTag((): Log => ({ lagsMs: [], sent: 0 }));
   const receivesMax = byTag(() => 0);
   const letters = byTag(() => 0);
   const awaited = new Map<string, { readonly log: Log; readonly sentAtMs: number }>();
@@ -117,8 +117,8 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   const wrongKeys = (await Promise.all([FAULTY, NEAR, FAR].map(({ bucket }) => world.wrongKeys(bucket)))).flat();
   world.end();
   return {
-    lags: byTag((tag) => logs[tag].lags()),
-    recovered: byTag((tag) => recoveredLogs[tag].lags()),
+    lags: byTag((tag) => lagsOf(logs[tag])),
+    recovered: byTag((tag) => lagsOf(recoveredLogs[tag])),
     receivesMax,
     letters,
     healS: Math.round(healMs / SECOND_MS),

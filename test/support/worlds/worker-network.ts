@@ -116,7 +116,11 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
 }
 
 export function storageThrough({ storage }: Services, { network, clock }: Life): ObjectStorage & BucketListing {
-  async function call<Answer>(asked: Parameters<NonNullable<PortFault['s3']>>[0], ask: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
+  async function call<Answer>(
+    asked: Parameters<NonNullable<PortFault['s3']>>[0],
+    ask: () => Promise<Answer>,
+    signal?: AbortSignal,
+  ): Promise<Answer> {
     await clock.sleep(S3_MS, signal);
     await network.fault?.s3?.(asked, clock);
     signal?.throwIfAborted();
@@ -127,8 +131,10 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
     observe: (bucket, key, signal, how) => call({ ...bucket, key }, () => storage.observe(bucket, key, signal, how), signal),
     regionOf: (bucket, signal) => call({ bucket }, () => storage.regionOf(bucket, signal), signal),
     versioningOf: (location, signal) => call(location, () => storage.versioningOf(location, signal), signal),
-    readVersion: (location, version, signal) => call({ ...location, key: version.key }, () => storage.readVersion(location, version, signal), signal),
-    readTags: (location, version, signal) => call({ ...location, key: version.key }, () => storage.readTags(location, version, signal), signal),
+    readVersion: (location, version, signal) =>
+      call({ ...location, key: version.key }, () => storage.readVersion(location, version, signal), signal),
+    readTags: (location, version, signal) =>
+      call({ ...location, key: version.key }, () => storage.readTags(location, version, signal), signal),
     page: (location, range, signal) => call(location, () => storage.page(location, range, signal), signal),
   };
 }
@@ -160,7 +166,7 @@ export function createPollers({ queue, life: { network, dead, clock }, pollers }
   const ended = AbortSignal.any([stopping.signal, dead]);
 
   async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       if (failures > 0) await clock.sleep(receiveBackoffMs(failures), ended);
       await handlers.admit(ended);
       try {

@@ -73,6 +73,8 @@ interface WorldOptions {
   readonly buckets: readonly WorkerBucket[];
   readonly limits?: Partial<IngestLimits>;
   readonly pollers?: number;
+  /** How old the numbers are that the queue reports of itself. */
+  readonly attributesAgeMs?: number;
   readonly maxReceiveCount?: number;
   /** From one delivery of the queue to those who wait for messages to the next. Sleeps end on a grid of a fifth of it. */
   readonly stepMs?: number;
@@ -97,6 +99,7 @@ export async function createWorkersWorld(options: WorldOptions) {
     maxReceiveCount,
     retentionMs: 4 * 86_400_000,
     deadLetterQueueUrl: DEAD_LETTERS,
+    attributesAgeMs: options.attributesAgeMs ?? 0,
     deleted: (message) => options.deleted?.(message, letters.has(message.messageId)),
   });
   const work = createFakeQueues(clock);
@@ -260,21 +263,49 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const { objects, scan, state } = store;
   const common = { state, clock, telemetry };
   const circuits = createTestCircuits({ ...common, probeCluster: () => objects.probe(), stopped: end.signal });
-  const writeAll = createBackgroundWriter({ ...common, objects, circuits, limits: { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 2 }, liveIsBusy: () => false });
+  const writeAll = createBackgroundWriter({
+    ...common,
+    objects,
+    circuits,
+    limits: { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 2 },
+    liveIsBusy: () => false,
+  });
   const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
   const sendTask = createSendTask(shared.work, WORK_QUEUE);
   const receiver = createWorkPoller(shared.work, life);
   const limits = { ...RANGE_LIMITS, listings: 2, visibilityS: 60 };
-  const role = createReindexRole({ ...common, store, listing: storage, turn, queues: shared.work, workQueueUrl: WORK_QUEUE, sendTask, receiver, circuits, worker, limits });
+  const role = createReindexRole({
+    ...common,
+    store,
+    listing: storage,
+    turn,
+    queues: shared.work,
+    workQueueUrl: WORK_QUEUE,
+    sendTask,
+    receiver,
+    circuits,
+    worker,
+    limits,
+  });
   const jobs = createReindexJobs({ ...common, sendTask });
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });
-  const closeGaps = createCloseGaps({ ...common, scan, startJob: (request, signal) => jobs.start(request, signal), askToRepair, requestsPerDay: 200_000 });
+  const closeGaps = createCloseGaps({
+    ...common,
+    scan,
+    startJob: (request, signal) => jobs.start(request, signal),
+    askToRepair,
+    requestsPerDay: 200_000,
+  });
   const schedules = createSchedules({ ...common, worker });
   const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, claimMs: 2 * MINUTE_MS };
   // the record of this schedule shows the workers that gaps are closed
-  await schedules.runIfDue(gapSchedule, closeGaps, end.signal);
+  await schedules.runIfDue(gapSchedule, closeGaps, end.signal).catch(() => false);
   schedules.every(gapSchedule, closeGaps, end.signal);
-  schedules.every({ name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS }, createOverdueTasks({ ...common, sendTask }), end.signal);
+  schedules.every(
+    { name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS },
+    createOverdueTasks({ ...common, sendTask }),
+    end.signal,
+  );
   role.start();
   return { kill: () => end.abort(new Error('the process was killed')) };
 }

@@ -1,0 +1,27 @@
+/**
+ * One bucket is gone while its events go on, beside healthy buckets: a tenth of an installation (2 workers for 20, 100 events/s for
+ * 1,000, receiving that stops at 8,000 in flight for 80,000). What a worker hides between two readings of the number in flight is
+ * the same, so all numbers of messages are a tenth. `dead-bucket.long.ts` is the whole installation.
+ */
+import { expect, it } from 'vitest';
+import { runDeadBucket } from '../../support/worlds/dead-bucket.ts';
+
+const MINUTES = 15;
+/** A tenth of 60,000: half of where SQS stops. */
+const IN_FLIGHT_MAX = 6_000;
+
+it('a bucket that is gone never has more messages in flight than SQS and the other buckets can bear', async () => {
+  const tenth = { workers: 2, deadPerS: 100, exactPerS: 5, looksPerS: 1, inFlightMax: 8_000 };
+  const result = await runDeadBucket({ ...tenth, minutes: MINUTES });
+  expect(result).toMatchObject({ letters: 0, sent: 100 * 60 * MINUTES });
+  expect(result.inFlightPeak).toBeLessThanOrEqual(IN_FLIGHT_MAX);
+  expect(result.receivesMax).toBeLessThanOrEqual(7);
+  // what was sent is folded, but for what is in flight
+  expect(result.folded + result.left).toBe(result.sent);
+  expect(result.left).toBeLessThanOrEqual(IN_FLIGHT_MAX);
+  // the peaks do not grow: after the first folds the installation is in a steady state
+  const [early, late] = [result.inFlightPeaks.slice(2, 8), result.inFlightPeaks.slice(9)];
+  expect(Math.max(...late)).toBeLessThanOrEqual(Math.max(...early) * 1.1);
+  expect(result.healthyReceivesMax).toBeLessThanOrEqual(2);
+  expect(result.healthy.p99S).toBeLessThan(5);
+});
