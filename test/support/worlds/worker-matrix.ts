@@ -34,7 +34,7 @@ export interface MatrixResult {
   readonly recovered: Readonly<Record<Tag, Lags>>;
   readonly receivesMax: Readonly<Record<Tag, number>>;
   readonly letters: Readonly<Record<Tag, number>>;
-  /** From the end of the fault until the last message from before was done, in seconds. */
+  /** From the end of the fault until the last message from before was done, in seconds. What fails alone is deferred for longer, and not counted. */
   readonly healS: number;
   readonly folded: number;
   readonly opened: readonly string[];
@@ -87,7 +87,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
       const tag = text as Tag;
       receivesMax[tag] = Math.max(receivesMax[tag], receiveCount);
       if (isLetter) letters[tag] += 1;
-      if (sentAtMs < endedAtMs && tag !== 'broken') healMs = Math.max(healMs, world.clock.nowMs() - endedAtMs);
+      if (sentAtMs < endedAtMs && tag !== fault.alone) healMs = Math.max(healMs, world.clock.nowMs() - endedAtMs);
     },
   });
   const traffic = createTraffic(world, (tag, bucket, key) => {
