@@ -6,7 +6,7 @@
 import { expect, it } from 'vitest';
 import { runDeadBucket } from '../../support/worlds/dead-bucket.ts';
 
-const MINUTES = 15;
+const MINUTES = 12;
 /** A tenth of 60,000: half of where SQS stops. */
 const IN_FLIGHT_MAX = 6_000;
 

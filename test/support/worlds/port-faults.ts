@@ -20,6 +20,8 @@ export interface MatrixFault {
   readonly name: string;
   /** What the fault concerns, so that it may wait. Nothing else may. */
   readonly concerns: readonly Tag[];
+  /** A worker that has the fault alone receives nothing, so the others serve everything. */
+  readonly stopsReceiving?: true;
   /** A fresh fault for the network of one process. */
   readonly begin: () => PortFault;
   /** What cannot be served however often it is tried, while others of its bucket can: its receives are its own. Default: none. */
@@ -90,12 +92,13 @@ export const portFaults: readonly MatrixFault[] = [
     concerns: OF_INDEX,
     begin: () => ({ record: (id, record) => (id === refs.bucket(FAULTY.bucket).id ? { of: 'a newer version' } : record) }),
   },
-  { name: 'the cluster answers 503', concerns: tags, begin: () => ({ store: () => fail('index.unreachable') }) },
+  { name: 'the cluster answers 503', concerns: tags, stopsReceiving: true, begin: () => ({ store: () => fail('index.unreachable') }) },
   {
     name: 'the cluster has a block',
     concerns: tags,
+    stopsReceiving: true,
     begin: () => ({ store: (call) => (call === 'write' ? fail('index.blocked') : undefined) }),
   },
   { name: 'the flood stage', concerns: tags, begin: () => ({ item: () => 'bucket.index-blocked' }) },
-  { name: 'SQS answers 503', concerns: tags, begin: () => ({ queue: () => fail('queue.unreachable') }) },
+  { name: 'SQS answers 503', concerns: tags, stopsReceiving: true, begin: () => ({ queue: () => fail('queue.unreachable') }) },
 ];
