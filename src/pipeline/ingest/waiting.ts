@@ -104,11 +104,14 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   /**
    * Waits for the circuit of the cluster. If failing indices opened it, the first index that takes a document closes it, so the
    * attempt waits to be the trial of its own index. Such trials are received meanwhile, and the indices may fail for this worker
-   * alone (a role that was not given its permission), so the first receives of a message are given back for another.
+   * alone (a role that was not given its permission), so the first receives of a message are given back for another. What was
+   * received often all the same, because workers are restarted again and again, is folded.
    */
   async function waitForCluster(unserved: Unserved, fault: Fault, hand: InHand): Promise<Place | Outcome> {
     const { attempt, record } = unserved;
     const isByIndices = circuits.cluster().isOpenByIndices;
+    const outcome = isByIndices && isHalfUsed(hand.message) ? await folded(unserved, fault, hand) : undefined;
+    if (outcome !== undefined) return outcome;
     const isGivenBack = isByIndices && hasReceivesToSpare(hand.message);
     const forMs = leftMs(hand, isGivenBack ? holdMaxMs : HOLD_MAX_MS);
     const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
@@ -144,16 +147,20 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   /** Whether the record must not wait any longer. */
   function isFoldDue({ message }: InHand): boolean {
-    const { receiveCount, queueUrl, firstReceivedAtMs } = message;
     // an outage of the whole store is over: what waited for it has not waited for this circuit
     const sinceClusterMs = clock.monotonicMs() - circuits.cluster().closedAtMs;
     return (
-      Math.min(queueNowMs(message) - firstReceivedAtMs, sinceClusterMs) >= FOLDED_AFTER_MS ||
-      receiveCount * 2 >= queueWatch.maxReceiveCount(queueUrl) ||
+      Math.min(queueNowMs(message) - message.firstReceivedAtMs, sinceClusterMs) >= FOLDED_AFTER_MS ||
+      isHalfUsed(message) ||
       isCrowded() ||
       hasHiddenMany() ||
       isExpiring(message)
     );
+  }
+
+  /** The other half of the permitted receives is for what else may happen to the message, such as workers that are killed. */
+  function isHalfUsed({ receiveCount, queueUrl }: InHand['message']): boolean {
+    return receiveCount * 2 >= queueWatch.maxReceiveCount(queueUrl);
   }
 
   function isCrowded(): boolean {

@@ -335,6 +335,27 @@ describe('what is received while failing indices hold the circuit of the index s
   });
 });
 
+describe('what was received half as often as is permitted while failing indices hold the circuit of the index store open', () => {
+  it('is folded, before restarts or other failures make it a letter', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, OTHER], maxReceiveCount: 8 });
+    for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
+    await world.send(
+      ...Array.from({ length: 5 }, (_, count) => [world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER })]).flat(),
+    );
+    await world.run(5 * SECOND_MS);
+    expect(opened(world)).toContain('cluster');
+    for (let hold = 0; hold < 2; hold += 1) {
+      await world.run(2 * MINUTE_MS);
+      expect(world.folded).toEqual([]);
+      await world.clock.advance(11 * 3_600_000);
+    }
+    await world.run(2 * MINUTE_MS);
+    expect(world.folded).toHaveLength(10);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+});
+
 describe('an attempt that has the place of one circuit and fails by something else', () => {
   const openIndexCircuit = async (world: IngestWorld): Promise<void> => {
     world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');

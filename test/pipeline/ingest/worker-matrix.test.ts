@@ -15,10 +15,11 @@ const SOON_S = 5;
 const HEALED_S = 360;
 /** More would mean that a fault costs a message its receives. */
 const RECEIVES_MAX = 7;
-/** Half of what the queue permits, for what cannot be served while others of its bucket are. */
+/**
+ * Half of what the queue permits: for what cannot be served while others of its bucket are, and while the whole store fails and
+ * each restart costs a receive for what a worker had in hand.
+ */
 const RECEIVES_ALONE_MAX = 10;
-/** While the whole store fails, each of twelve restarts costs a receive for what a worker had in hand. */
-const RECEIVES_RESTARTED_MAX = 12;
 
 const forms: readonly MatrixForm[] = [
   { name: 'with one worker', workers: 1, faultMs: 13 * MINUTE_MS, seenBy: 'all', laterMs: 0, everyMs: 2_000 },
@@ -66,8 +67,8 @@ describe.each(forms)('$name', (form) => {
 });
 
 function receivesMax({ concerns, alone }: MatrixFault, { restartsEveryMs }: MatrixForm, tag: Tag): number {
-  if (tag === alone) return RECEIVES_ALONE_MAX;
-  return concerns.length === tags.length && restartsEveryMs !== undefined ? RECEIVES_RESTARTED_MAX : RECEIVES_MAX;
+  const isHeldForAll = concerns.length === tags.length && restartsEveryMs !== undefined;
+  return tag === alone || isHeldForAll ? RECEIVES_ALONE_MAX : RECEIVES_MAX;
 }
 
 /** The kinds of events that took too long: what the fault does not concern at any time, and all from five minutes after it on. */
