@@ -67,6 +67,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   // half of the setting: before receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   const shares = createShares(heldMax);
+  const isUsed = createIsUsed(queueWatch);
   let hidden = { sinceReading: 0, reading: 0 };
   /** How far this machine's clock is ahead of SQS's, by the latest first receive. */
   let aheadMs = 0;
@@ -110,17 +111,13 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   async function waitForCluster(unserved: Unserved, fault: Fault, hand: InHand): Promise<Place | Outcome> {
     const { attempt, record } = unserved;
     const isByIndices = circuits.cluster().isOpenByIndices;
-    const outcome = isByIndices && isHalfUsed(hand.message) ? await folded(unserved, fault, hand) : undefined;
+    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await folded(unserved, fault, hand) : undefined;
     if (outcome !== undefined) return outcome;
-    const isGivenBack = isByIndices && hasReceivesToSpare(hand.message);
+    // the index store may fail for hours, and what is received then must not become a letter
+    const isGivenBack = isByIndices && !isUsed(hand.message, 1 / 4) && !isExpiring(hand.message);
     const forMs = leftMs(hand, isGivenBack ? holdMaxMs : HOLD_MAX_MS);
     const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
     return place ?? (isGivenBack ? hide(unserved, fault, hand) : deferred(record, fault, 0));
-  }
-
-  /** A quarter of the permitted receives: the index store may fail for hours, and what is received then must not become a letter. */
-  function hasReceivesToSpare(message: InHand['message']): boolean {
-    return message.receiveCount * 4 < queueWatch.maxReceiveCount(message.queueUrl) && !isExpiring(message);
   }
 
   /** Waits for the time that each receive gives, unless the record can be folded. Keys that have not failed yet have half as much room again, so that they are found among those that have. */
@@ -151,16 +148,11 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     const sinceClusterMs = clock.monotonicMs() - circuits.cluster().closedAtMs;
     return (
       Math.min(queueNowMs(message) - message.firstReceivedAtMs, sinceClusterMs) >= FOLDED_AFTER_MS ||
-      isHalfUsed(message) ||
+      isUsed(message, 1 / 2) ||
       isCrowded() ||
       hasHiddenMany() ||
       isExpiring(message)
     );
-  }
-
-  /** The other half of the permitted receives is for what else may happen to the message, such as workers that are killed. */
-  function isHalfUsed({ receiveCount, queueUrl }: InHand['message']): boolean {
-    return receiveCount * 2 >= queueWatch.maxReceiveCount(queueUrl);
   }
 
   function isCrowded(): boolean {
@@ -220,6 +212,15 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       return isExpiring(hand.message) ? { kind: 'rejected', fault, ...loss } : { kind: 'deferred', fault, delayS, ...loss };
     },
   };
+}
+
+/**
+ * Whether this part of the permitted receives is used. Half of them are kept for what else may happen to a message, such as
+ * workers that are killed.
+ */
+function createIsUsed(queueWatch: Pick<QueueWatch, 'maxReceiveCount'>) {
+  return ({ receiveCount, queueUrl }: InHand['message'], part: number): boolean =>
+    receiveCount >= queueWatch.maxReceiveCount(queueUrl) * part;
 }
 
 const CLUSTER: Attempt = { ids: ['cluster'], isNewKey: false };
