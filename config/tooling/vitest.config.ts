@@ -1,8 +1,10 @@
 /** Three lanes, each with its own command (npm run test:unit …); `npm test` runs all of them at once. */
 import { defineConfig } from 'vitest/config';
 
+/** They need no server either, but more than half a minute each. */
+const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket'];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
-const unit = ['test/{api,cli,domain,http,panel,pipeline,settings}/**/!(*-real|random-reindexes).test.ts', 'test/config*.test.ts'];
+const unit = [`test/{api,cli,domain,http,panel,pipeline,settings}/**/!(${['*-real', ...slow].join('|')}).test.ts`, 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */
 const flow = ['test/{deploy,flow}/**/*.test.ts'];
 // every file that is in no other lane, so that no file is left out
