@@ -264,7 +264,7 @@ function countsView(stored: ReconcileCounts): JobCounts {
   return {
     listed: stored.listed,
     scanned: stored.scanned,
-    equal: stored.equal + stored.incomplete,
+    equal: Math.max(0, stored.equal + stored.incomplete),
     lacking_optional_fields: stored.incomplete,
     missing: stored.missing,
     stale: stored.stale,

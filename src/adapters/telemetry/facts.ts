@@ -246,7 +246,8 @@ function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {
     reindexTask: (result) => metrics.count('tally_reindex_tasks_total', 1, { result: labelOf(result) }),
     reindexTurn({ mode, counts, result, durationMs }) {
       metrics.count('tally_reindex_turns_total', 1, { result });
-      for (const [name, kind] of objectKinds) metrics.count('tally_reindex_objects_total', counts[name], { mode, kind });
+      // the count of equal keys may be below zero for one turn
+      for (const [name, kind] of objectKinds) metrics.count('tally_reindex_objects_total', Math.max(0, counts[name]), { mode, kind });
       metrics.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
       metrics.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
       metrics.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });

@@ -10,6 +10,7 @@ export const countsSchema = z.object({
   listed: z.number(),
   /** Live documents in the scan. */
   scanned: z.number(),
+  /** Below zero while keys are counted by what they were that will be compared again, and found equal then. */
   equal: z.number(),
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),

@@ -10,7 +10,10 @@ const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
 /** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
-export interface JobView extends Omit<JobRecord, 'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'taskAtMs' | 'resends' | 'waits'> {
+export interface JobView extends Omit<
+  JobRecord,
+  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'lostCounts' | 'taskAtMs' | 'resends' | 'waits'
+> {
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
   readonly progress?: number;
   /** Objects listed per second of comparing, without pauses. */
@@ -30,12 +33,18 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
   return listRequests * LIST_USD + headRequests * HEAD_USD;
 }
 
-/** The sums over a job's ranges, including the LIST requests of the job itself. */
+/** The job with what a turn had written whose range was lost. The counts of a job that has ended are final otherwise. */
+export function withLost(job: JobRecord, written: ReconcileCounts): JobRecord {
+  if (job.counts !== undefined) return { ...job, counts: addCounts(job.counts, written) };
+  return { ...job, lostCounts: addCounts(job.lostCounts ?? noCounts, written) };
+}
+
+/** The sums over a job's ranges, including the LIST requests of the job itself and what turns had written that lost their range. */
 export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart' | 'brake'>,
+  job: Pick<JobRecord, 'listRequestsAtStart' | 'brake' | 'lostCounts'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
 ): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
-  const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), noCounts);
+  const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), job.lostCounts ?? noCounts);
   return {
     counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0, held: job.brake?.waiting ?? 0 }),
     examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
@@ -45,7 +54,7 @@ export function sumOf(
 
 /** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
-  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, taskAtMs: ___, resends: ____, waits, ...shown } = job;
+  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, lostCounts: ___, taskAtMs: ____, resends: _____, waits, ...shown } = job;
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
   if (hasEnded(job)) return { ...shown, ...measuresOf(job, job.counts, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
   if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };

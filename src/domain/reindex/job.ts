@@ -86,6 +86,8 @@ export const jobSchema = z.object({
   allowDeletes: z.number().optional(),
   /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
   counts: countsSchema.optional(),
+  /** What turns had written whose range was lost before their result could be stored. Part of `counts` once the job has ended. */
+  lostCounts: countsSchema.optional(),
   /** Why the job could not begin yet, and since when: it begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),

@@ -23,7 +23,7 @@ import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, looksAtContent, readsTags, type SettleSlice, type SliceEnd } from './settle-slice.ts';
-import { createTurnProgress, type SliceSides } from './turn-progress.ts';
+import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
   readonly bucket: BucketRecord;
@@ -52,6 +52,8 @@ export interface TurnControls {
   /** The most listing pages that the turn compares. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
+  /** Called with what was just written. It is what counts of the turn if its result cannot be stored, and so its keys are compared again. */
+  readonly wrote?: (counts: ReconcileCounts) => void;
 }
 
 export interface TurnResult {
@@ -59,7 +61,7 @@ export interface TurnResult {
   readonly cursor: string;
   /** Whether the end of the range, or of the listing, was reached. */
   readonly done: boolean;
-  /** Counts of this turn. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
+  /** Counts of this turn, with what was written beyond the cursor. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
   /** The fault that ended the turn early; the cursor is valid all the same. */
@@ -137,6 +139,7 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
 /** A slice that is being settled. */
 interface Settling extends SliceSides {
   readonly settled: Promise<SliceEnd>;
+  readonly progress: SliceProgress;
 }
 
 function createTurn(
@@ -199,9 +202,10 @@ function createTurn(
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
       const slice = compareSides({ ...sides, findsEqual, looksMax: LOOKS_MAX, isLook });
       const earlier = [...settling];
+      const opened = progress.openSlice();
       const work = {
         ...request,
-        ...progress.forSlices,
+        ...opened,
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
@@ -212,6 +216,7 @@ function createTurn(
       settled.catch(() => undefined);
       settling.push({
         settled,
+        progress: opened,
         listed: objects.slice(listedFrom, slice.listedTo),
         scanned: documents.slice(documentsFrom, slice.documentsTo),
         equal: slice.equal,
@@ -241,7 +246,7 @@ function createTurn(
     const end = await first.settled;
     settling.shift();
     if (end.kind === 'expired') return end;
-    progress.commit(first, end);
+    progress.commit(first, first.progress, end);
     return end.kind === 'braked' ? end : undefined;
   }
 

@@ -57,6 +57,14 @@ export interface SliceWork {
   readonly tombstones: Tombstones;
   /** Called for each HEAD. */
   readonly headRequested: () => void;
+  /** Called with the findings that were written, as soon as they are, whatever becomes of the slice. */
+  readonly written: (findings: readonly WrittenFinding[]) => void;
+}
+
+/** A finding whose write the store has accepted. */
+export interface WrittenFinding {
+  readonly finding: Finding;
+  readonly ending: Ending;
 }
 
 /** The job's allowance of tombstones. */
@@ -81,10 +89,8 @@ const ROUNDS_MAX = 5;
 const LIVE_LAG_MS = 5_000;
 
 /** A write that a finding requires, and how the finding ends if the store accepts it. */
-interface PlannedWrite {
-  readonly finding: Finding;
+interface PlannedWrite extends WrittenFinding {
   readonly request: WriteRequest;
-  readonly ending: Ending;
 }
 
 /** What a finding requires: nothing more, or a write. */
@@ -210,9 +216,11 @@ export function createSettleSlice({
     return tombstones.slice(await work.tombstones.reserve(tombstones.length));
   }
 
-  async function write(planned: readonly PlannedWrite[], { tombstones }: SliceWork, signal: AbortSignal): Promise<Written> {
+  async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
     const requests = planned.map(({ request }) => request);
     const answers = await writeAll(requests, signal);
+    const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
+    written(accepted);
     const fault = answers.find((answer) => answer.kind === 'fault')?.fault;
     if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
     const isExpired = (source: 'listing' | 'check'): boolean =>
@@ -220,7 +228,7 @@ export function createSettleSlice({
     const refused = planned.filter((_, index) => answers[index]?.kind !== 'written');
     tombstones.giveBack(refused.filter(isTombstone).length);
     return {
-      endings: planned.filter((_, index) => answers[index]?.kind === 'written').map(({ ending }) => ending),
+      endings: accepted.map(({ ending }) => ending),
       refused: refused.map(({ finding }) => finding),
       isListingExpired: isExpired('listing'),
       isLookExpired: isExpired('check'),

@@ -10,7 +10,7 @@ import {
   type ReconcileCounts,
 } from '../../domain/reindex/counts.ts';
 import type { ListedObject } from '../ports/storage.ts';
-import type { Ending, SliceEnd, Tombstones } from './settle-slice.ts';
+import type { Ending, SliceEnd, SliceWork, Tombstones, WrittenFinding } from './settle-slice.ts';
 
 /** What one slice compared. */
 export interface SliceSides {
@@ -22,13 +22,16 @@ export interface SliceSides {
   readonly through: string | undefined;
 }
 
+/** The parts of the progress that one slice uses while it is settled. */
+export type SliceProgress = Pick<SliceWork, 'tombstones' | 'headRequested' | 'written'>;
+
 export interface TurnProgress {
   readonly cursor: string;
-  /** The parts of the progress that slices use while they are settled. */
-  readonly forSlices: { readonly tombstones: Tombstones; readonly headRequested: () => void };
+  readonly openSlice: () => SliceProgress;
   readonly listRequested: () => void;
   /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
-  commit(slice: SliceSides, end: Extract<SliceEnd, { readonly endings: unknown }>): void;
+  commit(slice: SliceSides, opened: SliceProgress, end: Extract<SliceEnd, { readonly endings: unknown }>): void;
+  /** What was written of slices that were not committed is counted as well ({@link countsOfRepeated}). */
   readonly result: () => { readonly cursor: string; readonly counts: ReconcileCounts; readonly examples: DifferenceExamples };
 }
 
@@ -41,13 +44,21 @@ interface Brake {
   readonly holdsBack?: () => boolean;
 }
 
+/** What the turn's caller is told and asked. */
+interface Controls extends Brake {
+  readonly wrote?: (counts: ReconcileCounts) => void;
+}
+
 /** Creates the progress of a turn that begins after the key `after`. */
-export function createTurnProgress(after: string, brake: Brake): TurnProgress {
+export function createTurnProgress(after: string, controls: Controls): TurnProgress {
   let cursor = after;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
   /** Requests are counted when they are sent, even if their slice is never committed. */
   let requests = { listRequests: 0, headRequests: 0 };
+  /** What the slices have written that are not committed. A turn repeats a slice at most twice, and settles few at the same time. */
+  const uncommitted = new Map<SliceProgress, readonly WrittenFinding[]>();
+  const tombstones = createTombstones(controls);
 
   function moveTo(key: string | undefined): void {
     if (key !== undefined && compareKeys(key, cursor) > 0) cursor = key;
@@ -57,23 +68,63 @@ export function createTurnProgress(after: string, brake: Brake): TurnProgress {
     get cursor() {
       return cursor;
     },
-    forSlices: {
-      tombstones: createTombstones(brake),
-      headRequested: () => {
-        requests = { ...requests, headRequests: requests.headRequests + 1 };
-      },
+    openSlice() {
+      const opened: SliceProgress = {
+        tombstones,
+        headRequested: () => {
+          requests = { ...requests, headRequests: requests.headRequests + 1 };
+        },
+        written(findings) {
+          if (findings.length === 0) return;
+          uncommitted.set(opened, [...(uncommitted.get(opened) ?? []), ...findings]);
+          controls.wrote?.(countsOfRepeated(findings));
+        },
+      };
+      return opened;
     },
     listRequested: () => {
       requests = { ...requests, listRequests: requests.listRequests + 1 };
     },
-    commit(slice, end) {
+    commit(slice, opened, end) {
+      const left = end.kind === 'braked' ? writtenFrom(end.beforeKey, uncommitted.get(opened)) : [];
+      uncommitted.delete(opened);
+      if (left.length > 0) uncommitted.set(opened, left);
       const done = end.kind === 'braked' ? sidesBefore(slice, end.beforeKey, end.endings) : slice;
       counts = addCounts(counts, countsOf(done, end.endings));
       examples = addExamples(examples, examplesOf(end.endings));
       moveTo(done.through);
     },
-    result: () => ({ cursor, counts: addCounts(counts, requests), examples }),
+    result() {
+      const repeated = [...uncommitted.values()].flat();
+      return {
+        cursor,
+        counts: addCounts(addCounts(counts, requests), countsOfRepeated(repeated)),
+        examples: addExamples(examples, examplesOf(repeated.map(({ ending }) => ending))),
+      };
+    },
   };
+}
+
+/** What was written at or after the key at which the brake cut the slice. */
+function writtenFrom(beforeKey: string, written: readonly WrittenFinding[] = []): readonly WrittenFinding[] {
+  return written.filter(({ finding }) => compareKeys(finding.key, beforeKey) >= 0);
+}
+
+/**
+ * What was written of slices that will be compared again: what it was is counted now, since the next comparison finds these
+ * keys equal. It counts them as listed and equal, so each listed one is taken from `equal` in advance.
+ */
+function countsOfRepeated(written: readonly WrittenFinding[]): ReconcileCounts {
+  const counts = { ...noCounts };
+  for (const { finding, ending } of written) {
+    if (ending.kind !== 'gone') counts[ending.kind] += 1;
+    if (ending.effect === 'document') counts.written += 1;
+    if (ending.effect === 'tombstone') counts.tombstones += 1;
+    if (finding.state !== undefined) counts.equal -= 1;
+    // a tombstone is not scanned again
+    else if (ending.effect === 'tombstone') counts.scanned += 1;
+  }
+  return counts;
 }
 
 /** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */

@@ -1,6 +1,7 @@
 /** Changes of a job's record, and of the records that end and go with it. */
 import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import { sumOf } from '../../domain/reindex/job-view.ts';
+import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
+import { sumOf, withLost } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -19,6 +20,15 @@ export async function transitionJob(state: StateStore, id: string, transition: J
     return next === 'refused' ? undefined : next;
   });
   return isRefused ? 'refused' : job;
+}
+
+/**
+ * Counts what a turn has written whose range was lost, so that its result could not be stored. Nothing is counted if the store
+ * fails: the work does not depend on it. Never rejects.
+ */
+export async function countLost(state: StateStore, id: string, written: ReconcileCounts): Promise<void> {
+  if (written.written + written.tombstones === 0) return;
+  await updateRecord(state, refs.job(id), (job) => job && withLost(job, written)).catch(() => undefined);
 }
 
 /** Stores the examples of a job that is about to end. Throws the store's fault. */

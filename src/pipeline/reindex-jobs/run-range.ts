@@ -4,7 +4,7 @@
  *   job runs? ─► lease ─► turn ─► cursor, counts, examples and split in one swap ─► next task │ done │ job paused or failed
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
+import { addCounts, noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { phaseOf, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange, waitMs } from '../../domain/reindex/range-transitions.ts';
@@ -15,7 +15,7 @@ import { readRecord, refs } from '../records/stored.ts';
 import { createBrake, type Brake } from './brake.ts';
 import { createTakeRange, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { transitionJob } from './job-records.ts';
+import { countLost, transitionJob } from './job-records.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnRequest, TurnResult } from '../compare/reconcile-turn.ts';
@@ -47,6 +47,13 @@ interface Held {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
   readonly range: HeldRange;
+}
+
+/** What a turn uses besides its range. `written`: what counts of it if its result cannot be stored. */
+interface TurnTools {
+  readonly brake: Brake;
+  readonly written: { counts: ReconcileCounts };
+  readonly signal: AbortSignal;
 }
 
 /** Creates the function that runs a turn. It throws the faults of the store and the work queue; the range is free when its lease ends, or before. */
@@ -105,12 +112,14 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     const startedMs = clock.monotonicMs();
     const search = searchCuts(dependencies, { ...held, range: range.record, slot }, signal);
     const turnSlot = { ...slot, shouldEnd: () => slot.shouldEnd() || search.hasFound };
-    const ended = await turnOf(held, turnSlot, { brake, signal });
+    const written = { counts: noCounts };
+    const ended = await turnOf(held, turnSlot, { brake, written, signal });
     const { boundaries, requests } = await search.end();
     // in parallel with the next swap: each waits until the store's lists show it
     const brakeReleased = brake.giveBack();
     if ('kind' in ended) {
       await brakeReleased;
+      await countLost(state, job.id, written.counts);
       return ended;
     }
     const result = brake.explain(ended);
@@ -125,7 +134,10 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
-    if (!isStored) return LOST;
+    if (!isStored) {
+      await countLost(state, job.id, written.counts);
+      return LOST;
+    }
     await ends.completeSplit(range.record);
     return follow(held, result, brake.met);
   }
@@ -134,7 +146,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
   async function turnOf(
     { job, bucket, range }: Held,
     slot: WorkerSlot,
-    { brake, signal }: { readonly brake: Brake; readonly signal: AbortSignal },
+    { brake, written, signal }: TurnTools,
   ): Promise<TurnResult | TaskEnd> {
     const stuck = new AbortController();
     const ended = new AbortController();
@@ -153,14 +165,21 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
           upTo: () => range.record.to,
           pagesMax: TURN_PAGES_MAX,
           durationMaxMs: TURN_MS_MAX,
+          wrote: (counts) => {
+            written.counts = addCounts(written.counts, counts);
+          },
         },
         AbortSignal.any([signal, range.lost, stuck.signal]),
       );
     } catch (error) {
       if (range.lost.aborted) return LOST;
-      signal.throwIfAborted();
+      if (signal.aborted) {
+        // so that the next worker need not wait for the end of the lease
+        await range.change((record) => givenBack({ ...record, counts: addCounts(record.counts, written.counts) })).catch(() => false);
+        signal.throwIfAborted();
+      }
       // the turn hung or threw, which is treated like any other fault of its range
-      return { cursor: range.record.cursor, done: false, counts: noCounts, examples: {}, fault: faultOf(error) };
+      return { cursor: range.record.cursor, done: false, counts: written.counts, examples: {}, fault: faultOf(error) };
     } finally {
       ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);

@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import { ANSWER_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
+import { createReindexWorld } from '../../support/worlds/reindex.ts';
+import { createJobsWorld } from '../../support/worlds/jobs.ts';
+
+const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+const patient = { durationMaxMs: 1_000_000 };
+
+/** The sum that holds of every job: each listed key is counted once. */
+function expectWhole({ listed, equal, incomplete, missing, stale, inFlight }: ReconcileCounts): void {
+  expect(equal + incomplete + missing + stale + inFlight).toBe(listed);
+}
+
+describe('what was written is counted whatever becomes of the slice', () => {
+  it('that is compared again, because its page became too old: each key once, by what it was first', async () => {
+    const world = await createReindexWorld();
+    world.put('missing');
+    await world.index('changed', world.put('changed'), { etag: 'old' });
+    await world.index('same', world.put('same'));
+    await world.index('phantom', present);
+    let isFirst = true;
+    world.hooks.beforeWrite = async () => {
+      // an event comes in between, so that only this key is left, and a HEAD must decide it
+      if (isFirst) await world.index('changed', present, { ageMs: 0 });
+      isFirst = false;
+    };
+    world.s3.onHead = async (key) => {
+      // so slow that each answer is too old, until the page has been listed again
+      if (key === 'changed' && world.s3.pages.length === 1) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const result = await world.run({}, patient);
+    expect(result).toMatchObject({
+      done: true,
+      counts: { listed: 3, equal: 1, missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1, listRequests: 2 },
+      examples: { missing: [{ key: 'missing' }], phantom: [{ key: 'phantom' }] },
+    });
+    expectWhole(result.counts);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('that ends with a fault, and the next turn completes the sum', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'c']) world.put(key);
+    await world.index('b', world.put('b'));
+    await world.index('d', present);
+    const { store } = world;
+    const { write } = store.objects;
+    // one item of the bulk request is refused, the others are written
+    (store.objects as { write: typeof write }).write = async (writes, signal) => {
+      const answers = await write(
+        writes.filter(({ document }) => document.key !== 'c'),
+        signal,
+      );
+      const given = [...answers];
+      return writes.map(({ document }) =>
+        document.key === 'c' ? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' } : given.shift()!,
+      );
+    };
+    const first = await world.run();
+    expect(first).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.index-unavailable' } });
+    expect(first.counts).toMatchObject({ listed: 0, missing: 1, phantom: 1, written: 1, tombstones: 1 });
+    expect(first.examples).toMatchObject({ missing: [{ key: 'a' }], phantom: [{ key: 'd' }] });
+    (store.objects as { write: typeof write }).write = write;
+    const second = await world.run();
+    const both = addCounts(first.counts, second.counts);
+    expect(both).toMatchObject({ listed: 3, equal: 1, missing: 2, phantom: 1, written: 2, tombstones: 1 });
+    expectWhole(both);
+  });
+
+  it('and of a turn that is abandoned its caller hears in time', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of ['a', 'b', 'c']) world.put(key);
+    const stop = new AbortController();
+    world.hooks.beforeLook = (keys) => {
+      if (keys.includes('c')) stop.abort(new Error('stopped'));
+    };
+    let heard: ReconcileCounts = noCounts;
+    const wrote = (counts: ReconcileCounts): void => {
+      heard = addCounts(heard, counts);
+    };
+    await expect(world.run({}, { wrote }, stop.signal)).rejects.toThrow('stopped');
+    const stored = (await world.found()).length;
+    expect(stored).toBeGreaterThan(0);
+    expect(heard).toMatchObject({ missing: stored, written: stored, equal: -stored, listed: 0 });
+  });
+});
+
+describe('the counts of a job', () => {
+  it.each([100, 500, 1_000, 2_000, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
+    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100, splitKeysMin: 100 } });
+    for (let number = 0; number < 400; number += 1) {
+      await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');
+      await world.has(`k/${String(number).padStart(5, '0')}b`, 'bucket');
+    }
+    world.s3.onHead = () => world.clock.sleep(headMs);
+    world.startWorker();
+    const { id } = await world.request({ now: true, allow_deletes: 10_000 });
+    const { state, counts } = await world.ended(id);
+    expect({ state, counts }).toMatchObject({
+      state: 'done',
+      counts: { listed: 400, missing: 400, written: 400, phantom: 400, tombstones: 400 },
+    });
+    expectWhole(counts!);
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('contain what a turn wrote whose range was taken from it', async () => {
+    const world = await createJobsWorld();
+    for (const key of ['a', 'b', 'c']) await world.has(key, 'bucket');
+    await world.has('gone', 'index');
+    const { state } = world;
+    // the worker's own record of its range is replaced while it writes
+    const stolen = Promise.withResolvers<void>();
+    world.startWorker({
+      tap: async (call, moment) => {
+        if (call !== 'objects.write' || moment !== 'after') return;
+        const [entry] = await state.list('range', { limit: 1 });
+        if (entry === undefined) throw new Error('there is no range');
+        const lease = { worker: 'thief', untilMs: world.clock.nowMs() + 1 };
+        await state.put({ ...entry, record: { ...(entry.record as object), lease } }, entry.version);
+        stolen.resolve();
+      },
+    });
+    const { id } = await world.request({ now: true });
+    await world.during(stolen.promise);
+    const { state: ended, counts } = await world.ended(id);
+    expect({ ended, counts }).toMatchObject({ ended: 'done', counts: { listed: 3, missing: 3, written: 3, phantom: 1, tombstones: 1 } });
+    expectWhole(counts!);
+  });
+});
