@@ -11,8 +11,13 @@ interface ScanDependencies {
   readonly names: IndexNames;
 }
 
-/** Documents that are missing from a page would appear as missing objects. */
-const WHOLE_HITS = { allow_partial_search_results: false };
+/**
+ * Documents that are missing from a page would appear as missing objects. Only primary shards are asked: under segment
+ * replication, a refresh makes a write visible on them alone, and replicas follow at some later time
+ * (https://docs.opensearch.org/latest/tuning-your-cluster/availability-and-recovery/segment-replication/index/). A document
+ * that a replica does not have yet would be neither compared nor counted, and its object might be gone.
+ */
+const WHOLE_HITS = { allow_partial_search_results: false, preference: '_primary' };
 
 const pageSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: scannedDocumentSchema })) }) });
 const refreshSchema = z.object({ _shards: z.object({ successful: z.number(), failed: z.number() }) });

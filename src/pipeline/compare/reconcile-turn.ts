@@ -98,7 +98,7 @@ const SETTLING_MAX = 2;
 const EXPIRIES_MAX = 3;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
-  reason: 'the store was so slow that the listing pages expired several times before they could be written',
+  reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
 /** Creates the turn function, once for the process: all turns share its HEAD concurrency. */
@@ -112,12 +112,15 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
     let end: PassEnd = { kind: 'expired' };
     for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
     signal.throwIfAborted();
-    return { ...turn.result(), ...resultOf(end) };
+    const result = turn.result();
+    // without progress, which the next turn must not try for at once
+    if (end.kind === 'outOfTime' && result.cursor === request.after) end = { kind: 'expired' };
+    return { ...result, ...resultOf(end) };
   };
 }
 
 type PassEnd =
-  | { readonly kind: 'done' | 'ended' | 'expired' }
+  | { readonly kind: 'done' | 'ended' | 'outOfTime' | 'expired' }
   | { readonly kind: 'braked'; readonly waiting: number }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
@@ -126,6 +129,7 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
     case 'done':
       return { done: true };
     case 'ended':
+    case 'outOfTime':
       return { done: false };
     case 'expired':
       return { done: false, fault: EXPIRED };
@@ -181,7 +185,7 @@ function createTurn(
 
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
       const end = await comparePage(page, scan, { settling, passSignal });
-      if (end !== undefined) return end.kind === 'stopped' ? drained(settling, { kind: 'ended' }) : end;
+      if (end !== undefined) return end.kind === 'ended' || end.kind === 'outOfTime' ? drained(settling, end) : end;
       if (isRangeEnd(page.through)) return drained(settling, { kind: 'done' });
       pagesLeft -= 1;
     }
@@ -193,9 +197,10 @@ function createTurn(
     { objects, observedAtMs, expiresAtMs, through: listedThrough }: FeedPage,
     scan: ScanFeed,
     { settling, passSignal }: { readonly settling: Settling[]; readonly passSignal: AbortSignal },
-  ): Promise<PassEnd | { readonly kind: 'stopped' } | undefined> {
+  ): Promise<PassEnd | undefined> {
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
-      if (controls.shouldEnd() || clock.monotonicMs() >= deadlineMs) return { kind: 'stopped' };
+      if (controls.shouldEnd()) return { kind: 'ended' };
+      if (clock.monotonicMs() >= deadlineMs) return { kind: 'outOfTime' };
       await scan.fill();
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;

@@ -387,6 +387,19 @@ describe('a store that fails', () => {
     expect(result).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' }, counts: { listed: 0, written: 0 } });
     expect(await world.stored('a')).toBeUndefined();
   });
+
+  it('Fix: so it does where the first pass took all of its time, instead of ending as if nothing were wrong', async () => {
+    const world = await createReindexWorld();
+    world.put('a');
+    let isSlow = true;
+    world.s3.onPage = async () => {
+      if (isSlow) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const result = await world.run();
+    expect(result).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' } });
+    isSlow = false;
+    expect(await world.run()).toMatchObject({ done: true, counts: { missing: 1, written: 1 } });
+  });
 });
 
 describe('a document that only lacks something', () => {

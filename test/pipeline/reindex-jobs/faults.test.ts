@@ -60,6 +60,23 @@ describe('what goes wrong', () => {
     expect(done).not.toHaveProperty('waits');
   });
 
+  it('answers of S3 that always come too late are waited out and not repeated in a loop', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    let isSlow = true;
+    world.s3.onPage = async () => {
+      if (isSlow) await world.clock.sleep(31_000);
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(1_800_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code: 'index.overloaded' } });
+    // one page in each turn that takes 31 s and in each pass that follows it, and then a wait of a minute
+    expect(world.s3.pages.length).toBeLessThan(60);
+    isSlow = false;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 5, written: 5 } });
+  });
+
   it.each(['s3.unavailable', 's3.throttled'] as const)('%s is waited out, however long it lasts', async (code) => {
     const world = await createJobsWorld();
     await fill(world, { bucket: 60 });
