@@ -27,6 +27,7 @@ const counts = z
     written: count.describe('Documents written, not counting tombstones.'),
     tombstones: count.describe('Documents deleted.'),
     held: count.describe('Deletions that the brake held back.'),
+    refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
     bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
     list_requests: count.describe('LIST requests sent to S3.'),
     head_requests: count.describe('HEAD requests sent to S3.'),
@@ -37,11 +38,16 @@ export type JobCounts = z.infer<typeof counts>;
 export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
+/** What a job keeps examples of. */
+export const exampleKinds = [...differenceKinds, 'refused'] as const;
+export type ExampleKind = (typeof exampleKinds)[number];
+
 const example = z.object({
   key: z.string(),
   fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
+  reason: z.string().optional().describe('Why the index refused the document.'),
 });
-const examples = z.partialRecord(z.enum(differenceKinds), z.array(example).readonly());
+const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
 
 export const job = z
   .object({
@@ -75,7 +81,11 @@ export const job = z
     documents_at_start: count.optional().describe('Live documents under the prefix when it began.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
-    examples: examples.optional().describe('The first differences of each kind, at most 100. Lists and event streams leave them out.'),
+    examples: examples
+      .optional()
+      .describe(
+        'The first differences of each kind, and the first refused documents, at most 100 each. Lists and event streams leave them out.',
+      ),
     error: jobFault.optional().describe('Why the job failed.'),
     last_fault: jobFault.optional().describe('The latest fault of one of its ranges, which is tried again.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
@@ -273,6 +283,7 @@ function countsView(stored: ReconcileCounts): JobCounts {
     written: stored.written,
     tombstones: stored.tombstones,
     held: stored.held,
+    refused: stored.refused,
     bytes_listed: stored.bytesListed,
     list_requests: stored.listRequests,
     head_requests: stored.headRequests,

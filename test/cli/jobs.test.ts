@@ -95,6 +95,14 @@ describe('tally reindex', () => {
     expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');
   });
 
+  it('--wait names a document that the index refused', async () => {
+    const refused = [{ key: 'a\u001b[2J', reason: 'mapper_parsing_exception' }, { key: 'b' }];
+    const end: Job = { ...done, counts: { ...zeroCounts, refused: 2 }, examples: { refused } };
+    const { exitCode, stdout } = await worldOf(end).run('reindex', 'photos', '--wait');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^refused +2: a\\u\{1b\}\[2J \(mapper_parsing_exception\), and others: --json names them$/m);
+  });
+
   it('--wait shows why a job failed, harmlessly, and what to do', async () => {
     const { stdout } = await worldOf(failed).run('reindex', 'photos', '--wait');
     expect(stdout).toMatch(/^error +b after \\u\{1b\}\[2J \(listing\.disorder\)$/m);

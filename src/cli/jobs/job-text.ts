@@ -49,7 +49,7 @@ function courseOf(job: Job): Fields {
   };
 }
 
-function countsOf({ counts, cost_usd: cost }: Job): Fields {
+function countsOf({ counts, cost_usd: cost, examples }: Job): Fields {
   if (counts === undefined) return {};
   return {
     ...sizesOf(counts),
@@ -58,8 +58,16 @@ function countsOf({ counts, cost_usd: cost }: Job): Fields {
     written: countText(counts.written),
     deleted: countText(counts.tombstones),
     'held back': counts.held === 0 ? undefined : countText(counts.held),
+    refused: counts.refused === 0 ? undefined : refusedText(counts.refused, examples?.refused),
     cost: costText(cost),
   };
+}
+
+/** Names the documents that the index refused, as far as they fit. The API has up to 100 of them. */
+function refusedText(count: number, examples: NonNullable<Job['examples']>['refused'] = []): string {
+  const [first, ...others] = examples.map(({ key, reason = 'no reason was given' }) => `${key} (${reason})`);
+  if (first === undefined) return countText(count);
+  return `${countText(count)}: ${first}${others.length === 0 ? '' : ', and others: --json names them'}`;
 }
 
 /** Formats how much was compared, and with how many requests. */

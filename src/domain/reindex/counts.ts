@@ -27,6 +27,8 @@ export const countsSchema = z.object({
   tombstones: z.number(),
   /** Phantoms for which the brake refused a tombstone. */
   held: z.number(),
+  /** Documents that the index will never take, because of an error in the document itself. */
+  refused: z.number().default(0),
   /** Total size of the listed objects. */
   bytesListed: z.number(),
   listRequests: z.number(),
@@ -46,6 +48,7 @@ export const noCounts: ReconcileCounts = {
   written: 0,
   tombstones: 0,
   held: 0,
+  refused: 0,
   bytesListed: 0,
   listRequests: 0,
   headRequests: 0,
@@ -62,6 +65,10 @@ export function addCounts(a: ReconcileCounts, b: Partial<ReconcileCounts>): Reco
 export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'inFlight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
+/** The lists of examples: of each kind of difference, and of the documents that the index refused. */
+export const exampleKinds = [...differenceKinds, 'refused'] as const;
+export type ExampleKind = (typeof exampleKinds)[number];
+
 /** Examples of each kind that a job keeps: enough to see a pattern, few enough for a state record. */
 export const EXAMPLES_MAX = 100;
 
@@ -70,16 +77,18 @@ export const exampleSchema = z.object({
   key: z.string(),
   /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`). */
   fields: z.array(z.string()).exactOptional(),
+  /** Why the index refused the document. */
+  reason: z.string().exactOptional(),
 });
 export type DifferenceExample = z.infer<typeof exampleSchema>;
 
-export const examplesSchema = z.partialRecord(z.enum(differenceKinds), z.array(exampleSchema));
+export const examplesSchema = z.partialRecord(z.enum(exampleKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
 /** The examples of `a`, then those of `b`, at most `max` of each kind. */
 export function addExamples(a: DifferenceExamples, b: DifferenceExamples, max = EXAMPLES_MAX): DifferenceExamples {
-  const sum: { [Kind in DifferenceKind]?: DifferenceExample[] } = {};
-  for (const kind of differenceKinds) {
+  const sum: { [Kind in ExampleKind]?: DifferenceExample[] } = {};
+  for (const kind of exampleKinds) {
     const both = [...(a[kind] ?? []), ...(b[kind] ?? [])].slice(0, max);
     if (both.length > 0) sum[kind] = both;
   }

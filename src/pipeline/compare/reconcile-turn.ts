@@ -14,6 +14,7 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import { compareSides, type Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
+import { withPlainFallbacks } from '../looks/plain-fallback.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
@@ -104,7 +105,8 @@ const EXPIRED: Fault = {
 /** Creates the turn function, once for the process: all turns share its HEAD concurrency. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
-  const settle = createSettleSlice({ ...dependencies, head });
+  const writeAll = withPlainFallbacks(dependencies.writeAll, dependencies.telemetry);
+  const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();

@@ -10,7 +10,7 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, ObjectState, PresentState } from '../../domain/documents/document.ts';
-import { FaultError } from '../../domain/fault.ts';
+import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
@@ -18,7 +18,7 @@ import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import { clockOfListing, compareTags, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
-import type { WriteRequest } from '../looks/bulk-request.ts';
+import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
@@ -30,8 +30,10 @@ export interface Ending {
   /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
-  /** `held`: the brake does not allow the tombstone, and the work continues without it. */
-  readonly effect?: 'document' | 'tombstone' | 'held';
+  /** `held`: the brake does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
+  readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
+  /** Why the index refused the document. */
+  readonly reason?: string;
 }
 
 export type SliceEnd =
@@ -221,19 +223,33 @@ export function createSettleSlice({
     const answers = await writeAll(requests, signal);
     const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
     written(accepted);
-    const fault = answers.find((answer) => answer.kind === 'fault')?.fault;
+    const fault = answers.map((answer) => faultIn(answer)).find((found) => found !== undefined && found.code !== REJECTED);
     if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
     const isExpired = (source: 'listing' | 'check'): boolean =>
       requests.some(({ document }, index) => document.source === source && answers[index]?.kind === 'expired');
-    const refused = planned.filter((_, index) => answers[index]?.kind !== 'written');
-    tombstones.giveBack(refused.filter(isTombstone).length);
+    const rejected = planned.flatMap((each, index) => {
+      const reason = faultIn(answers[index])?.reason;
+      return reason === undefined ? [] : [{ each, reason }];
+    });
+    const refused = planned.filter((_, index) => answers[index]?.kind !== 'written' && answers[index]?.kind !== 'fault');
+    tombstones.giveBack(planned.filter(isTombstone).length - accepted.filter(isTombstone).length);
     return {
-      endings: accepted.map(({ ending }) => ending),
+      endings: [
+        ...accepted.map(({ ending }) => ending),
+        ...rejected.map(({ each: { ending }, reason }) => ({ ...ending, effect: 'refused' as const, reason })),
+      ],
       refused: refused.map(({ finding }) => finding),
       isListingExpired: isExpired('listing'),
       isLookExpired: isExpired('check'),
     };
   }
+}
+
+/** An error of one document, which its index will never take. It must not keep the other keys of the bucket from being compared. */
+const REJECTED: FaultCode = 'index.rejected';
+
+function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
+  return answer?.kind === 'fault' ? answer.fault : undefined;
 }
 
 interface Cut {

@@ -7,6 +7,7 @@ import {
   noCounts,
   type DifferenceExample,
   type DifferenceExamples,
+  type ExampleKind,
   type ReconcileCounts,
 } from '../../domain/reindex/counts.ts';
 import type { ListedObject } from '../ports/storage.ts';
@@ -34,6 +35,9 @@ export interface TurnProgress {
   /** What was written of slices that were not committed is counted as well ({@link countsOfRepeated}). */
   readonly result: () => { readonly cursor: string; readonly counts: ReconcileCounts; readonly examples: DifferenceExamples };
 }
+
+/** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
+const REASON_MAX = 300;
 
 /** The most tombstones of one reservation, so that a crash loses no more of the brake's allowance. */
 const RESERVE_MAX = 500;
@@ -164,7 +168,7 @@ function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly End
 
 function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Ending[]): Partial<ReconcileCounts> {
   const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
-  const effects = { document: 0, tombstone: 0, held: 0 };
+  const effects = { document: 0, tombstone: 0, held: 0, refused: 0 };
   for (const { kind, effect } of endings) {
     ends[kind] += 1;
     if (effect !== undefined) effects[effect] += 1;
@@ -178,16 +182,20 @@ function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Endi
     written: effects.document,
     tombstones: effects.tombstone,
     held: effects.held,
+    refused: effects.refused,
     bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
   };
 }
 
 function examplesOf(endings: readonly Ending[]): DifferenceExamples {
   const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
-  for (const { kind, key, fields } of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
-    if (kind === 'equal' || kind === 'gone') continue;
+  const add = (kind: ExampleKind, example: DifferenceExample): void => {
     const alike = (examples[kind] ??= []);
-    if (alike.length < EXAMPLES_MAX) alike.push({ key, ...(fields.length > 0 && { fields: [...fields] }) });
+    if (alike.length < EXAMPLES_MAX) alike.push(example);
+  };
+  for (const { kind, key, fields, effect, reason } of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
+    if (kind !== 'equal' && kind !== 'gone') add(kind, { key, ...(fields.length > 0 && { fields: [...fields] }) });
+    if (effect === 'refused') add('refused', { key, ...(reason !== undefined && { reason: reason.slice(0, REASON_MAX) }) });
   }
   return examples;
 }

@@ -1,6 +1,6 @@
-/** Writes a document without its enrichment if the index refuses the enriched one, so enrichment never prevents a write. */
+/** Writes documents without its enrichment if the index refuses the enriched ones, so enrichment never prevents a write. */
 import { isEnriched, plainDocument } from '../../domain/enrichment.ts';
-import type { FaultCode } from '../../domain/fault.ts';
+import type { Fault, FaultCode } from '../../domain/fault.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -15,13 +15,50 @@ const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.inde
 export function withPlainFallback(write: WriteDocument, telemetry: Pick<Telemetry, 'enriched'>): WriteDocument {
   async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
     const answer = await write(request);
-    if (answer.kind !== 'fault' || !REFUSALS.has(answer.fault.code)) return answer;
-    const { bucket, tags } = request.document;
-    const { code, reason } = answer.fault;
-    telemetry.enriched({ bucket, enrich: 'head', result: code, reason });
-    if (tags !== undefined) telemetry.enriched({ bucket, enrich: 'tags', result: code, reason });
-    return write({ ...request, document: plainDocument(request.document) });
+    const refusal = refusalOf(answer);
+    if (refusal === undefined) return answer;
+    reportRefusal(telemetry, request, refusal);
+    return write(plain(request));
   }
 
   return (request) => (isEnriched(request.document) ? writeEnriched(request) : write(request));
+}
+
+type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
+
+/** Wraps a writer of many documents in the same way. The refused ones are written again together. */
+export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Pick<Telemetry, 'enriched'>): WriteDocuments {
+  return async function writeAllOrPlain(writes, signal) {
+    const answers = [...(await writeAll(writes, signal))];
+    const refused = writes.flatMap((request, index) => {
+      const refusal = refusalOf(answers[index]);
+      return refusal === undefined || !isEnriched(request.document) ? [] : [{ request, index, refusal }];
+    });
+    if (refused.length === 0) return answers;
+    for (const { request, refusal } of refused) reportRefusal(telemetry, request, refusal);
+    const again = await writeAll(
+      refused.map(({ request }) => plain(request)),
+      signal,
+    );
+    refused.forEach(({ index }, at) => {
+      const answer = again[at];
+      if (answer !== undefined) answers[index] = answer;
+    });
+    return answers;
+  };
+}
+
+/** Why the index refused a field of the document; undefined for any other answer. */
+function refusalOf(answer: WriteAnswer | undefined): Fault | undefined {
+  return answer?.kind === 'fault' && REFUSALS.has(answer.fault.code) ? answer.fault : undefined;
+}
+
+function reportRefusal(telemetry: Pick<Telemetry, 'enriched'>, { document }: WriteRequest, { code, reason }: Fault): void {
+  const { bucket, tags } = document;
+  telemetry.enriched({ bucket, enrich: 'head', result: code, reason });
+  if (tags !== undefined) telemetry.enriched({ bucket, enrich: 'tags', result: code, reason });
+}
+
+function plain(request: WriteRequest): WriteRequest {
+  return { ...request, document: plainDocument(request.document) };
 }
