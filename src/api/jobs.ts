@@ -1,6 +1,12 @@
 /** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them. */
 import { z } from 'zod';
-import { noCounts, type DifferenceExamples, type ReconcileCounts } from '../domain/reindex/counts.ts';
+import {
+  noCounts,
+  type DifferenceExample,
+  type DifferenceExamples,
+  type ExampleKind as StoredExampleKind,
+  type ReconcileCounts,
+} from '../domain/reindex/counts.ts';
 import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
 import type { JobView } from '../domain/reindex/job-view.ts';
 import { bucketName, count, cursor, id, keyPrefix, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
@@ -45,6 +51,9 @@ export type ExampleKind = (typeof exampleKinds)[number];
 const example = z.object({
   key: z.string(),
   fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
+  not_before: time
+    .optional()
+    .describe('Of a report: both sides agreed before this time, as far as their own times tell. So this is how old the difference can be.'),
   reason: z.string().optional().describe('Why the index refused the document.'),
 });
 const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
@@ -293,10 +302,24 @@ function countsView(stored: ReconcileCounts): JobCounts {
 /** The counts of a job that has not compared anything. */
 export const zeroCounts: JobCounts = countsView(noCounts);
 
-function examplesView({ incomplete, inFlight, ...same }: DifferenceExamples): Job['examples'] {
-  return {
-    ...same,
-    ...(incomplete !== undefined && { lacking_optional_fields: incomplete }),
-    ...(inFlight !== undefined && { in_flight: inFlight }),
-  };
+function examplesView(stored: DifferenceExamples): Job['examples'] {
+  const shown: { [Kind in ExampleKind]?: readonly z.infer<typeof example>[] } = {};
+  for (const kind of exampleKinds) {
+    const alike = stored[storedNames[kind]];
+    if (alike !== undefined) shown[kind] = alike.map(exampleView);
+  }
+  return shown;
+}
+
+const storedNames = {
+  missing: 'missing',
+  stale: 'stale',
+  phantom: 'phantom',
+  lacking_optional_fields: 'incomplete',
+  in_flight: 'inFlight',
+  refused: 'refused',
+} as const satisfies Record<ExampleKind, StoredExampleKind>;
+
+function exampleView({ notBeforeMs, ...same }: DifferenceExample): z.infer<typeof example> {
+  return { ...same, ...(notBeforeMs !== undefined && { not_before: timeOf(notBeforeMs) }) };
 }

@@ -213,6 +213,15 @@ describe('tally drift', () => {
     ]);
   });
 
+  it('says how old each difference can be', async () => {
+    const missing = [{ key: 'a', not_before: '2026-01-02T04:05:05.000Z' }, { key: 'b' }];
+    const { stdout } = await worldOf({ ...report, examples: { missing } }).run('drift', 'photos');
+    expect(stdout).toContain(
+      ['EXAMPLE  FIELDS  AT MOST  KEY', 'missing  -       59 min   a', 'missing  -       -        b', ''].join('\n'),
+    );
+    expect(stdout).toContain('AT MOST is how old a difference can be');
+  });
+
   it('ends with 0 if bucket and index agree, whatever lacks optional fields or is in flight', async () => {
     const { exitCode, stdout } = await worldOf(agreeing).run('drift', 'photos');
     expect(exitCode).toBe(0);

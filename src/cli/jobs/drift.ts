@@ -5,7 +5,7 @@ import { EXAMPLES_MAX } from '../../domain/reindex/counts.ts';
 import { printing } from '../arguments.ts';
 import type { Cli, JsonOption } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { countText } from '../human.ts';
+import { ageOfText, countText } from '../human.ts';
 import { fieldsText, tableText } from '../output.ts';
 import { costText, jobText, kindTexts, sizesOf } from './job-text.ts';
 import { exitCodeOf, leftText, waitForJob } from './wait.ts';
@@ -34,7 +34,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(cli, job));
           return;
         }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended) : jobText(ended)));
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended)));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },
@@ -46,10 +46,10 @@ function driftOf({ counts = zeroCounts }: Job): number {
   return counts.missing + counts.stale + counts.phantom;
 }
 
-function reportText(job: Job): string {
+function reportText(job: Job, nowMs: number): string {
   const { counts = zeroCounts, cost_usd: cost } = job;
   const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(cost) });
-  return [headingOf(job), countsText(counts), facts, ...examplesOf(job)].join('\n\n');
+  return [headingOf(job), countsText(counts), facts, ...examplesOf(job, nowMs)].join('\n\n');
 }
 
 function headingOf(job: Job): string {
@@ -88,12 +88,19 @@ const maxima: Readonly<Record<DifferenceKind, number>> = {
 };
 
 /** The columns of the table. The key comes last, because it may be long. */
-function examplesOf({ counts = zeroCounts, examples = {} }: Job): readonly string[] {
-  const rows = differenceKinds.flatMap((kind) =>
-    (examples[kind] ?? []).slice(0, maxima[kind]).map(({ key, fields }) => [kindTexts[kind].name, fields?.join(' '), key]),
-  );
-  if (rows.length === 0) return [];
+function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number): readonly string[] {
+  const shown = differenceKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
+  if (shown.length === 0) return [];
+  const hasAges = shown.some(({ not_before: notBefore }) => notBefore !== undefined);
+  const rows = shown.map(({ kind, fields, key, not_before: notBefore }) => [
+    kindTexts[kind].name,
+    fields?.join(' '),
+    ...(hasAges ? [ageOfText(notBefore, nowMs)] : []),
+    key,
+  ]);
   const isCut = differenceKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
   const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
-  return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [cutText] : [])];
+  const ageText = 'AT MOST is how old a difference can be: before that time, bucket and index agreed.';
+  const table = tableText(['EXAMPLE', 'FIELDS', ...(hasAges ? ['AT MOST'] : []), 'KEY'], rows);
+  return [table, ...(hasAges ? [ageText] : []), ...(isCut ? [cutText] : [])];
 }

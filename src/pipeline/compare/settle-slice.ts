@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, ObjectState, PresentState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { MARGIN_MS } from '../../domain/ordering/constants.ts';
+import { msOfClock } from '../../domain/ordering/clock.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
@@ -30,6 +30,8 @@ export interface Ending {
   /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
+  /** Of a report: the difference did not exist before this time. */
+  readonly notBeforeMs?: number;
   /** `held`: the brake does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
@@ -87,7 +89,11 @@ export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<Slic
  */
 const ROUNDS_MAX = 5;
 
-/** How long a report waits for events that are still on their way, once for each slice with objects that young. Events usually arrive within seconds. */
+/**
+ * How long a report waits for events that are still on their way, once for each slice with a difference. Events usually arrive
+ * within seconds. No field tells how old a difference is: a delete leaves no time, LastModified of a multipart upload is that
+ * of its beginning, and a version that is present again keeps its old one.
+ */
 const LIVE_LAG_MS = 5_000;
 
 /** A write that a finding requires, and how the finding ends if the store accepts it. */
@@ -144,24 +150,31 @@ export function createSettleSlice({
     return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
   };
 
-  /** Plans each finding against what is stored now, in the order of the findings. */
-  async function plansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+  /** What is stored now requires of each finding, in the order of the findings. */
+  async function firstPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly (Plan | HeadPlan)[]> {
     const keys = findings.map((finding) => finding.key);
     const stored = await objects.getMany(work.bucket.bucket, keys, signal);
-    const plans = findings.map((finding, index) => planOf({ finding, stored: stored[index] }, work));
+    return findings.map((finding, index) => planOf({ finding, stored: stored[index] }, work));
+  }
+
+  /** Plans each finding against what is stored now, and what S3 says where that must decide. */
+  async function plansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await firstPlansOf(findings, work, signal);
     // only for those that need a HEAD: a promise for each finding would cost more than its plan
     const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
     return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
-  /** Plans of a report. An object written a moment ago is not drift while its event may still be on its way, so it is read twice. */
+  /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is looked at twice. */
   async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
-    const plans = await plansOf(findings, work, signal);
-    const young = findings.filter((finding, index) => isYoungDrift(finding, plans[index], work));
-    if (young.length === 0) return plans;
-    await clock.sleep(LIVE_LAG_MS, signal);
-    const later = await plansOf(young, work, signal);
-    return findings.map((finding, index) => later[young.indexOf(finding)] ?? plans[index]).filter((plan) => plan !== undefined);
+    const plans = await firstPlansOf(findings, work, signal);
+    const differing = findings.filter((_, index) => isDrift(plans[index]));
+    if (differing.length > 0) await clock.sleep(LIVE_LAG_MS, signal);
+    const again = [...(await plansOf(differing, work, signal))];
+    return plans.flatMap((plan) => {
+      const last = isDrift(plan) ? again.shift() : plan;
+      return last === undefined || 'head' in last ? [] : [last];
+    });
   }
 
   function planOf(at: Looked, work: SliceWork): Plan | HeadPlan {
@@ -185,14 +198,14 @@ export function createSettleSlice({
       case 'phantom':
         return { head: at };
       case 'inFlight':
-        return work.mode === 'report' ? { end: endingOf(finding, 'inFlight', decision.fields) } : { head: at };
+        return work.mode === 'report' ? { end: dated(endingOf(finding, 'inFlight', decision.fields), at) } : { head: at };
     }
   }
 
   function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
     const { state } = looked.finding;
     return work.mode === 'report' || state === undefined
-      ? { end: ending }
+      ? { end: dated(ending, looked) }
       : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
   }
 
@@ -206,7 +219,7 @@ export function createSettleSlice({
     const isUnlisted = finding.state === undefined;
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
-    if (work.mode === 'report') return { end: ending };
+    if (work.mode === 'report') return { end: dated(ending, looked) };
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
 
@@ -337,9 +350,16 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
 }
 
-function isYoungDrift({ state }: Finding, plan: Plan | undefined, { observedAtMs }: SliceWork): boolean {
-  if (plan === undefined || !('end' in plan) || (plan.end.kind !== 'missing' && plan.end.kind !== 'stale')) return false;
-  return (state?.lastModifiedMs ?? 0) >= observedAtMs - MARGIN_MS;
+/** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */
+function isDrift(plan: Plan | HeadPlan | undefined): boolean {
+  if (plan === undefined || 'write' in plan) return false;
+  return 'head' in plan || plan.end.kind === 'missing' || plan.end.kind === 'stale';
+}
+
+/** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
+function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
+  const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
+  return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
 }
 
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */

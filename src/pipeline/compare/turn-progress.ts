@@ -193,9 +193,14 @@ function examplesOf(endings: readonly Ending[]): DifferenceExamples {
     const alike = (examples[kind] ??= []);
     if (alike.length < EXAMPLES_MAX) alike.push(example);
   };
-  for (const { kind, key, fields, effect, reason } of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
-    if (kind !== 'equal' && kind !== 'gone') add(kind, { key, ...(fields.length > 0 && { fields: [...fields] }) });
+  for (const ending of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
+    const { kind, key, effect, reason } = ending;
+    if (kind !== 'equal' && kind !== 'gone') add(kind, exampleOf(ending));
     if (effect === 'refused') add('refused', { key, ...(reason !== undefined && { reason: reason.slice(0, REASON_MAX) }) });
   }
   return examples;
+}
+
+function exampleOf({ key, fields, notBeforeMs }: Ending): DifferenceExample {
+  return { key, ...(fields.length > 0 && { fields: [...fields] }), ...(notBeforeMs !== undefined && { notBeforeMs }) };
 }

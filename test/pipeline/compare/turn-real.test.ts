@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { createReconcileTurn, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import type { OpenStore } from '../../contracts/store-contract.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
@@ -18,11 +18,19 @@ import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
 import { randomOf } from '../../domain/ordering/simulation/random.ts';
-import { bucketRecord, createReindexWorld } from '../../support/worlds/reindex.ts';
+import { bucketRecord, createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
 import { awsEndpoint, opensearchUrl } from '../../support/servers/found.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const BITS = ['a', 'b', '/', ' ', '+', '%', '*', '\\', 'é', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{1f600}', '\u{10ffff}'];
+
+/** A report looks at each difference again after five seconds. */
+async function ended(world: ReindexWorld, running: Promise<TurnResult>): Promise<TurnResult> {
+  let isOver = false;
+  void running.finally(() => (isOver = true));
+  while (!isOver) await world.clock.advance(1_000);
+  return running;
+}
 
 async function openSqlite(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
@@ -60,7 +68,7 @@ describe.each(stores)('a turn on $name', ({ open, isThere }) => {
       }
       await opened.store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
       await opened.store.scan.refresh('turn-real');
-      const report = await world.run({ mode: 'report' });
+      const report = await ended(world, world.run({ mode: 'report' }));
       const apply = await world.run();
       const { missing, stale, phantom } = report.counts;
       expect(Math.min(missing, stale, phantom)).toBeGreaterThan(10);

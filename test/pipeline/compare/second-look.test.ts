@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
+import { createJobsWorld } from '../../support/worlds/jobs.ts';
+import { fill } from '../../support/worlds/jobs-fill.ts';
+
+const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+
+/** A report during which the event of a change arrives after a second, as events do. */
+async function reportWith(world: ReindexWorld, arrives: () => Promise<unknown>) {
+  const running = world.run({ mode: 'report' });
+  await world.clock.advance(1_000);
+  await arrives();
+  await world.clock.advance(4_000);
+  return running;
+}
+
+describe('a report on changes whose events are on their way', () => {
+  it('finds no phantom of an object that was deleted a moment ago, and asks S3 nothing about it', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    const { counts } = await reportWith(world, () => world.index('a', { present: false }, { ageMs: 0 }));
+    expect(counts).toMatchObject({ phantom: 0, headRequests: 0 });
+  });
+
+  it.each([
+    ['multipart upload that was completed a moment ago, whose LastModified is that of its beginning', 'abc-12'],
+    ['version that is present again', 'abc'],
+  ])('finds nothing missing or stale after a %s', async (_, etag) => {
+    const world = await createReindexWorld();
+    const created = world.put('created', { etag });
+    const replaced = world.put('replaced', { etag });
+    await world.index('replaced', present);
+    const { counts } = await reportWith(world, async () => {
+      await world.index('created', created, { ageMs: 0 });
+      await world.index('replaced', replaced, { ageMs: 0 });
+    });
+    expect(counts).toMatchObject({ listed: 2, equal: 2, missing: 0, stale: 0 });
+  });
+
+  it('finds no phantom of an object that comes back meanwhile', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    const { counts } = await reportWith(world, async () => world.put('a', { etag: 'e', sizeBytes: 5 }));
+    expect(counts).toMatchObject({ phantom: 0 });
+  });
+
+  it('finds drift of every kind of which no event comes, and says how old each can be', async () => {
+    const world = await createReindexWorld();
+    const hourAgo = world.clock.nowMs() - 3_600_000;
+    const dayAgo = world.clock.nowMs() - 86_400_000;
+    world.put('missing', { lastModifiedMs: dayAgo });
+    world.put('back', { lastModifiedMs: dayAgo });
+    await world.index('back', { present: false });
+    world.put('stale', { lastModifiedMs: dayAgo });
+    await world.index('stale', present);
+    await world.index('phantom', present);
+    await world.index('young', present, { ageMs: 1_000 });
+    const { counts, examples } = await reportWith(world, async () => undefined);
+    expect(counts).toMatchObject({ missing: 2, stale: 1, phantom: 1, inFlight: 1, headRequests: 1 });
+    expect(examples).toEqual({
+      missing: [
+        { key: 'back', notBeforeMs: hourAgo },
+        { key: 'missing', notBeforeMs: dayAgo },
+      ],
+      stale: [{ key: 'stale', fields: ['etag'], notBeforeMs: hourAgo }],
+      phantom: [{ key: 'phantom', notBeforeMs: hourAgo }],
+      inFlight: [{ key: 'young', notBeforeMs: world.clock.nowMs() - 6_000 }],
+    });
+  });
+
+  it('waits for many pages at the same time', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (let number = 0; number < 160; number += 1) world.put(`key-${String(number).padStart(3, '0')}`);
+    const running = world.run({ mode: 'report' });
+    await world.clock.advance(5_000);
+    expect((await running).counts).toMatchObject({ missing: 160 });
+  });
+});
+
+describe('the report of a job', () => {
+  it('shows how old its differences can be', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 1, index: 1, both: 1 });
+    world.startWorker();
+    const { id } = await world.request({ mode: 'report' });
+    const notBeforeMs = world.clock.nowMs() - 3_600_000;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { missing: 1, phantom: 1, equal: 1 } });
+    expect((await world.jobs.get(id)).examples).toMatchObject({ missing: [{ notBeforeMs }], phantom: [{ notBeforeMs }] });
+  });
+});
