@@ -41,7 +41,9 @@ export const bucket = z
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
     last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
-    last_reindex_at: time.optional().describe('When its last re-index ended.'),
+    last_reindex_at: time
+      .optional()
+      .describe('When a re-index has last compared the whole bucket, held no deletion back, and waited for late events. Absent: never.'),
     lifecycle: z
       .object({
         checked_at: time.describe('When its lifecycle rules were read.'),
@@ -56,6 +58,12 @@ export type Bucket = z.infer<typeof bucket>;
 
 const addedBucket = bucket.extend({
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
+  advice: z
+    .string()
+    .optional()
+    .describe(
+      'What to do next, if `enrich` asks for more than before: the command that fills it in for documents that are indexed already.',
+    ),
 });
 export type AddedBucket = z.infer<typeof addedBucket>;
 
@@ -166,6 +174,11 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
     last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
     lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
   };
+}
+
+/** What to do about documents that were indexed before their bucket asked for this enrichment. */
+export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
+  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in: tally reindex ${name} --fill`;
 }
 
 function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {

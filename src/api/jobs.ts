@@ -26,6 +26,9 @@ const counts = z
     lacking_optional_fields: count.describe(
       'Those of the equal ones whose document lacks a field that the listing gives. This is not drift.',
     ),
+    lacking_enrichment: count.describe(
+      'Those of the equal ones whose document lacks user metadata or tags, which `enrich` of the bucket asks for. This is not drift.',
+    ),
     missing: count.describe('Objects that the index did not have.'),
     stale: count.describe('Objects whose document differed from the bucket.'),
     phantom: count.describe('Live documents whose object was not in the bucket.'),
@@ -45,7 +48,7 @@ export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional
 export type DifferenceKind = (typeof differenceKinds)[number];
 
 /** What a job keeps examples of. */
-export const exampleKinds = [...differenceKinds, 'refused'] as const;
+export const exampleKinds = [...differenceKinds, 'lacking_enrichment', 'refused'] as const;
 export type ExampleKind = (typeof exampleKinds)[number];
 
 const example = z.object({
@@ -69,7 +72,10 @@ export const job = z
     created_at: time,
     started_at: time.optional(),
     finished_at: time.optional(),
-    fill: z.boolean().optional().describe('Documents that lack a field that a listing gives are written too.'),
+    fill: z
+      .boolean()
+      .optional()
+      .describe('Documents that lack a field that a listing gives, or the enrichment of the bucket, are written too.'),
     now: z.boolean().optional().describe('The job did not wait for late events; it closes no gap.'),
     gap_ids: z.array(z.string()).readonly().optional().describe('The gaps that it closes when it is done.'),
     phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
@@ -125,7 +131,9 @@ const reindexBody = z
         .enum(jobModes, must(`must be one of ${jobModes.join(', ')}`))
         .default('apply')
         .describe('`apply` writes the differences, `report` only counts them.'),
-      fill: flag.describe('Write documents that lack a field that a listing gives, too.'),
+      fill: flag.describe(
+        'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them.',
+      ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
       repair: flag.describe('Create the notification of the bucket again first. This version refuses it.'),
       allow_deletes: deletions
@@ -285,6 +293,7 @@ function countsView(stored: ReconcileCounts): JobCounts {
     scanned: stored.scanned,
     equal: Math.max(0, stored.equal + stored.incomplete),
     lacking_optional_fields: stored.incomplete,
+    lacking_enrichment: stored.unenriched,
     missing: stored.missing,
     stale: stored.stale,
     phantom: stored.phantom,
@@ -317,6 +326,7 @@ const storedNames = {
   phantom: 'phantom',
   lacking_optional_fields: 'incomplete',
   in_flight: 'inFlight',
+  lacking_enrichment: 'unenriched',
   refused: 'refused',
 } as const satisfies Record<ExampleKind, StoredExampleKind>;
 

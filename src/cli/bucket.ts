@@ -89,7 +89,10 @@ function addRemove(bucket: Command, cli: Cli): void {
 }
 
 /** What happens to the objects that the bucket holds already. */
-function firstText(cli: Cli, { bucket, job_id: jobId }: AddedBucket): string {
+function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich }: AddedBucket): string {
+  if (advice !== undefined) {
+    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed(`reindex ${bucket} --fill`)}`;
+  }
   if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed(`jobs ${jobId}`)}`;
   return `To index what it holds already: ${cli.typed(`reindex ${bucket}`)}`;
 }
@@ -112,7 +115,7 @@ function statusText({ state, since, reason }: Bucket['status']): string {
 function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
-    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONING', 'ENRICH', 'LAST EVENT', 'STATUS'],
+    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'STATUS'],
     connected.map((record) => [
       record.bucket,
       record.region,
@@ -120,6 +123,7 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.versioning.status,
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
+      ageOfText(record.last_reindex_at, nowMs),
       statusText(record.status),
     ]),
   );

@@ -22,9 +22,14 @@ export function isBestEffort(source: BucketSource): boolean {
   return source === 'routed';
 }
 
-/** Which further data documents get: none, that of a HEAD, or that of a HEAD and the tags. */
+/** Which further data documents get: none, that of a HEAD, or that of a HEAD and the tags. Each contains those before it. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
+
+/** Whether documents that were complete under the mode `before` lack something under the mode `after`. */
+export function asksForMore(before: EnrichMode, after: EnrichMode): boolean {
+  return enrichModes.indexOf(after) > enrichModes.indexOf(before);
+}
 
 /** Wider than S3's own rules: it includes every character that an S3-compatible store is known to allow. */
 export const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;

@@ -58,6 +58,25 @@ export function isEnriched(document: ObjectDocument): boolean {
   return document.user_metadata !== undefined || document.tags !== undefined || document.content_type !== undefined;
 }
 
+/** The fields of a document that only enrichment adds, and that it always adds: a HEAD and the tags may be empty, but are never absent. */
+export const enrichmentFields = ['user_metadata', 'tags'] as const;
+export type EnrichmentField = (typeof enrichmentFields)[number];
+
+const NONE: readonly EnrichmentField[] = [];
+const METADATA: readonly EnrichmentField[] = ['user_metadata'];
+const TAGS: readonly EnrichmentField[] = ['tags'];
+
+/** What a live document lacks of the enrichment that its bucket asks for. */
+export function lackingEnrichment(
+  mode: EnrichMode,
+  { user_metadata: metadata, tags }: Pick<ObjectDocument, EnrichmentField>,
+): readonly EnrichmentField[] {
+  const lacksMetadata = mode !== 'none' && metadata === undefined;
+  const lacksTags = mode === 'tags' && tags === undefined;
+  if (lacksMetadata) return lacksTags ? enrichmentFields : METADATA;
+  return lacksTags ? TAGS : NONE;
+}
+
 /** The document without the fields that S3's users can write freely, and without the other fields that enrichment adds. */
 export function plainDocument(document: ObjectDocument): ObjectDocument {
   const { content_type: _type, user_metadata: _metadata, tags: _tags, storage_class: _class, expires_at: _expires, ...plain } = document;

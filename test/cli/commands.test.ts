@@ -167,6 +167,26 @@ describe('tally bucket', () => {
     expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', reindex: false } }]);
   });
 
+  it('add says how to fill in what a connected bucket asks for from now on', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, enrich: 'tags', advice: 'to fill it in: tally reindex photos --fill' });
+    const { stderr } = await world.run('bucket', 'add', 'photos', '--enrich', 'tags');
+    expect(stderr).toContain(
+      'Documents that are indexed already lack what enrich tags asks for. To fill it in: tally reindex photos --fill\n',
+    );
+  });
+
+  it('list says when each bucket was last compared whole', async () => {
+    const world = createCliWorld();
+    const compared = { ...bucketAnswer, bucket: 'aaa', last_reindex_at: '2026-01-02T04:05:05.000Z' };
+    const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_reindex_at: undefined }];
+    world.nextAnswers({ items, unconnected: [] });
+    const { stdout } = await world.run('bucket', 'list');
+    expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
+    expect(stdout).toMatch(/^aaa .* 59 min +ok$/m);
+    expect(stdout).toMatch(/^bbb .* - +ok$/m);
+  });
+
   it('list says of each bucket whether its index can be relied on', async () => {
     const world = createCliWorld();
     const waiting = { state: 'waiting', since: '2026-01-02T03:04:05.000Z', reason: 'no events' };
@@ -182,7 +202,7 @@ describe('tally bucket', () => {
 
   it('list shows connected buckets, and others whose events arrive', async () => {
     const { stdout } = await createCliWorld().run('bucket', 'list');
-    expect(stdout).toMatch(/^photos +eu-west-1 +notification +enabled +none +- +ok$/m);
+    expect(stdout).toMatch(/^photos +eu-west-1 +notification +enabled +none +- +- +ok$/m);
     expect(stdout).toMatch(/^stray +3 +2 h +2 h$/m);
   });
 

@@ -103,8 +103,10 @@ export function scanContract(name: string, open: () => Promise<OpenStore>): void
         storage_class: 'GLACIER',
         clock: 1_790_000_000_123_457,
         settled: false,
+        user_metadata: {},
+        tags: { a: 'b' },
       };
-      const bucket = await filled((b) => [live(b, 'k', { ...told, version_id: 'v', tags: { a: 'b' } }), live(b, 'plain')]);
+      const bucket = await filled((b) => [live(b, 'k', { ...told, version_id: 'v', content_type: 'text/plain' }), live(b, 'plain')]);
       expect(await store.scan.scan(bucket, whole)).toEqual([told, { key: 'plain', clock: 1_000, settled: true }]);
     });
 

@@ -72,24 +72,40 @@ function countsText(counts: JobCounts): string {
       ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
     ],
   );
-  const lacking = counts.lacking_optional_fields;
-  if (lacking === 0) return table;
-  return `${table}\n\nOf the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`;
+  return [table, ...lackingTexts(counts)].join('\n\n');
+}
+
+function lackingTexts({ lacking_optional_fields: optional, lacking_enrichment: enrichment }: JobCounts): readonly string[] {
+  const begin = (lacking: number): string => `Of the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'}`;
+  return [
+    ...(optional === 0
+      ? []
+      : [
+          `${begin(optional)} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`,
+        ]),
+    ...(enrichment === 0
+      ? []
+      : [
+          `${begin(enrichment)} the enrichment that the bucket asks for. This is not drift. A re-index with --fill\nadds it, with a HEAD for each of them.`,
+        ]),
+  ];
 }
 
 /** The most examples that are printed of each kind that is not drift. */
 const NO_DRIFT_MAX = 5;
-const maxima: Readonly<Record<DifferenceKind, number>> = {
+const shownKinds = [...differenceKinds, 'lacking_enrichment'] as const;
+const maxima: Readonly<Record<(typeof shownKinds)[number], number>> = {
   missing: EXAMPLES_MAX,
   stale: EXAMPLES_MAX,
   phantom: EXAMPLES_MAX,
   lacking_optional_fields: NO_DRIFT_MAX,
+  lacking_enrichment: NO_DRIFT_MAX,
   in_flight: NO_DRIFT_MAX,
 };
 
 /** The columns of the table. The key comes last, because it may be long. */
 function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number): readonly string[] {
-  const shown = differenceKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
+  const shown = shownKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
   if (shown.length === 0) return [];
   const hasAges = shown.some(({ not_before: notBefore }) => notBefore !== undefined);
   const rows = shown.map(({ kind, fields, key, not_before: notBefore }) => [
@@ -98,7 +114,7 @@ function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number):
     ...(hasAges ? [ageOfText(notBefore, nowMs)] : []),
     key,
   ]);
-  const isCut = differenceKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
+  const isCut = shownKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
   const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
   const ageText = 'AT MOST is how old a difference can be: before that time, bucket and index agreed.';
   const table = tableText(['EXAMPLE', 'FIELDS', ...(hasAges ? ['AT MOST'] : []), 'KEY'], rows);

@@ -6,11 +6,12 @@ import { fieldsText, tableText, type Cell } from '../output.ts';
 import { stageOf } from '../progress.ts';
 
 /** The name and the meaning of each kind. */
-export const kindTexts: Readonly<Record<DifferenceKind, { readonly name: string; readonly meaning: string }>> = {
+export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readonly name: string; readonly meaning: string }>> = {
   missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
   stale: { name: 'stale', meaning: 'in both, but the index differs' },
   phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
   lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: not drift' },
+  lacking_enrichment: { name: 'not enriched', meaning: 'equal, but the index lacks enrichment: not drift' },
   in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
 };
 
@@ -55,6 +56,7 @@ function countsOf({ counts, cost_usd: cost, examples }: Job): Fields {
     ...sizesOf(counts),
     equal: countText(counts.equal),
     ...Object.fromEntries(differenceKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind])])),
+    [kindTexts.lacking_enrichment.name]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
     written: countText(counts.written),
     deleted: countText(counts.tombstones),
     'held back': counts.held === 0 ? undefined : countText(counts.held),

@@ -25,7 +25,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--prefix <prefix>', 'only keys that begin with this')
-    .option('--fill', 'also write documents that lack an optional field, such as the storage class')
+    .option('--fill', 'also write documents that lack an optional field, such as the storage class, or the enrichment of the bucket')
     .option('--now', 'do not wait for late events; such a job closes no gap')
     .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only count them').choices(jobModes))
     .addOption(allowDeletesOption('let the job delete up to <n> documents in all, even where its brake would stop it earlier'))

@@ -1,6 +1,8 @@
 /** Compares a listing with a scan of the index, key by key. The functions are pure, and cheap for keys that agree. */
 import type { ObjectDocument, PresentState } from '../documents/document.ts';
 import { compareKeys } from '../documents/key-order.ts';
+import type { EnrichMode } from '../bucket.ts';
+import { lackingEnrichment, type EnrichmentField } from '../enrichment.ts';
 import { PLAUSIBLE_MS } from '../ordering/constants.ts';
 
 /** The compared fields, which are those that LIST returns, by the document's names. */
@@ -84,11 +86,11 @@ interface Listed {
   readonly state: PresentState;
 }
 
-interface Scanned extends ComparedDocument {
+interface Scanned extends ComparedDocument, Pick<ObjectDocument, EnrichmentField> {
   readonly key: string;
 }
 
-/** A key on which the sides differ, or whose document gets the true LastModified, or whose tags are read. */
+/** A key on which the sides differ, or whose document gets the true LastModified or lacks enrichment, or whose tags are read. */
 export interface Finding {
   readonly key: string;
   /** Absent: the listing lacks the key. */
@@ -96,6 +98,8 @@ export interface Finding {
   readonly kind: 'missing' | 'phantom' | Comparison['kind'];
   readonly fields: readonly ComparedField[];
   readonly isInexact: boolean;
+  /** What the document lacks of the enrichment of its bucket; absent where it lacks nothing, or is stale. */
+  readonly unenriched?: readonly EnrichmentField[];
 }
 
 export interface Sides {
@@ -111,6 +115,8 @@ export interface Sides {
   readonly through: string | undefined;
   /** Keys on which both sides agree are findings too: their tags, which no listing has, may differ. */
   readonly findsEqual: boolean;
+  /** What documents of the bucket are enriched with. */
+  readonly enrich: EnrichMode;
   /** The slice ends after this many findings that need a HEAD (`isLook`). */
   readonly looksMax: number;
   readonly isLook: (finding: Finding) => boolean;
@@ -141,7 +147,7 @@ export function compareSides(sides: Sides): Slice {
   let looks = 0;
   let pair = pairAt(sides, at);
   for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at)) {
-    const finding = findingOf(pair, sides.findsEqual);
+    const finding = findingOf(pair, sides);
     if (finding === undefined) equal += 1;
     else findings.push(finding);
     if (finding !== undefined && sides.isLook(finding)) looks += 1;
@@ -192,10 +198,12 @@ function within<Side extends { readonly key: string }>(side: Side | undefined, t
   return side !== undefined && through !== undefined && compareKeys(side.key, through) > 0 ? undefined : side;
 }
 
-/** The finding for a pair; undefined when both sides agree, the document needs no correction, and such pairs are not wanted. */
-function findingOf({ key, listed, document }: Pair, findsEqual: boolean): Finding | undefined {
+/** The finding for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */
+function findingOf({ key, listed, document }: Pair, { findsEqual, enrich }: Sides): Finding | undefined {
   if (listed === undefined) return { key, kind: 'phantom', ...NOTHING_COMPARED };
   if (document === undefined) return { key, state: listed.state, kind: 'missing', ...NOTHING_COMPARED };
   const comparison = compareObject(listed.state, document);
+  const unenriched = comparison.kind === 'stale' ? [] : lackingEnrichment(enrich, document);
+  if (unenriched.length > 0) return { key, state: listed.state, ...comparison, unenriched };
   return comparison.kind === 'equal' && !comparison.isInexact && !findsEqual ? undefined : { key, state: listed.state, ...comparison };
 }

@@ -14,6 +14,8 @@ export const countsSchema = z.object({
   equal: z.number(),
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
+  /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for; not drift. */
+  unenriched: z.number().default(0),
   /** The bucket has the key, the index does not. */
   missing: z.number(),
   /** Both have the key, but fields differ. */
@@ -41,6 +43,7 @@ export const noCounts: ReconcileCounts = {
   scanned: 0,
   equal: 0,
   incomplete: 0,
+  unenriched: 0,
   missing: 0,
   stale: 0,
   phantom: 0,
@@ -65,8 +68,8 @@ export function addCounts(a: ReconcileCounts, b: Partial<ReconcileCounts>): Reco
 export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'inFlight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
-/** The lists of examples: of each kind of difference, and of the documents that the index refused. */
-export const exampleKinds = [...differenceKinds, 'refused'] as const;
+/** The lists of examples: of each kind of difference, of the documents that lack enrichment, and of those that the index refused. */
+export const exampleKinds = [...differenceKinds, 'unenriched', 'refused'] as const;
 export type ExampleKind = (typeof exampleKinds)[number];
 
 /** Examples of each kind that a job keeps: enough to see a pattern, few enough for a state record. */
@@ -75,7 +78,7 @@ export const EXAMPLES_MAX = 100;
 /** An example of a difference, shown to users. */
 export const exampleSchema = z.object({
   key: z.string(),
-  /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`). */
+  /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`, `user_metadata`, `tags`). */
   fields: z.array(z.string()).exactOptional(),
   /** Of a report: the difference did not exist before this time. */
   notBeforeMs: z.number().exactOptional(),

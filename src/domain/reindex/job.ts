@@ -42,7 +42,7 @@ export const jobSchema = z.object({
   createdAtMs: z.number(),
   startedAtMs: z.number().optional(),
   finishedAtMs: z.number().optional(),
-  /** `--fill`: documents that lack a field of the listing are written too. */
+  /** `--fill`: documents that lack a field of the listing, or the enrichment of their bucket, are written too. */
   fill: z.boolean().optional(),
   /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
   tags: z.boolean().optional(),

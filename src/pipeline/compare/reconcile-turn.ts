@@ -21,9 +21,10 @@ import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
+import { fillsEnrichment, looksAtContent, readsTags } from './content-reads.ts';
 import { createHeads } from './heads.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, looksAtContent, readsTags, type SettleSlice, type SliceEnd } from './settle-slice.ts';
+import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
@@ -35,7 +36,7 @@ export interface TurnRequest {
   readonly upTo?: string;
   /** `report` writes nothing. */
   readonly mode: JobMode;
-  /** Whether to write documents that only lack a field which the listing contains. */
+  /** Whether to write documents that only lack a field which the listing contains, or the enrichment of their bucket. */
   readonly fill: boolean;
   /** Whether to read the tags of every object, where the bucket's documents have tags. */
   readonly tags: boolean;
@@ -165,8 +166,11 @@ function createTurn(
   let pagesLeft = controls.pagesMax;
   const settlingMax = request.mode === 'report' ? SETTLING_MAX_REPORT : SETTLING_MAX;
   const findsEqual = readsTags(request);
-  const isLook = ({ kind }: Finding): boolean =>
-    findsEqual || kind === 'phantom' || (looksAtContent(request) && (kind === 'missing' || kind === 'stale'));
+  const isLook = ({ kind, unenriched }: Finding): boolean =>
+    findsEqual ||
+    kind === 'phantom' ||
+    (looksAtContent(request) && (kind === 'missing' || kind === 'stale')) ||
+    (fillsEnrichment(request) && unenriched !== undefined);
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
@@ -214,7 +218,7 @@ function createTurn(
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
       const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
-      const slice = compareSides({ ...sides, findsEqual, looksMax: LOOKS_MAX, isLook });
+      const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, looksMax: LOOKS_MAX, isLook });
       const earlier = [...settling];
       const opened = progress.openSlice();
       const work = {

@@ -22,6 +22,7 @@ import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
+import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needsTags, readsTags } from './content-reads.ts';
 import type { Head, Look } from './heads.ts';
 
 /** How one finding ended. */
@@ -30,6 +31,8 @@ export interface Ending {
   /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
+  /** What the document lacks of the enrichment of its bucket. */
+  readonly unenriched?: readonly string[];
   /** Of a report: the difference did not exist before this time. */
   readonly notBeforeMs?: number;
   /** `held`: the brake does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
@@ -130,7 +133,7 @@ export function createSettleSlice({
   readonly clock: Clock;
 }): SettleSlice {
   return async function settleSlice(work, signal) {
-    const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map((finding) => endingOf(finding, finding.kind));
+    const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map(endingAsFound);
     let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));
     let brake: Brake | undefined;
     let isExpired = false;
@@ -185,8 +188,9 @@ export function createSettleSlice({
         return { end: endingOf(finding, 'gone') };
       case 'equal':
       case 'incomplete': {
-        const ending = endingOf(finding, decision.kind, decision.fields);
-        if (readsTags(work)) return { head: at, agreed: ending };
+        const unenriched = lackingOf(work, stored);
+        const ending = { ...endingOf(finding, decision.kind, decision.fields), ...(unenriched.length > 0 && { unenriched }) };
+        if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
         const isWanted = decision.isInexact || (work.fill && decision.kind === 'incomplete');
         return isWanted && !decision.isNewer ? planByListing(at, work, ending) : { end: ending };
       }
@@ -212,13 +216,15 @@ export function createSettleSlice({
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
   async function planByHead({ head: looked, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { finding, stored } = looked;
-    const request = { bucket: work.bucket, key: finding.key, needsTags: readsTags(work), onRequest: work.headRequested };
+    const request = { bucket: work.bucket, key: finding.key, needsTags: needsTags(work, stored), onRequest: work.headRequested };
     const seen = await head(request, signal);
     const ofTags = tagsEnding(looked, seen.state, work);
-    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined);
+    const isFilled = addsEnrichment(work, seen.state, stored);
+    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined && !isFilled);
     const isUnlisted = finding.state === undefined;
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
-    const ending = found ?? ofTags ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    const ending =
+      found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
     if (work.mode === 'report') return { end: dated(ending, looked) };
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
   }
@@ -292,16 +298,6 @@ interface Written {
   readonly isLookExpired: boolean;
 }
 
-/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
-export function looksAtContent({ bucket, mode }: Pick<SliceWork, 'bucket' | 'mode'>): boolean {
-  return mode === 'apply' && bucket.enrich !== 'none';
-}
-
-/** Whether the tags of every object are read, also of those that agree with their documents. */
-export function readsTags({ bucket, mode, tags }: Pick<SliceWork, 'bucket' | 'mode' | 'tags'>): boolean {
-  return mode === 'apply' && tags && bucket.enrich === 'tags';
-}
-
 /** How the finding ends if its document has other tags than the object, or lacks them; undefined if they agree or were not wanted. */
 function tagsEnding({ finding, stored }: Looked, seen: ObjectState, work: SliceWork): Ending | undefined {
   switch (readsTags(work) ? compareTags(seen, stored) : 'same') {
@@ -363,7 +359,7 @@ function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
 }
 
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
-function needsPlan({ kind, isInexact }: Finding, work: SliceWork): boolean {
+function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): boolean {
   switch (kind) {
     case 'missing':
     case 'phantom':
@@ -371,8 +367,14 @@ function needsPlan({ kind, isInexact }: Finding, work: SliceWork): boolean {
       return true;
     case 'equal':
     case 'incomplete':
-      return readsTags(work) || (work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete')));
+      if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
+      return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
   }
+}
+
+function endingAsFound(finding: Finding): Ending {
+  const { unenriched } = finding;
+  return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
 }
 
 function endingOf({ key, fields }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {

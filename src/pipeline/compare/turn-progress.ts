@@ -122,6 +122,7 @@ function countsOfRepeated(written: readonly WrittenFinding[]): ReconcileCounts {
   const counts = { ...noCounts };
   for (const { finding, ending } of written) {
     if (ending.kind !== 'gone') counts[ending.kind] += 1;
+    if (ending.unenriched !== undefined) counts.unenriched += 1;
     if (ending.effect === 'document') counts.written += 1;
     if (ending.effect === 'tombstone') counts.tombstones += 1;
     if (finding.state !== undefined) counts.equal -= 1;
@@ -167,10 +168,12 @@ function sidesBefore(slice: SliceSides, beforeKey: string, endings: readonly End
 }
 
 function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Ending[]): Partial<ReconcileCounts> {
+  let unenriched = 0;
   const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
   const effects = { document: 0, tombstone: 0, held: 0, refused: 0 };
-  for (const { kind, effect } of endings) {
+  for (const { kind, effect, unenriched: lacking } of endings) {
     ends[kind] += 1;
+    if (lacking !== undefined) unenriched += 1;
     if (effect !== undefined) effects[effect] += 1;
   }
   const { gone: _, ...differences } = ends;
@@ -179,6 +182,7 @@ function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Endi
     listed: listed.length,
     scanned: scanned.length,
     equal: equal + ends.equal,
+    unenriched,
     written: effects.document,
     tombstones: effects.tombstone,
     held: effects.held,
@@ -194,8 +198,9 @@ function examplesOf(endings: readonly Ending[]): DifferenceExamples {
     if (alike.length < EXAMPLES_MAX) alike.push(example);
   };
   for (const ending of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
-    const { kind, key, effect, reason } = ending;
+    const { kind, key, effect, reason, unenriched } = ending;
     if (kind !== 'equal' && kind !== 'gone') add(kind, exampleOf(ending));
+    if (unenriched !== undefined) add('unenriched', { key, fields: [...unenriched] });
     if (effect === 'refused') add('refused', { key, ...(reason !== undefined && { reason: reason.slice(0, REASON_MAX) }) });
   }
   return examples;

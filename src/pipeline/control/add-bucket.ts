@@ -1,6 +1,6 @@
 /** Connects a bucket on request, and starts the first re-index of a bucket that is new. */
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
@@ -21,6 +21,8 @@ interface Added {
   readonly record: BucketRecord;
   /** The first re-index, if one was started. */
   readonly jobId?: string;
+  /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
+  readonly isFillWanted: boolean;
 }
 
 /** Throws as ConnectBucket.connect() does. */
@@ -29,10 +31,15 @@ export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSi
 /** Creates the function. */
 export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
-    const isNew = (await readRecord(state, refs.bucket(request.bucket), signal)) === undefined;
+    const before = await readRecord(state, refs.bucket(request.bucket), signal);
+    const isNew = before === undefined;
     const record = await connectBucket.connect(request, by, signal);
     const jobId = isNew && request.reindex !== false ? await startFirst(request.bucket, by, signal) : undefined;
-    return { record, ...(jobId !== undefined && { jobId }) };
+    return {
+      record,
+      ...(jobId !== undefined && { jobId }),
+      isFillWanted: before !== undefined && asksForMore(before.enrich, record.enrich),
+    };
   };
 
   /** The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. */

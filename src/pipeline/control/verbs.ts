@@ -1,5 +1,5 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { bucketView, unconnectedView } from '../../api/buckets.ts';
+import { bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
@@ -52,8 +52,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       };
     },
     async addBucket({ body }, { actor, signal }) {
-      const { record, jobId } = await addBucket(body, actor.name, signal);
-      return { ...bucketView(record), job_id: jobId };
+      const { record, jobId, isFillWanted } = await addBucket(body, actor.name, signal);
+      return { ...bucketView(record), job_id: jobId, advice: isFillWanted ? fillAdvice(record) : undefined };
     },
     async getBucket({ params }, { signal }) {
       const record = await requireBucket(state, params.bucket, signal);

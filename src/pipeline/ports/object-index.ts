@@ -64,10 +64,10 @@ export interface ObjectIndex {
   probeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
 }
 
-/** The fields of a document that a reconcile compares. */
+/** The fields of a document that a reconcile compares, and those that show whether it is enriched. */
 export type ScannedDocument = Pick<
   ObjectDocument,
-  'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled'
+  'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled' | 'user_metadata' | 'tags'
 >;
 
 export const scannedDocumentSchema = objectDocumentSchema.pick({
@@ -79,6 +79,8 @@ export const scannedDocumentSchema = objectDocumentSchema.pick({
   storage_class: true,
   clock: true,
   settled: true,
+  user_metadata: true,
+  tags: true,
 }) satisfies z.ZodType<ScannedDocument>;
 
 export interface ObjectScan {

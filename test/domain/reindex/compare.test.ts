@@ -97,6 +97,7 @@ describe('both sides walked together', () => {
     through: undefined,
     looksMax: Number.POSITIVE_INFINITY,
     findsEqual: false,
+    enrich: 'none',
     isLook: ({ kind }) => kind === 'phantom',
   };
 
@@ -139,6 +140,7 @@ describe('both sides walked together', () => {
               through: isLast ? undefined : listed.at(-1)!.key,
               looksMax,
               findsEqual: false,
+              enrich: 'none',
               isLook: whole.isLook,
             });
             found.push(...slice.findings.map(({ kind, key }) => `${kind} ${key}`));

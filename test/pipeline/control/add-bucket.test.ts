@@ -79,6 +79,25 @@ describe('adding a bucket', () => {
     expect(await world.allJobs()).toEqual([]);
   });
 
+  it('at its first event starts its first re-index as well, once it has been quiet for a minute', async () => {
+    const world = setUp();
+    await world.connectBucket.autoConnect('photos', 'notification', 10);
+    await world.after(15_000);
+    expect(await world.allJobs()).toEqual([]);
+    await world.after(60_000);
+    expect(await world.allJobs()).toMatchObject([{ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap' }]);
+  });
+
+  it('that asks for more enrichment than before wants it filled in, and one that asks for less or the same does not', async () => {
+    const world = setUp();
+    const wanted: boolean[] = [];
+    for (const enrich of ['head', 'head', 'tags', 'none', 'tags', 'head'] as const) {
+      wanted.push((await world.add({ bucket: 'photos', enrich }, 'someone')).isFillWanted);
+    }
+    expect(wanted).toEqual([false, false, true, false, true, false]);
+    expect((await world.add({ bucket: 'photos' }, 'someone')).isFillWanted).toBe(false);
+  });
+
   it('without a work queue, or while the job cannot be stored, leaves that to the calendar', async () => {
     const world = setUp({ hasWorkQueue: false });
     expect(await world.add({ bucket: 'photos' }, 'someone')).not.toHaveProperty('jobId');

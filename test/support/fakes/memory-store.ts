@@ -86,7 +86,7 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
         .filter(({ key }) => compareUtf8(key, after) > 0 && (upTo === undefined || compareUtf8(key, upTo) <= 0))
         .sort(comparePositions)
         .slice(0, limit)
-        .map(({ key, size, etag, last_modified, last_modified_exact, storage_class, clock, settled }) =>
+        .map(({ key, size, etag, last_modified, last_modified_exact, storage_class, clock, settled, user_metadata, tags }) =>
           copyOf<ScannedDocument>({
             key,
             size,
@@ -96,6 +96,8 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
             storage_class,
             clock,
             settled,
+            user_metadata,
+            tags,
           } as ScannedDocument),
         );
     },

@@ -1,0 +1,39 @@
+/** What a slice reads from S3 besides the listing, because documents of its bucket contain more than a listing does. */
+import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
+import { lackingEnrichment, type EnrichmentField } from '../../domain/enrichment.ts';
+import type { SliceWork } from './settle-slice.ts';
+
+type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
+
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
+export function looksAtContent({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
+}
+
+/** Whether the tags of every object are read, also of those that agree with their documents. */
+export function readsTags({ bucket, mode, tags }: Pick<Wishes, 'bucket' | 'mode' | 'tags'>): boolean {
+  return mode === 'apply' && tags && bucket.enrich === 'tags';
+}
+
+/** Whether a HEAD is sent for each object whose document lacks enrichment. */
+export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 'mode' | 'fill'>): boolean {
+  return mode === 'apply' && fill && bucket.enrich !== 'none';
+}
+
+/** Whether an answer without the object's tags is a fault: where they are why it was asked for. */
+export function needsTags(work: Wishes, stored: ObjectDocument | undefined): boolean {
+  return readsTags(work) || (fillsEnrichment(work) && lackingOf(work, stored).includes('tags'));
+}
+
+/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
+export function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
+  return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
+}
+
+/** Whether what was seen adds enrichment that the stored document lacks, and that the work is to fill in. */
+export function addsEnrichment(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
+  if (!fillsEnrichment(work) || !seen.present) return false;
+  const { userMetadata, tags } = seen;
+  const read = { user_metadata: userMetadata, tags };
+  return lackingOf(work, stored).some((field) => read[field] !== undefined);
+}
