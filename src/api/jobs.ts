@@ -88,7 +88,7 @@ export const job = z
       .object({
         limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
         reserved: count.describe('How many of them it has reserved.'),
-        waiting: count.describe('How many deletions the brake holds back.'),
+        waiting: count.describe('How many deletions wait in all, of a job that the brake has paused.'),
       })
       .optional()
       .describe('The brake on deletions.'),
@@ -150,7 +150,9 @@ const resumeBody = z
     {
       allow_deletes: deletions
         .exactOptional()
-        .describe('Let the job delete up to this many documents more than it has deleted so far. A job that its brake holds needs it.'),
+        .describe(
+          'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its brake holds needs it.',
+        ),
     },
     must('must be an object'),
   )

@@ -83,15 +83,16 @@ describe('tally reindex', () => {
     const { stdout, stderr } = await worldOf(braked).run('reindex', 'photos', '--wait');
     expect(stdout).toMatch(/^state +paused by the brake$/m);
     expect(stdout).toMatch(/^brake +at most 1,000 deletions, 1,000 reserved, 12,345 waiting$/m);
-    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 12345');
+    expect(stderr).toContain('The brake holds the job: 12,345 documents wait to be deleted, and 1,000 were. Everything else is done.');
+    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 13345\n');
     expect(stderr).toContain('tally jobs cancel job-1');
   });
 
   it('--wait names all that an emptied bucket would lose', async () => {
-    const counts = { ...zeroCounts, scanned: 100, phantom: 100, held: 100 };
-    const emptied: Job = { ...braked, documents_at_start: 1_000, counts, brake: { limit: 0, reserved: 0, waiting: 100 } };
+    const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
+    const emptied: Job = { ...braked, documents_at_start: 1_000, counts, brake: { limit: 0, reserved: 0, waiting: 1_000 } };
     const { stderr } = await worldOf(emptied).run('reindex', 'photos', '--wait');
-    expect(stderr).toContain('The brake holds the job: 1,000 documents would be deleted beyond what it allows.');
+    expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
     expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');
   });
 
@@ -310,7 +311,7 @@ describe('tally jobs', () => {
   it('shows what a job that the brake holds waits for', async () => {
     const world = createCliWorld();
     world.nextAnswers(braked);
-    expect((await world.run('jobs', 'job-1')).stderr).toContain('--allow-deletes 12345');
+    expect((await world.run('jobs', 'job-1')).stderr).toContain('--allow-deletes 13345');
   });
 
   it.each([['-1'], ['many'], ['1.5'], ['1e3']])('--allow-deletes %s is no number of documents', async (text) => {

@@ -37,7 +37,7 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     verb: (control, { params, allowDeletes }, context) =>
       control.resumeJob({ params, body: allowDeletes === undefined ? {} : { allow_deletes: allowDeletes } }, context),
   });
-  resume.addOption(allowDeletesOption('let the job delete up to <n> documents more than it has deleted so far, whatever its brake says'));
+  resume.addOption(allowDeletesOption('let the job delete up to <n> documents in all, those included that it has deleted already'));
 }
 
 function addJobs(program: Command, cli: Cli): Command {

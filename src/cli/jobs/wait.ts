@@ -123,21 +123,13 @@ export function leftText(cli: Cli, { id }: Job): string {
 /** Returns what the user can do about a job that its brake holds; undefined for other jobs. */
 export function adviceText(cli: Cli, job: Job): string | undefined {
   if (!isHeldByBrake(job)) return undefined;
-  const { atLeast, isAll } = deletionsHeld(job);
+  const { reserved = 0, waiting = 0 } = job.brake ?? {};
+  const isEmptied = job.counts?.listed === 0;
   return [
-    `The brake holds the job: ${isAll ? '' : 'at least '}${countText(atLeast)} documents would be deleted beyond what it allows.`,
-    isAll
-      ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended. Then either'
-      : `More may follow; ${cli.typed(`drift ${job.bucket}`)} counts them all (phantom). Check that the bucket is as intended. Then either`,
-    `  ${cli.typed(`jobs resume ${job.id} --allow-deletes ${atLeast}`)}`,
+    `The brake holds the job: ${countText(waiting)} documents wait to be deleted, and ${countText(reserved)} were. Everything else is done.`,
+    `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
+    `  ${cli.typed(`jobs resume ${job.id} --allow-deletes ${reserved + waiting}`)}`,
+    'or keep the documents:',
     `  ${cli.typed(`jobs cancel ${job.id}`)}`,
   ].join('\n');
-}
-
-/** For a bucket without objects the count is complete; for others it contains only the keys compared so far. */
-function deletionsHeld({ brake, counts, documents_at_start: documents = 0 }: Job): { readonly atLeast: number; readonly isAll: boolean } {
-  const waiting = brake?.waiting ?? 0;
-  const left = documents - (counts?.tombstones ?? 0);
-  const isAll = counts?.listed === 0 && left >= waiting;
-  return { atLeast: isAll ? left : waiting, isAll };
 }

@@ -90,11 +90,14 @@ export type DifferenceExample = z.infer<typeof exampleSchema>;
 export const examplesSchema = z.partialRecord(z.enum(exampleKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
-/** The examples of `a`, then those of `b`, at most `max` of each kind. */
+/** The examples of `a`, then those of `b` that have other keys, at most `max` of each kind. */
 export function addExamples(a: DifferenceExamples, b: DifferenceExamples, max = EXAMPLES_MAX): DifferenceExamples {
   const sum: { [Kind in ExampleKind]?: DifferenceExample[] } = {};
   for (const kind of exampleKinds) {
-    const both = [...(a[kind] ?? []), ...(b[kind] ?? [])].slice(0, max);
+    const [known, added] = [a[kind] ?? [], b[kind] ?? []];
+    // a range that is compared again finds them again
+    const keys = new Set(known.map(({ key }) => key));
+    const both = [...known, ...added.filter(({ key }) => !keys.has(key))].slice(0, max);
     if (both.length > 0) sum[kind] = both;
   }
   return sum;

@@ -7,6 +7,8 @@
  *                                    pause, brake▼ │resume            fail: failed, cancel: cancelled
  *                                              paused
  *
+ * The brake pauses a job once all of its ranges are compared, so that the number of deletions that wait is the whole one.
+ *
  * Reports, and jobs that were requested with `now`, do not wait.
  */
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
@@ -37,8 +39,8 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
-  /** `waiting`: how many phantoms of one turn the brake held back. `met`: the limit that it met. */
-  | { readonly kind: 'brake'; readonly waiting: number; readonly met?: number }
+  /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
+  | { readonly kind: 'brake'; readonly waiting: number }
   | { readonly kind: 'resume'; readonly allowDeletes?: number }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }
@@ -85,8 +87,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    // several ranges may meet the brake at the same moment
-    brake: 'paused',
+    brake: 'refused',
     resume: 'back',
     cancel: 'cancelled',
     // what ended a turn during the pause happens again after it
@@ -139,13 +140,8 @@ export function mayTransition(job: JobRecord, kind: TransitionKind): boolean {
 /** The record after the transition, or `refused`. */
 export function afterTransition(job: JobRecord, transition: JobTransition): JobRecord | 'refused' {
   const cell = table[phaseOf(job)][transition.kind];
-  if (cell === 'refused' || (transition.kind === 'brake' && isReleasedSince(job, transition.met))) return 'refused';
+  if (cell === 'refused') return 'refused';
   return inPhase(withFacts(job, transition), cell === 'back' ? phaseBefore(job) : cell);
-}
-
-/** Whether the brake was released between the moment a turn met it and the turn's end. Then the job is not paused again. */
-function isReleasedSince({ brake }: JobRecord, met: number | undefined): boolean {
-  return met !== undefined && (brake?.limit === undefined || brake.limit > met);
 }
 
 /** The phase in which a paused job was paused, which its record still contains. */
@@ -219,8 +215,8 @@ function withBrake(job: JobRecord, { atMs, waiting }: { readonly atMs: number; r
   return {
     ...job,
     pausedBecause: 'brake',
-    pausedAtMs: job.state === 'paused' ? (job.pausedAtMs ?? atMs) : atMs,
-    brake: { ...brake, waiting: (job.state === 'paused' ? brake.waiting : 0) + waiting },
+    pausedAtMs: atMs,
+    brake: { ...brake, waiting },
   };
 }
 
@@ -237,10 +233,15 @@ function withoutPause(job: JobRecord, { atMs, allowDeletes }: { readonly atMs: n
 
 type Brake = NonNullable<JobRecord['brake']>;
 
-/** The brake after a release: `allowDeletes` more than are reserved, unless more are left already. Without a limit it stays without one. */
+/** The brake after a release: it allows `allowDeletes` in all, unless it allows more already. Without a limit it stays without one. */
 function released(brake: Brake, allowDeletes = 0): Brake {
   if (brake.limit === undefined) return { ...brake, waiting: 0 };
-  return { ...brake, limit: Math.max(brake.limit, brake.reserved + allowDeletes), waiting: 0 };
+  return { ...brake, limit: Math.max(brake.limit, allowDeletes), waiting: 0 };
+}
+
+/** How many tombstones the job may still reserve. */
+export function tombstonesLeft({ brake }: Pick<JobRecord, 'brake'>): number {
+  return brake === undefined ? 0 : Math.max(0, (brake.limit ?? Infinity) - brake.reserved);
 }
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
@@ -265,7 +266,7 @@ export function reserved(job: JobRecord, count: number): { readonly job: JobReco
   if (phaseOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
   // without a limit nothing is counted
   if (brake.limit === undefined) return { job, granted: count };
-  const left = Math.max(0, brake.limit - brake.reserved);
+  const left = tombstonesLeft(job);
   const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
   return granted === 0 ? { job, granted } : { job: { ...job, brake: { ...brake, reserved: brake.reserved + granted } }, granted };
 }

@@ -9,7 +9,7 @@ import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
+/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges and the turns that run. */
 export interface JobView extends Omit<
   JobRecord,
   'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'lostCounts' | 'taskAtMs' | 'resends' | 'waits'
@@ -41,12 +41,12 @@ export function withLost(job: JobRecord, written: ReconcileCounts): JobRecord {
 
 /** The sums over a job's ranges, including the LIST requests of the job itself and what turns had written that lost their range. */
 export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart' | 'brake' | 'lostCounts'>,
+  job: Pick<JobRecord, 'listRequestsAtStart' | 'lostCounts'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
 ): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
   const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), job.lostCounts ?? noCounts);
   return {
-    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0, held: job.brake?.waiting ?? 0 }),
+    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0 }),
     examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
     rangesDone: ranges.filter(({ done }) => done).length,
   };
@@ -58,7 +58,8 @@ export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: nu
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
   if (hasEnded(job)) return { ...shown, ...measuresOf(job, job.counts, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
   if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };
-  const { counts, examples, rangesDone: done } = sumOf(job, ranges);
+  const { counts: stored, examples, rangesDone: done } = sumOf(job, ranges);
+  const counts = ranges.reduce((sum, { turnCounts }) => (turnCounts === undefined ? sum : addCounts(sum, turnCounts)), stored);
   const leased = ranges.filter(({ lease }) => lease !== undefined && lease.untilMs > nowMs).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
   const cursor = ranges.length < cut ? '' : cursorOf(ranges);

@@ -46,7 +46,7 @@ export const jobSchema = z.object({
   fill: z.boolean().optional(),
   /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
   tags: z.boolean().optional(),
-  /** What the brake does not allow to be deleted is held back, and the job compares the rest instead of pausing: Tally's jobs do, since no person waits for them. */
+  /** The job is done although deletions are held back, instead of pausing then: Tally's jobs are, since no person waits for them. */
   holds: z.boolean().optional(),
   /** Number of tombstones that it may write at most. Absent: what the brake allows. */
   deletesMax: z.number().optional(),
@@ -63,7 +63,7 @@ export const jobSchema = z.object({
    */
   coversBeforeMs: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),
-  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: phantoms held back. */
+  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: all phantoms that it holds back, once everything is compared. */
   brake: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
   /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
@@ -127,6 +127,10 @@ export const rangeSchema = z.object({
   cursor: z.string(),
   done: z.boolean(),
   counts: countsSchema,
+  /** What the running turn has counted so far, for people who watch. The turn's result takes its place. */
+  turnCounts: countsSchema.optional(),
+  /** Where the deletions begin that the brake held back, and what counts if the range is compared again from there. */
+  heldBack: z.object({ cursor: z.string(), counts: countsSchema }).optional(),
   examples: examplesSchema.optional(),
   lease: leaseSchema.optional(),
   /** Number of consecutive leases that ended without progress. Three fail the job. */

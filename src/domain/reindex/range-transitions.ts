@@ -10,7 +10,7 @@
  * died or because of a fault of the range itself.
  */
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
-import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, noCounts, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 
 export const FRUITLESS_MAX = 3;
@@ -42,7 +42,8 @@ export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, turn }: 
   if (lease !== undefined && lease.untilMs > nowMs) return { kind: 'leased', leftMs: lease.untilMs - nowMs };
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
   if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
-  return { kind: 'taken', range: { ...range, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };
+  const { turnCounts: _, ...rest } = range;
+  return { kind: 'taken', range: { ...rest, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };
 }
 
 /** The stored fault, unless it is one that is waited out: such a fault is not why the range is given up. */
@@ -60,13 +61,17 @@ export interface TurnEnd {
   readonly cursor: string;
   readonly done: boolean;
   readonly counts: ReconcileCounts;
+  /** What counts of the turn if its keys are compared again: what was written, and the requests. */
+  readonly repeated?: ReconcileCounts;
+  /** Where the deletions begin that the brake held back in this turn, and what counts of the turn if the range is compared again from there. */
+  readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
   readonly examples: DifferenceExamples;
   readonly fault?: Fault;
 }
 
 /** The range after a turn: free, and with an advanced cursor. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, ...rest } = range;
+  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, ...rest } = range;
   const { cursor, done, counts, examples, fault } = end;
   const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
   return {
@@ -74,12 +79,26 @@ export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): Rang
     cursor,
     done,
     counts: addCounts(range.counts, counts),
+    ...heldBackAfter(range, end),
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
     ...patienceAfter(range, end, nowMs),
     ...(fault !== undefined && { error: { code: fault.code, reason: fault.reason, range: rangeName(range) } }),
     turn: range.turn + 1,
     resends: 0,
   };
+}
+
+function heldBackAfter({ counts, heldBack }: RangeRecord, end: TurnEnd): Pick<RangeRecord, 'heldBack'> {
+  if (heldBack !== undefined) return { heldBack: { ...heldBack, counts: addCounts(heldBack.counts, end.repeated ?? noCounts) } };
+  if (end.heldBack === undefined) return {};
+  return { heldBack: { cursor: end.heldBack.cursor, counts: addCounts(counts, end.heldBack.counts) } };
+}
+
+/** The range as it is compared again, from the first deletion that was held back. The same range if none was, or if that has begun already. */
+export function rewound(range: RangeRecord, nowMs: number): RangeRecord {
+  const { heldBack, ...rest } = range;
+  if (heldBack === undefined || !range.done) return range;
+  return { ...rest, ...heldBack, done: false, turn: range.turn + 1, fruitless: 0, taskAtMs: nowMs, resends: 0 };
 }
 
 /** What the turn means for the next one: progress starts everything over, a fault of the range counts, and one that is waited for does not. */
@@ -120,7 +139,7 @@ function isWhole({ from, to }: RangeRecord): boolean {
 /** The range given back without a turn: the lease is removed, the rest is unchanged. */
 export function givenBack(range: RangeRecord): RangeRecord {
   if (range.lease === undefined) return range;
-  const { lease: _, ...rest } = range;
+  const { lease: _, turnCounts: __, ...rest } = range;
   return rest;
 }
 

@@ -56,6 +56,8 @@ export interface TurnControls {
   readonly durationMaxMs: number;
   /** Called with what was just written. It is what counts of the turn if its result cannot be stored, and so its keys are compared again. */
   readonly wrote?: (counts: ReconcileCounts) => void;
+  /** Called after each slice with what the turn has counted so far. */
+  readonly progressed?: (counts: ReconcileCounts) => void;
 }
 
 export interface TurnResult {
@@ -66,6 +68,8 @@ export interface TurnResult {
   /** Counts of this turn, with what was written beyond the cursor. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
+  /** Deletions were held back: the cursor before the first of them, and what counts of the turn if it is repeated from there. */
+  readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
   /** The fault that ended the turn early; the cursor is valid all the same. */
   readonly fault?: Fault;
   /** How many phantoms of one slice the brake holds back; the cursor is before the first of them. */
@@ -270,6 +274,7 @@ function createTurn(
     settling.shift();
     if (end.kind === 'expired') return end;
     progress.commit(first, first.progress, end);
+    controls.progressed?.(progress.counts());
     return end.kind === 'braked' ? end : undefined;
   }
 

@@ -200,7 +200,8 @@ export function createSettleSlice({
         return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, ending);
       }
       case 'phantom':
-        return { head: at };
+        // its HEAD would be for nothing, and there may be millions
+        return isHeldBack(work) ? { end: { ...endingOf(finding, 'phantom'), effect: 'held' } } : { head: at };
       case 'inFlight':
         return work.mode === 'report' ? { end: dated(endingOf(finding, 'inFlight', decision.fields), at) } : { head: at };
     }
@@ -344,6 +345,11 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
   return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
+}
+
+/** Whether the brake has refused a tombstone by its limit, so that further ones are held back. */
+function isHeldBack({ mode, tombstones }: SliceWork): boolean {
+  return mode === 'apply' && tombstones.holdsBack();
 }
 
 /** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */

@@ -32,8 +32,15 @@ export interface TurnProgress {
   readonly listRequested: () => void;
   /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
   commit(slice: SliceSides, opened: SliceProgress, end: Extract<SliceEnd, { readonly endings: unknown }>): void;
-  /** What was written of slices that were not committed is counted as well ({@link countsOfRepeated}). */
-  readonly result: () => { readonly cursor: string; readonly counts: ReconcileCounts; readonly examples: DifferenceExamples };
+  /** What is counted so far. What was written of slices that were not committed is counted as well ({@link countsOfRepeated}). */
+  readonly counts: () => ReconcileCounts;
+  /** `heldBack`: the cursor before the first slice of which the brake held deletions back, and what counts if the turn is repeated from there. */
+  readonly result: () => {
+    readonly cursor: string;
+    readonly counts: ReconcileCounts;
+    readonly examples: DifferenceExamples;
+    readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
+  };
 }
 
 /** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
@@ -63,6 +70,7 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
   /** What the slices have written that are not committed. A turn repeats a slice at most twice, and settles few at the same time. */
   const uncommitted = new Map<SliceProgress, readonly WrittenFinding[]>();
   const tombstones = createTombstones(controls);
+  let heldBack: { readonly cursor: string; readonly counts: ReconcileCounts } | undefined;
 
   function moveTo(key: string | undefined): void {
     if (key !== undefined && compareKeys(key, cursor) > 0) cursor = key;
@@ -90,27 +98,36 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
       requests = { ...requests, listRequests: requests.listRequests + 1 };
     },
     commit(slice, opened, end) {
-      const left = end.kind === 'braked' ? writtenFrom(end.beforeKey, uncommitted.get(opened)) : [];
+      const written = uncommitted.get(opened) ?? [];
+      const left = end.kind === 'braked' ? writtenFrom(end.beforeKey, written) : [];
       uncommitted.delete(opened);
+      if (end.endings.some(({ effect }) => effect === 'held')) heldBack ??= { cursor, counts };
+      if (heldBack !== undefined) heldBack = { ...heldBack, counts: addCounts(heldBack.counts, countsOfRepeated(written)) };
       if (left.length > 0) uncommitted.set(opened, left);
       const done = end.kind === 'braked' ? sidesBefore(slice, end.beforeKey, end.endings) : slice;
       counts = addCounts(counts, countsOf(done, end.endings));
       examples = addExamples(examples, examplesOf(end.endings));
       moveTo(done.through);
     },
+    counts: () => withUncommitted(counts),
     result() {
-      const repeated = [...uncommitted.values()].flat();
+      const endings = [...uncommitted.values()].flat().map(({ ending }) => ending);
       return {
         cursor,
-        counts: addCounts(addCounts(counts, requests), countsOfRepeated(repeated)),
-        examples: addExamples(examples, examplesOf(repeated.map(({ ending }) => ending))),
+        counts: withUncommitted(counts),
+        examples: addExamples(examples, examplesOf(endings)),
+        ...(heldBack !== undefined && { heldBack: { cursor: heldBack.cursor, counts: withUncommitted(heldBack.counts) } }),
       };
     },
   };
+
+  function withUncommitted(committed: ReconcileCounts): ReconcileCounts {
+    return addCounts(addCounts(committed, requests), countsOfRepeated([...uncommitted.values()].flat()));
+  }
 }
 
 /** What was written at or after the key at which the brake cut the slice. */
-function writtenFrom(beforeKey: string, written: readonly WrittenFinding[] = []): readonly WrittenFinding[] {
+function writtenFrom(beforeKey: string, written: readonly WrittenFinding[]): readonly WrittenFinding[] {
   return written.filter(({ finding }) => compareKeys(finding.key, beforeKey) >= 0);
 }
 

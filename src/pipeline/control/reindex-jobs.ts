@@ -53,8 +53,8 @@ export interface ReindexJobs {
   /** Throws `job.not-pausable` when it is neither queued nor running. */
   pause(id: string, signal?: AbortSignal): Promise<JobView>;
   /**
-   * `allow_deletes` permits this many more tombstones than the job has reserved. Throws `job.not-resumable` if the job is not
-   * paused, or if the brake holds it and allow_deletes is absent; `job.conflict` if another apply job now occupies the bucket.
+   * `allow_deletes` permits this many tombstones in all. Throws `job.not-resumable` if the job is not paused, or if the brake
+   * holds it and allow_deletes is absent or permits no more than the job has reserved; `job.conflict` if another apply job now occupies the bucket.
    */
   resume(id: string, request: ResumeRequest, signal?: AbortSignal): Promise<JobView>;
   /** Requests a job for Tally's own work. Throws as request() does. */
@@ -183,7 +183,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
       if (!mayTransition(before, 'resume')) throw notPaused(before);
-      if (before.pausedBecause === 'brake' && allowDeletes === undefined) throw heldByBrake(before);
+      if (before.pausedBecause === 'brake' && (allowDeletes ?? 0) <= (before.brake?.reserved ?? 0)) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await transition(id, resume, notPaused);
@@ -221,10 +221,10 @@ function notPaused({ id, state }: JobRecord): RequestError {
   return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
 }
 
-function heldByBrake({ id, brake, documentsAtStart = 0 }: JobRecord): RequestError {
-  // only the brake of an empty bucket has the limit 0, and all its documents wait
-  const waiting = brake?.limit === 0 ? Math.max(brake.waiting, documentsAtStart) : (brake?.waiting ?? 0);
-  const detail = `${id} would delete ${waiting}${brake?.limit === 0 ? '' : ' or more'} documents beyond what its brake allows: check that the bucket is as intended, then resume the job with allow_deletes (\`tally jobs resume ${id} --allow-deletes ${waiting}\`)`;
+function heldByBrake({ id, brake }: JobRecord): RequestError {
+  const { reserved = 0, waiting = 0 } = brake ?? {};
+  const total = reserved + waiting;
+  const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its brake does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
   return new RequestError('job.not-resumable', detail, { waiting });
 }
 

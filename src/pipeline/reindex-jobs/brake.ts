@@ -12,15 +12,13 @@ import { refs, updateRecord } from '../records/stored.ts';
 export interface Brake {
   /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
   readonly reserve: (count: number) => Promise<number>;
-  /** Whether the last reservation was refused by the limit alone, of a job that holds deletions back. A pause or a fault of the store is no reason to. */
+  /** Whether the last reservation was refused by the limit alone. A pause or a fault of the store is no reason to hold deletions back. */
   readonly holdsBack: () => boolean;
   /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
   readonly giveBack: () => Promise<void>;
-  /** The limit that the last refused reservation met; undefined if none was refused. */
-  readonly met: number | undefined;
   /**
-   * The turn's result with the true reason for tombstones that were not granted: the brake, a fault of the store, or neither,
-   * if the job was paused or cancelled meanwhile.
+   * The turn's result with the true reason why it ended at tombstones that were not granted: a fault of the store, or none, if
+   * the job was paused or cancelled meanwhile.
    */
   readonly explain: (result: TurnResult) => TurnResult;
 }
@@ -28,9 +26,7 @@ export interface Brake {
 /** Creates the brake of one turn. */
 export function createBrake(state: StateStore, jobId: string): Brake {
   let fault: Fault | undefined;
-  let isHeld = false;
   let isLimitMet = false;
-  let met: number | undefined;
   /** Tombstones reserved and not used yet. */
   let ahead = 0;
 
@@ -41,18 +37,13 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       if (job === undefined) return undefined;
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
-      isHeld = granted < wanted && (phaseOf(job) === 'comparing' || job.pausedBecause === 'brake');
-      isLimitMet = granted < wanted && phaseOf(job) === 'comparing' && job.holds === true;
-      if (granted < wanted) met = job.brake?.limit;
+      isLimitMet = granted < wanted && phaseOf(job) === 'comparing';
       return reservation.job;
     });
     ahead += granted;
   }
 
   return {
-    get met() {
-      return met;
-    },
     async reserve(count) {
       if (count > ahead) {
         await reserveMore(count - ahead).catch((error: unknown) => {
@@ -71,9 +62,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused)).catch(() => undefined);
     },
     explain({ braked, ...result }) {
-      if (braked === undefined) return result;
-      if (fault !== undefined) return { ...result, fault };
-      return isHeld ? { ...result, braked } : result;
+      return braked === undefined || fault === undefined ? result : { ...result, fault };
     },
   };
 }

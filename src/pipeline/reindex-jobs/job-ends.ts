@@ -1,9 +1,11 @@
 /**
- * How a job ends: it is done when every range is done and searches find what it wrote, failed after a fault, or cancelled when
+ * How a job ends: it is done when every range is done and searches find what it wrote (or paused, if its brake holds deletions
+ * back), failed after a fault, or cancelled when
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
  * The calendar removes those that a crash leaves behind.
  */
-import { afterTransition, phaseOf } from '../../domain/reindex/job-transitions.ts';
+import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
+import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -92,6 +94,16 @@ export function createJobEnds({
     return isAnyNew;
   }
 
+  /** Lets the ranges be compared again in which deletions were held back, each from the first of them on. */
+  async function rewind(ranges: readonly RangeRecord[]): Promise<'over'> {
+    const braked = ranges.filter(({ heldBack }) => heldBack !== undefined);
+    await writeEach(braked, async ({ jobId, number }) => {
+      const range = await updateRecord(state, refs.range(jobId, number), (current) => current && rewound(current, clock.nowMs()));
+      if (range !== undefined && !range.done) await sendTask({ job: jobId, range: number, turn: range.turn });
+    });
+    return 'over';
+  }
+
   /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
   async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
     const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
@@ -109,12 +121,20 @@ export function createJobEnds({
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
     const sums = sumOf(job, ranges);
-    const finished = afterTransition(job, { kind: 'finish', atMs, sums });
+    const { held } = sums.counts;
+    const isBraked = held > 0 && job.holds !== true;
+    // the brake was released, or another range has given back what it had reserved
+    if (isBraked && tombstonesLeft(job) > 0) return rewind(ranges);
+    const finished = afterTransition(job, isBraked ? { kind: 'brake', atMs, waiting: held } : { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
+    if (isBraked)
+      return (await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version)) === 'conflict'
+        ? 'conflict'
+        : 'over';
     await keepExamples(state, job.id, sums);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs, sums.counts.held === 0);
+    await dateBucket(job, atMs, held === 0);
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';

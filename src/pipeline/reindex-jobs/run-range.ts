@@ -6,7 +6,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { addCounts, noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { phaseOf, type JobTransition } from '../../domain/reindex/job-transitions.ts';
+import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange, waitMs } from '../../domain/reindex/range-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
@@ -15,7 +15,7 @@ import { readRecord, refs } from '../records/stored.ts';
 import { createBrake, type Brake } from './brake.ts';
 import { createTakeRange, type HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { countLost, transitionJob } from './job-records.ts';
+import { countLost } from './job-records.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnRequest, TurnResult } from '../compare/reconcile-turn.ts';
@@ -28,6 +28,12 @@ const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
 /** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
 const TURN_STUCK_MS = 180_000;
+/**
+ * A turn's first counts are stored after a second, so that a first index is seen to run, and shorter turns store none; then every
+ * five seconds. That is one more write of its record in five seconds for each range, beside the lease's in fifteen.
+ */
+const PROGRESS_FIRST_MS = 1_000;
+const PROGRESS_MS = 5_000;
 /** Wait after a fault that concerns the range alone: 5 s the first time, then 10 s. */
 const RETRY_S = 5;
 
@@ -125,7 +131,9 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     const result = brake.explain(ended);
     const cuts = isWhole(result) && !range.lost.aborted ? await numberCuts(state, job.id, after(result.cursor, boundaries)) : [];
     const counts = addCounts(result.counts, { listRequests: requests });
-    const isStored = await range.change((record) => splitRange(afterTurn(record, { ...result, counts }, clock.nowMs()), cuts));
+    const { listRequests, headRequests } = counts;
+    const repeated = addCounts(written.counts, { listRequests, headRequests });
+    const isStored = await range.change((record) => splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts));
     await brakeReleased;
     telemetry.reindexTurn({
       mode: job.mode,
@@ -139,7 +147,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       return LOST;
     }
     await ends.completeSplit(range.record);
-    return follow(held, result, brake.met);
+    return follow(held, result);
   }
 
   /** The turn's result, or what happens to the task if the range was lost. Throws the signal's reason when the worker stops. */
@@ -155,6 +163,8 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       () => undefined,
     );
     slot.isRunning(true);
+    let counted: ReconcileCounts | undefined;
+    void showProgress(range, () => counted, ended.signal);
     try {
       return await turn(
         requestOf({ job, bucket, range }),
@@ -167,6 +177,9 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
           durationMaxMs: TURN_MS_MAX,
           wrote: (counts) => {
             written.counts = addCounts(written.counts, counts);
+          },
+          progressed: (counts) => {
+            counted = counts;
           },
         },
         AbortSignal.any([signal, range.lost, stuck.signal]),
@@ -186,15 +199,24 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     }
   }
 
-  /** Does what follows a stored turn. `met`: the brake's limit that the turn met. */
-  async function follow({ job, range }: Held, result: TurnResult, met: number | undefined): Promise<TaskEnd> {
+  /** Stores what the turn has counted, again and again until it has ended. Never rejects: a failure costs a look at the progress. */
+  async function showProgress(range: HeldRange, countedNow: () => ReconcileCounts | undefined, ended: AbortSignal): Promise<void> {
+    const sleep = (delayMs: number): Promise<boolean> =>
+      clock.sleep(delayMs, ended).then(
+        () => true,
+        () => false,
+      );
+    for (let delayMs = PROGRESS_FIRST_MS; await sleep(delayMs); delayMs = PROGRESS_MS) {
+      const turnCounts = countedNow();
+      if (turnCounts === undefined || ended.aborted) continue;
+      await range.change((record) => (record.lease === undefined ? record : { ...record, turnCounts })).catch(() => false);
+    }
+  }
+
+  /** Does what follows a stored turn. */
+  async function follow({ job, range }: Held, result: TurnResult): Promise<TaskEnd> {
     const { number, turn: next } = range.record;
     const task = { job: job.id, range: number, turn: next };
-    if (result.braked !== undefined) {
-      // the brake was released meanwhile: the range continues
-      if ((await transitionJob(state, job.id, brakeTransition(clock.nowMs(), result.braked, met))) === 'refused') await sendTask(task);
-      return REMOVE;
-    }
     if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
     const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, range.record, clock.nowMs());
     if (result.fault !== undefined && delayS === 'never') {
@@ -228,21 +250,17 @@ function delayAfter(code: FaultCode, { fruitless, waitingSinceMs }: RangeRecord,
   }
 }
 
-function brakeTransition(atMs: number, waiting: number, met: number | undefined): JobTransition {
-  return { kind: 'brake', atMs, waiting, ...(met !== undefined && { met }) };
-}
-
 /** The boundaries that the turn has not passed. */
 function after(cursor: string, boundaries: readonly string[]): readonly string[] {
   return boundaries.filter((boundary) => compareKeys(boundary, cursor) > 0);
 }
 
-function isWhole({ done, fault, braked }: TurnResult): boolean {
-  return !done && fault === undefined && braked === undefined;
+function isWhole({ done, fault }: TurnResult): boolean {
+  return !done && fault === undefined;
 }
 
-function outcomeOf({ done, fault, braked }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
+function outcomeOf({ done, fault, heldBack }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
   if (fault !== undefined) return fault.code;
-  if (braked !== undefined) return 'braked';
+  if (heldBack !== undefined) return 'braked';
   return done ? 'done' : 'on';
 }

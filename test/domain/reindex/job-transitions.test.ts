@@ -8,6 +8,7 @@ import {
   phaseOf,
   reserved,
   tombstoneLimit,
+  tombstonesLeft,
   type JobTransition,
 } from '../../../src/domain/reindex/job-transitions.ts';
 import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
@@ -53,16 +54,6 @@ describe('a job', () => {
     const comparing = after(queued, 'compare');
     expect(afterTransition(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
     expect(afterTransition(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
-  });
-
-  it('is not paused again by a turn that met the brake before it was released', () => {
-    const braked = after(queued, 'compare', 'brake');
-    const resumed = afterTransition(braked, { kind: 'resume', atMs: 5, allowDeletes: 100 }) as JobRecord;
-    const { limit = 0 } = braked.brake ?? {};
-    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: limit })).toBe('refused');
-    expect(afterTransition(resumed, { kind: 'brake', atMs: 6, waiting: 1, met: resumed.brake?.limit ?? 0 })).toMatchObject({
-      state: 'paused',
-    });
   });
 
   it('is resumed where it was paused', () => {
@@ -132,20 +123,23 @@ describe('the brake', () => {
     expect(reserved(after({ ...queued, mode: 'report' }, 'compare'), 1).granted).toBe(0);
   });
 
-  it('counts what all ranges hold back in one pause, and from nothing in the next', () => {
-    const held = after(comparing, 'brake', 'brake');
-    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { waiting: 14 } });
+  it('pauses a job with all that waits, once, and counts from nothing after the release', () => {
+    const held = after(comparing, 'brake');
+    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { waiting: 7 } });
+    expect(afterTransition(held, steps.brake)).toBe('refused');
     const resumed = after(held, 'resume');
     expect(resumed.brake?.waiting).toBe(0);
     expect(after(resumed, 'brake').brake?.waiting).toBe(7);
   });
 
-  it('is released by so many more than were reserved', () => {
+  it('is released up to a total, which what was reserved is part of', () => {
     const { job } = reserved(comparing, 5);
-    const resumed = afterTransition(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 10 });
+    const resumed = afterTransition(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 15 });
     if (resumed === 'refused') throw new Error('refused');
     expect(resumed.brake).toEqual({ limit: 15, reserved: 5, waiting: 0 });
     expect(reserved(resumed, 100).granted).toBe(10);
+    expect(tombstonesLeft(resumed)).toBe(10);
+    expect(tombstonesLeft(job)).toBe(0);
   });
 
   it('allows a thousand or a tenth, anything to a gap of deletes, nothing where the bucket is empty, and what was allowed', () => {

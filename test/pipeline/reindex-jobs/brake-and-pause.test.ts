@@ -5,22 +5,32 @@ import { createJobsWorld } from '../../support/worlds/jobs.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 
 describe('the brake', () => {
-  it('pauses the job, says how many deletes wait, and lets so many through as it is told to', async () => {
+  it('pauses the job once all is compared, says how many deletes wait in all, and lets through the total that it is told', async () => {
     const world = await createJobsWorld();
-    await fill(world, { both: 5, index: 1_205 });
+    await fill(world, { both: 5, index: 2_205, bucket: 300 });
     world.startWorker();
     const { id } = await world.request({ now: true });
     const held = await world.ended(id);
-    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000 } });
-    expect(held.brake?.waiting).toBeGreaterThan(0);
-    expect(await world.found()).toHaveLength(210);
-    await expect(world.jobs.resume(id, {})).rejects.toMatchObject({ code: 'job.not-resumable', extra: { waiting: held.brake?.waiting } });
-    await world.jobs.resume(id, { allow_deletes: 100 });
-    expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { reserved: 1_100 } });
-    expect(await world.found()).toHaveLength(110);
-    await world.jobs.resume(id, { allow_deletes: 105 });
+    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000, waiting: 1_205 } });
+    // everything else is done
+    expect(await world.found()).toHaveLength(305 + 1_205);
+    expect(await world.jobs.get(id)).toMatchObject({
+      counts: { listed: 305, missing: 300, phantom: 2_205, tombstones: 1_000, held: 1_205 },
+    });
+    // no HEAD is sent for the thousand that wait: those of the slices that met the brake are all
+    expect(world.s3.heads.length).toBeLessThanOrEqual(1_000 + 200);
+    for (const request of [{}, { allow_deletes: 1_000 }]) {
+      const refusal = { code: 'job.not-resumable', extra: { waiting: 1_205 }, message: expect.stringContaining('--allow-deletes 2205') };
+      await expect(world.jobs.resume(id, request)).rejects.toMatchObject(refusal);
+    }
+    await world.jobs.resume(id, { allow_deletes: 1_100 });
+    const again = await world.ended(id);
+    expect(again).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { reserved: 1_100, waiting: 1_105 } });
+    expect(await world.found()).toHaveLength(305 + 1_105);
+    await world.jobs.resume(id, { allow_deletes: 2_205 });
     const done = await world.ended(id);
-    expect(done).toMatchObject({ state: 'done', counts: { tombstones: 1_205, phantom: 1_205 } });
+    const counts = { listed: 305, scanned: 2_210, equal: 5, missing: 300, phantom: 2_205, tombstones: 2_205, held: 0, written: 300 };
+    expect(done).toMatchObject({ state: 'done', counts });
     expect(await world.found()).toEqual(world.inBucket());
   });
 
@@ -31,9 +41,47 @@ describe('the brake', () => {
     const { id } = await world.request({ now: true });
     expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 3 } });
     expect(await world.found()).toHaveLength(3);
-    const allowed = await world.request({ now: true, allow_deletes: 3 });
-    expect(await world.ended(allowed.id)).toMatchObject({ state: 'done' });
+    await world.jobs.resume(id, { allow_deletes: 3 });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 0, phantom: 3, tombstones: 3, held: 0 } });
     expect(await world.found()).toEqual([]);
+  });
+
+  it('of an emptied bucket names all deletions, and sends HEADs for a few of them', async () => {
+    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 500, splitKeysMin: 100 } });
+    await fill(world, { index: 2_500 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', brake: { limit: 0, reserved: 0, waiting: 2_500 } });
+    // two slices of each range, at most
+    expect(world.s3.heads.length).toBeLessThanOrEqual(2 * 100 * (await world.ranges()).length);
+    expect(world.s3.heads.length).toBeLessThan(2_500);
+    await world.jobs.resume(id, { allow_deletes: 2_500 });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { phantom: 2_500, tombstones: 2_500, scanned: 2_500, held: 0 } });
+    expect(await world.found()).toEqual([]);
+  });
+
+  it('of many ranges counts each key once, however often it is released', async () => {
+    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 300, splitKeysMin: 100 } });
+    for (let number = 0; number < 3_000; number += 1) {
+      await world.has(`k/${String(number).padStart(5, '0')}`, number % 2 === 0 ? 'index' : number % 3 === 0 ? 'bucket' : 'both');
+    }
+    world.startWorker();
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    for (const allowed of [1_100, 1_101, 1_499]) {
+      const paused = await world.ended(id);
+      expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
+      expect((paused.brake?.reserved ?? 0) + (paused.brake?.waiting ?? 0)).toBe(1_500);
+      await world.jobs.resume(id, { allow_deletes: allowed });
+    }
+    expect(await world.ended(id)).toMatchObject({ brake: { waiting: 1 } });
+    await world.jobs.resume(id, { allow_deletes: 1_500 });
+    const { state, counts } = await world.ended(id);
+    expect({ state, counts }).toMatchObject({
+      state: 'done',
+      counts: { listed: 1_500, equal: 1_000, missing: 500, written: 500, phantom: 1_500, tombstones: 1_500, held: 0 },
+    });
+    expect(await world.found()).toEqual(world.inBucket());
   });
 
   it('knows no limit for a job that closes a gap of deletes, but for an empty bucket', async () => {
