@@ -9,7 +9,7 @@ import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
-import { createProgress, silentProgress, type Progress } from './progress.ts';
+import { createProgress, createSilentProgress, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
@@ -68,7 +68,7 @@ export interface Cli {
   hint(options: JsonOption, text: string): void;
   /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
-  /** Shows the progress of a job on stderr; shows nothing with --json. */
+  /** Shows the progress of a job on stderr; with --json only what needs attention. */
   progress(options: JsonOption): Progress;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
@@ -119,7 +119,10 @@ export function createCli(dependencies: CliDependencies): Cli {
     typed: (command) => printable(`${program} ${command}`),
     hint,
     endWith,
-    progress: ({ json }) => (json === true ? silentProgress : createProgress({ write: (text) => stderr.write(text), nowMs, terminal })),
+    progress({ json }) {
+      const write = (text: string): unknown => stderr.write(text);
+      return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
+    },
     async interruptible(work) {
       const interrupt = new AbortController();
       const onSignal = (): void => interrupt.abort(new Error('interrupted'));

@@ -22,8 +22,10 @@ const LINE_INTERVAL_MS = 10_000;
 /** The width of the bar: wide enough to show progress, and at most half of a narrow terminal. */
 const BAR_WIDTH = 24;
 
-/** The progress of a command with --json, which shows nothing. */
-export const silentProgress: Progress = { show: () => undefined, say: () => undefined, end: () => undefined };
+/** Creates the progress of a command with --json: only what needs attention is said, on stderr, since nobody may be watching the job. */
+export function createSilentProgress({ write }: Pick<ProgressParts, 'write'>): Progress {
+  return { show: () => undefined, say: (text) => void write(`${text}\n`), end: () => undefined };
+}
 
 /** Creates the progress. A terminal shows one line that is redrawn; elsewhere a line is written at each change of state and every 10 s. */
 export function createProgress(parts: ProgressParts): Progress {

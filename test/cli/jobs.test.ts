@@ -135,6 +135,26 @@ describe('tally reindex', () => {
     expect(stderr).toContain('TALLY_WORK_QUEUE_URL');
   });
 
+  it('--wait --json and tally drift --json say so on stderr', async () => {
+    const queued = Array.from({ length: 100 }, () => job);
+    for (const command of [
+      ['reindex', 'photos', '--wait', '--json'],
+      ['drift', 'photos', '--json'],
+    ]) {
+      const { stdout, stderr } = await worldOf(...queued, done).run(...command);
+      expect(stderr.match(/No worker has taken the job for 15 s/g)).toHaveLength(1);
+      expect(stderr).toContain('role reindex');
+      expect(JSON.parse(stdout)).toEqual(done);
+    }
+  });
+
+  it('--wait shows a first index from its first objects on', async () => {
+    const { progress: _, ...first } = runningJob;
+    const counts = { ...zeroCounts, listed: 2_000, missing: 2_000 };
+    const { stderr } = await worldOf({ ...first, counts, objects_per_s: 1_000 }, done).run('reindex', 'photos', '--wait');
+    expect(stderr).toContain('job-1: comparing, 2,000 objects, 1,000/s, missing 2,000\n');
+  });
+
   it('--wait ends when the job is gone with its bucket', async () => {
     const gone = new RequestError('job.not-found', 'there is no job job-1');
     expect((await worldOf(runningJob, gone).run('reindex', 'photos', '--wait')).exitCode).toBe(1);

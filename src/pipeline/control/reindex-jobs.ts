@@ -9,6 +9,7 @@ import { mayTransition, type JobTransition } from '../../domain/reindex/job-tran
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { removeRanges } from '../reindex-jobs/job-ends.ts';
 import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
@@ -173,6 +174,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       telemetry.jobEnded(job);
+      // a turn that still runs loses its range, and counts what it has written in the job
+      await removeRanges(state, id);
       return shownWhole(job);
     },
     async pause(id, signal) {

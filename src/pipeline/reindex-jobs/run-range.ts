@@ -29,7 +29,7 @@ const TURN_MS_MAX = 30_000;
 /** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
 const TURN_STUCK_MS = 180_000;
 /**
- * A turn's first counts are stored after a second, so that a first index is seen to run, and shorter turns store none; then every
+ * A turn's first counts are stored within a second, so that a first index is seen to run, and shorter turns store none; then every
  * five seconds. That is one more write of its record in five seconds for each range, beside the lease's in fifteen.
  */
 const PROGRESS_FIRST_MS = 1_000;
@@ -206,9 +206,10 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
         () => true,
         () => false,
       );
-    for (let delayMs = PROGRESS_FIRST_MS; await sleep(delayMs); delayMs = PROGRESS_MS) {
-      const turnCounts = countedNow();
-      if (turnCounts === undefined || ended.aborted) continue;
+    let turnCounts: ReconcileCounts | undefined;
+    while (await sleep(turnCounts === undefined ? PROGRESS_FIRST_MS : PROGRESS_MS)) {
+      turnCounts = countedNow();
+      if (turnCounts === undefined) continue;
       await range.change((record) => (record.lease === undefined ? record : { ...record, turnCounts })).catch(() => false);
     }
   }

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
+import { createJobsWorld } from '../../support/worlds/jobs.ts';
+
+describe('a first index of one long turn', () => {
+  it('shows what is listed and how fast from its first pages on, and in the end counts each key once', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 400 });
+    slowPages(world);
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(5_000);
+    // the turn is not over yet
+    expect((await world.ranges())[0]).toMatchObject({ turn: 0, counts: { listed: 0 } });
+    const seen: number[] = [];
+    for (let seconds = 0; seconds < 15; seconds += 5) {
+      const view = await world.jobs.get(id);
+      expect(view).toMatchObject({ state: 'running', phase: 'comparing' });
+      expect(view.objectsPerSecond).toBeGreaterThan(0);
+      expect(view.counts?.written).toBe(view.counts?.listed);
+      seen.push(view.counts?.listed ?? 0);
+      await world.run(5_000);
+    }
+    expect(seen[0]).toBeGreaterThan(0);
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 400, missing: 400, written: 400 } });
+    expect(await world.ranges()).toEqual([]);
+  });
+
+  it('stores none for a turn that is over within a second', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 40 });
+    let puts = 0;
+    world.startWorker({
+      tap: (call, moment) => {
+        if (moment === 'after' && call.startsWith('put range:')) puts += 1;
+      },
+    });
+    const { id } = await world.request({ now: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'done' });
+    // made, taken, stored
+    expect(puts).toBe(3);
+  });
+
+  it('that is cancelled keeps what was written, once', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 400 });
+    slowPages(world);
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(8_000);
+    await world.jobs.cancel(id);
+    await world.run(60_000);
+    const { counts } = await world.jobs.get(id);
+    const found = (await world.found()).length;
+    expect(found).toBeGreaterThan(0);
+    expect(counts).toMatchObject({ missing: found, written: found });
+  });
+});
