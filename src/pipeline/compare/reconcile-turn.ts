@@ -170,11 +170,7 @@ function createTurn(
   let pagesLeft = controls.pagesMax;
   const settlingMax = request.mode === 'report' ? SETTLING_MAX_REPORT : SETTLING_MAX;
   const findsEqual = readsTags(request);
-  const isLook = ({ kind, unenriched }: Finding): boolean =>
-    findsEqual ||
-    kind === 'phantom' ||
-    (looksAtContent(request) && (kind === 'missing' || kind === 'stale')) ||
-    (fillsEnrichment(request) && unenriched !== undefined);
+  const isLook = (finding: Finding): boolean => needsLook(finding, request);
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
@@ -249,10 +245,17 @@ function createTurn(
       settling.push(entry);
       ({ listedTo: listedFrom, isWhole } = slice);
       scan.at = slice.documentsTo;
-      while (settling.length >= SETTLING_MAX && (settling.length >= settlingMax || settling[0]?.hasEnded === true)) {
-        const end = await commitFirst(settling);
-        if (end !== undefined) return end;
-      }
+      const end = await makeRoom(settling);
+      if (end !== undefined) return end;
+    }
+    return undefined;
+  }
+
+  /** Commits slices until there is room for the next one, and of a report those that have ended. */
+  async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
+    while (settling.length >= SETTLING_MAX && (settling.length >= settlingMax || settling[0]?.hasEnded === true)) {
+      const end = await commitFirst(settling);
+      if (end !== undefined) return end;
     }
     return undefined;
   }
@@ -296,6 +299,13 @@ function createTurn(
   }
 
   return { pass, result: progress.result };
+}
+
+/** Whether the finding may need a HEAD. */
+function needsLook({ kind, unenriched }: Finding, request: TurnRequest): boolean {
+  if (readsTags(request) || kind === 'phantom') return true;
+  if (kind === 'missing' || kind === 'stale') return looksAtContent(request);
+  return unenriched !== undefined && fillsEnrichment(request);
 }
 
 /** Resolves when all of these slices have ended; rejects when one of them did not end. */

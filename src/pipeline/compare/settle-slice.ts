@@ -9,20 +9,20 @@
  * documents checks it again, so nothing is remembered here.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument, ObjectState, PresentState } from '../../domain/documents/document.ts';
+import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { msOfClock } from '../../domain/ordering/clock.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
-import { clockOfListing, compareTags, decideListed, decideSeen, rewrittenDocument } from '../../domain/reindex/decide.ts';
+import { clockOfListing, decideListed, decideSeen, rewrittenDocument, type ListedDecision } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
 import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needsTags, readsTags } from './content-reads.ts';
+import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
 
 /** How one finding ended. */
@@ -114,6 +114,8 @@ interface HeadPlan {
   readonly agreed?: Ending;
 }
 
+type Agreeing = Extract<ListedDecision, { readonly kind: 'equal' | 'incomplete' }>;
+
 /** Where the brake cuts the slice. */
 interface Brake {
   readonly beforeKey: string;
@@ -187,13 +189,8 @@ export function createSettleSlice({
       case 'gone':
         return { end: endingOf(finding, 'gone') };
       case 'equal':
-      case 'incomplete': {
-        const unenriched = lackingOf(work, stored);
-        const ending = { ...endingOf(finding, decision.kind, decision.fields), ...(unenriched.length > 0 && { unenriched }) };
-        if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
-        const isWanted = decision.isInexact || (work.fill && decision.kind === 'incomplete');
-        return isWanted && !decision.isNewer ? planByListing(at, work, ending) : { end: ending };
-      }
+      case 'incomplete':
+        return planAgreeing(at, decision, work);
       case 'missing':
       case 'stale': {
         const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
@@ -205,6 +202,14 @@ export function createSettleSlice({
       case 'inFlight':
         return work.mode === 'report' ? { end: dated(endingOf(finding, 'inFlight', decision.fields), at) } : { head: at };
     }
+  }
+
+  function planAgreeing(at: Looked, { kind, fields, isInexact, isNewer }: Agreeing, work: SliceWork): Plan | HeadPlan {
+    const unenriched = lackingOf(work, at.stored);
+    const ending = { ...endingOf(at.finding, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
+    if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
+    const isWanted = isInexact || (work.fill && kind === 'incomplete');
+    return isWanted && !isNewer ? planByListing(at, work, ending) : { end: ending };
   }
 
   function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
@@ -222,20 +227,10 @@ export function createSettleSlice({
     const ofTags = tagsEnding(looked, seen.state, work);
     const isFilled = addsEnrichment(work, seen.state, stored);
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined && !isFilled);
-    const isUnlisted = finding.state === undefined;
-    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, isUnlisted ? 'gone' : 'inFlight') };
-    const ending =
-      found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOf(finding, isUnlisted && !seen.state.present ? 'phantom' : 'inFlight');
+    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
+    const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);
     if (work.mode === 'report') return { end: dated(ending, looked) };
     return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
-  }
-
-  /** Reserves the tombstones among the writes; resolves with those that were not granted. */
-  async function refusedByBrake(planned: readonly PlannedWrite[], work: SliceWork): Promise<readonly PlannedWrite[]> {
-    const tombstones = planned.filter(isTombstone);
-    if (tombstones.length === 0) return [];
-    await work.earlierEnded();
-    return tombstones.slice(await work.tombstones.reserve(tombstones.length));
   }
 
   async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
@@ -278,6 +273,14 @@ interface Cut {
   readonly brake?: Brake;
 }
 
+/** Reserves the tombstones among the writes; resolves with those that were not granted. */
+async function refusedByBrake(planned: readonly PlannedWrite[], work: SliceWork): Promise<readonly PlannedWrite[]> {
+  const tombstones = planned.filter(isTombstone);
+  if (tombstones.length === 0) return [];
+  await work.earlierEnded();
+  return tombstones.slice(await work.tombstones.reserve(tombstones.length));
+}
+
 /** What the brake leaves of the planned writes, given the tombstones that it refused: all the others, or those before the first of them. */
 function cutByBrake(planned: readonly PlannedWrite[], refused: readonly PlannedWrite[], { tombstones }: SliceWork): Cut {
   const [first] = refused;
@@ -299,19 +302,7 @@ interface Written {
   readonly isLookExpired: boolean;
 }
 
-/** How the finding ends if its document has other tags than the object, or lacks them; undefined if they agree or were not wanted. */
-function tagsEnding({ finding, stored }: Looked, seen: ObjectState, work: SliceWork): Ending | undefined {
-  switch (readsTags(work) ? compareTags(seen, stored) : 'same') {
-    case 'same':
-      return undefined;
-    case 'lacks':
-      return endingOf(finding, 'incomplete', ['tags']);
-    case 'differs':
-      return endingOf(finding, 'stale', ['tags']);
-  }
-}
-
-interface Looked {
+export interface Looked {
   readonly finding: Finding;
   readonly stored: ObjectDocument | undefined;
 }
@@ -358,12 +349,6 @@ function isDrift(plan: Plan | HeadPlan | undefined): boolean {
   return 'head' in plan || plan.end.kind === 'missing' || plan.end.kind === 'stale';
 }
 
-/** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
-function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
-  const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
-  return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
-}
-
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
 function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): boolean {
   switch (kind) {
@@ -376,15 +361,6 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
       if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
       return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
   }
-}
-
-function endingAsFound(finding: Finding): Ending {
-  const { unenriched } = finding;
-  return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
-}
-
-function endingOf({ key, fields }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
-  return { key, kind, fields: decided };
 }
 
 function isTombstone({ ending }: PlannedWrite): boolean {

@@ -9,7 +9,7 @@ import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -104,6 +104,16 @@ export function createJobEnds({
     return 'over';
   }
 
+  /** Pauses the job, or lets it continue if its brake allows more by now: it was released, or a range has given back what it had reserved. */
+  async function brake(entry: StateEntry, job: JobRecord, ranges: readonly RangeRecord[]): Promise<'conflict' | 'over'> {
+    if (tombstonesLeft(job) > 0) return rewind(ranges);
+    const paused = afterTransition(job, { kind: 'brake', atMs: clock.nowMs(), waiting: sumOf(job, ranges).counts.held });
+    if (paused === 'refused') return 'over';
+    const { id, kind } = refs.job(job.id);
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, paused) }, entry.version);
+    return stored === 'conflict' ? 'conflict' : 'over';
+  }
+
   /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
   async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
     const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
@@ -121,20 +131,13 @@ export function createJobEnds({
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
     const sums = sumOf(job, ranges);
-    const { held } = sums.counts;
-    const isBraked = held > 0 && job.holds !== true;
-    // the brake was released, or another range has given back what it had reserved
-    if (isBraked && tombstonesLeft(job) > 0) return rewind(ranges);
-    const finished = afterTransition(job, isBraked ? { kind: 'brake', atMs, waiting: held } : { kind: 'finish', atMs, sums });
+    if (isBraked(job, sums)) return brake(entry, job, ranges);
+    const finished = afterTransition(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
-    if (isBraked)
-      return (await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version)) === 'conflict'
-        ? 'conflict'
-        : 'over';
     await keepExamples(state, job.id, sums);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs, held === 0);
+    await dateBucket(job, atMs, sums.counts.held === 0);
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';
@@ -163,6 +166,11 @@ export function createJobEnds({
 /** Removes all range records of a job. Throws the store's fault. */
 export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
   await writeEach(await listRanges(state, jobId), ({ number }) => removeRecord(state, refs.range(jobId, number).id));
+}
+
+/** Whether the job has compared everything and waits for a person, because its brake held deletions back. */
+function isBraked({ holds }: JobRecord, { counts }: ReturnType<typeof sumOf>): boolean {
+  return counts.held > 0 && holds !== true;
 }
 
 function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {

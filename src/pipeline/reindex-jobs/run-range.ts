@@ -19,6 +19,7 @@ import { countLost } from './job-records.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnRequest, TurnResult } from '../compare/reconcile-turn.ts';
+import { showProgress } from './show-progress.ts';
 import { numberCuts, searchCuts } from './split-range.ts';
 import { FAULT_WAIT_S, REMOVE, type Task, type TaskEnd } from './tasks.ts';
 import type { WorkerSlot } from './worker-slots.ts';
@@ -28,12 +29,6 @@ const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
 /** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
 const TURN_STUCK_MS = 180_000;
-/**
- * A turn's first counts are stored within a second, so that a first index is seen to run, and shorter turns store none; then every
- * five seconds. That is one more write of its record in five seconds for each range, beside the lease's in fifteen.
- */
-const PROGRESS_FIRST_MS = 1_000;
-const PROGRESS_MS = 5_000;
 /** Wait after a fault that concerns the range alone: 5 s the first time, then 10 s. */
 const RETRY_S = 5;
 
@@ -64,8 +59,9 @@ interface TurnTools {
 
 /** Creates the function that runs a turn. It throws the faults of the store and the work queue; the range is free when its lease ends, or before. */
 export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot, signal: AbortSignal) => Promise<TaskEnd> {
-  const { state, clock, telemetry, occupancy, ends, turn, sendTask, worker } = dependencies;
+  const { state, clock, telemetry, occupancy, ends, sendTask, worker } = dependencies;
   const takeAndHold = createTakeRange({ state, clock, worker });
+  const turnOf = createTurnOf(dependencies);
 
   async function runRange(slot: WorkerSlot, signal: AbortSignal): Promise<TaskEnd> {
     const { task } = slot;
@@ -150,8 +146,29 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     return follow(held, result);
   }
 
+  /** Does what follows a stored turn. */
+  async function follow({ job, range }: Held, result: TurnResult): Promise<TaskEnd> {
+    const { number, turn: next } = range.record;
+    const task = { job: job.id, range: number, turn: next };
+    if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
+    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, range.record, clock.nowMs());
+    if (result.fault !== undefined && delayS === 'never') {
+      await ends.fail(job, { code: result.fault.code, reason: result.fault.reason, range: rangeName(range.record) });
+    } else if (result.done) {
+      await ends.finishIfDone(job.id);
+    } else if (delayS !== 'never') {
+      await sendTask(task, delayS);
+    }
+    return REMOVE;
+  }
+
+  return runRange;
+}
+
+/** Creates the function that runs the turn of a held range. */
+function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) {
   /** The turn's result, or what happens to the task if the range was lost. Throws the signal's reason when the worker stops. */
-  async function turnOf(
+  return async function turnOf(
     { job, bucket, range }: Held,
     slot: WorkerSlot,
     { brake, written, signal }: TurnTools,
@@ -164,7 +181,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     );
     slot.isRunning(true);
     let counted: ReconcileCounts | undefined;
-    void showProgress(range, () => counted, ended.signal);
+    void showProgress({ clock, range, counted: () => counted }, ended.signal);
     try {
       return await turn(
         requestOf({ job, bucket, range }),
@@ -197,40 +214,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
     }
-  }
-
-  /** Stores what the turn has counted, again and again until it has ended. Never rejects: a failure costs a look at the progress. */
-  async function showProgress(range: HeldRange, countedNow: () => ReconcileCounts | undefined, ended: AbortSignal): Promise<void> {
-    const sleep = (delayMs: number): Promise<boolean> =>
-      clock.sleep(delayMs, ended).then(
-        () => true,
-        () => false,
-      );
-    let turnCounts: ReconcileCounts | undefined;
-    while (await sleep(turnCounts === undefined ? PROGRESS_FIRST_MS : PROGRESS_MS)) {
-      turnCounts = countedNow();
-      if (turnCounts === undefined) continue;
-      await range.change((record) => (record.lease === undefined ? record : { ...record, turnCounts })).catch(() => false);
-    }
-  }
-
-  /** Does what follows a stored turn. */
-  async function follow({ job, range }: Held, result: TurnResult): Promise<TaskEnd> {
-    const { number, turn: next } = range.record;
-    const task = { job: job.id, range: number, turn: next };
-    if (result.fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', result.fault.code, result.fault.reason);
-    const delayS = result.fault === undefined ? 0 : delayAfter(result.fault.code, range.record, clock.nowMs());
-    if (result.fault !== undefined && delayS === 'never') {
-      await ends.fail(job, { code: result.fault.code, reason: result.fault.reason, range: rangeName(range.record) });
-    } else if (result.done) {
-      await ends.finishIfDone(job.id);
-    } else if (delayS !== 'never') {
-      await sendTask(task, delayS);
-    }
-    return REMOVE;
-  }
-
-  return runRange;
+  };
 }
 
 function requestOf({ job, bucket, range }: Held): TurnRequest {

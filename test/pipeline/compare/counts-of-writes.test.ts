@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import { ANSWER_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createReindexWorld } from '../../support/worlds/reindex.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+type Write = Store['objects']['write'];
 const patient = { durationMaxMs: 1_000_000 };
 
 /** The sum that holds of every job: each listed key is counted once. */
@@ -45,10 +47,10 @@ describe('what was written is counted whatever becomes of the slice', () => {
     await world.index('b', world.put('b'));
     await world.index('d', present);
     const { store } = world;
-    const { write } = store.objects;
+    const objects = { ...store.objects };
     // one item of the bulk request is refused, the others are written
-    (store.objects as { write: typeof write }).write = async (writes, signal) => {
-      const answers = await write(
+    (store.objects as { write: Write }).write = async (writes, signal) => {
+      const answers = await objects.write(
         writes.filter(({ document }) => document.key !== 'c'),
         signal,
       );
@@ -61,7 +63,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
     expect(first).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.index-unavailable' } });
     expect(first.counts).toMatchObject({ listed: 0, missing: 1, phantom: 1, written: 1, tombstones: 1 });
     expect(first.examples).toMatchObject({ missing: [{ key: 'a' }], phantom: [{ key: 'd' }] });
-    (store.objects as { write: typeof write }).write = write;
+    Object.assign(store.objects, objects);
     const second = await world.run();
     const both = addCounts(first.counts, second.counts);
     expect(both).toMatchObject({ listed: 3, equal: 1, missing: 2, phantom: 1, written: 2, tombstones: 1 });

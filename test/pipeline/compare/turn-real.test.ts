@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
@@ -26,9 +27,8 @@ const BITS = ['a', 'b', '/', ' ', '+', '%', '*', '\\', 'é', '\ud7ff', '\ue000',
 
 /** A report looks at each difference again after five seconds. */
 async function ended(world: ReindexWorld, running: Promise<TurnResult>): Promise<TurnResult> {
-  let isOver = false;
-  void running.finally(() => (isOver = true));
-  while (!isOver) await world.clock.advance(1_000);
+  const isOver = running.then(() => true);
+  while (!(await Promise.race([isOver, letOthersRun(false)]))) await world.clock.advance(1_000);
   return running;
 }
 
