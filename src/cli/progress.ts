@@ -22,7 +22,7 @@ const LINE_INTERVAL_MS = 10_000;
 /** The width of the bar: wide enough to show progress, and at most half of a narrow terminal. */
 const BAR_WIDTH = 24;
 
-/** Creates the progress of a command with --json: only what needs attention is said, on stderr, since nobody may be watching the job. */
+/** Creates the progress of a command with --json. It prints only what needs attention, on stderr. */
 export function createSilentProgress({ write }: Pick<ProgressParts, 'write'>): Progress {
   return { show: () => undefined, say: (text) => void write(`${text}\n`), end: () => undefined };
 }

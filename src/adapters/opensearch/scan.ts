@@ -12,7 +12,7 @@ interface ScanDependencies {
 }
 
 /**
- * Documents that are missing from a page would appear as missing objects. Only primary shards are asked: under segment
+ * Documents that are missing from a page would appear as missing objects. Requests go to primary shards only: under segment
  * replication, a refresh makes a write visible on them alone, and replicas follow at some later time
  * (https://docs.opensearch.org/latest/tuning-your-cluster/availability-and-recovery/segment-replication/index/). A document
  * that a replica does not have yet would be neither compared nor counted, and its object might be gone.

@@ -220,7 +220,7 @@ export const seriesTable = {
     type: 'counter',
     unit: 'turns',
     labels: { result: ['on', 'done', 'braked', 'lost', ...faultCodes] },
-    help: 'Counts the turns of ranges that ended: on (there is more to do), done, braked, lost to another worker, or with a fault.',
+    help: 'Counts the turns of ranges that ended: on (there is more to do), done, braked (deletions were held back), lost to another worker, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
   tally_reindex_tasks_total: {

@@ -20,7 +20,7 @@ export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 
   return mode === 'apply' && fill && bucket.enrich !== 'none';
 }
 
-/** Whether an answer without the object's tags is a fault: where they are why it was asked for. */
+/** Whether an answer without the object's tags is a fault, because they are the reason for the request. */
 export function needsTags(work: Wishes, stored: ObjectDocument | undefined): boolean {
   return readsTags(work) || (fillsEnrichment(work) && lackingOf(work, stored).includes('tags'));
 }

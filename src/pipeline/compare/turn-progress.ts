@@ -55,7 +55,7 @@ interface Brake {
   readonly holdsBack?: () => boolean;
 }
 
-/** What the turn's caller is told and asked. */
+/** The part of the turn's controls that its progress uses. */
 interface Controls extends Brake {
   readonly wrote?: (counts: ReconcileCounts) => void;
 }
