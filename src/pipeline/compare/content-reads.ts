@@ -1,6 +1,7 @@
 /** What a slice reads from S3 besides the listing, because documents of its bucket contain more than a listing does. */
 import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
 import { lackingEnrichment, type EnrichmentField } from '../../domain/enrichment.ts';
+import type { TagsNeed } from './heads.ts';
 import type { SliceWork } from './settle-slice.ts';
 
 type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
@@ -20,9 +21,10 @@ export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 
   return mode === 'apply' && fill && bucket.enrich !== 'none';
 }
 
-/** Whether an answer without the object's tags is a fault, because they are the reason for the request. */
-export function needsTags(work: Wishes, stored: ObjectDocument | undefined): boolean {
-  return readsTags(work) || (fillsEnrichment(work) && lackingOf(work, stored).includes('tags'));
+/** How much the tags of an object are needed: they may be the reason for its HEAD. */
+export function needOfTags(work: Wishes, stored: ObjectDocument | undefined): TagsNeed {
+  if (readsTags(work)) return 'required';
+  return fillsEnrichment(work) && lackingOf(work, stored).includes('tags') ? 'wanted' : 'optional';
 }
 
 /** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */

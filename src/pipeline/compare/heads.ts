@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState } from '../../domain/documents/document.ts';
 import type { EnrichResult } from '../../domain/enrichment.ts';
-import { FaultError, faultOf, isFaultCode } from '../../domain/fault.ts';
+import { circuitOf, FaultError, faultOf, isFaultCode } from '../../domain/fault.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { createEnricher, type EnricherDependencies, type EnrichRequest } from '../looks/enricher.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -20,13 +20,19 @@ export type Head = (
   request: {
     readonly bucket: BucketRecord;
     readonly key: string;
-    /** Whether an answer without the object's tags is a fault, unless S3 does not permit to read them. */
-    readonly needsTags: boolean;
+    /** When an answer without the object's tags is a fault. */
+    readonly tags: TagsNeed;
     /** Called when the request is sent. */
     readonly onRequest: () => void;
   },
   signal: AbortSignal,
 ) => Promise<Look>;
+
+/**
+ * When tags that could not be read are a fault. `required`: always, unless S3 does not permit to read them. `wanted`: not if only
+ * this object is concerned, which is answered without its tags. `optional`: never.
+ */
+export type TagsNeed = 'required' | 'wanted' | 'optional';
 
 interface HeadsDependencies {
   readonly storage: ObjectStorage;
@@ -50,7 +56,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
   };
   const enricher = createEnricher({ ...parts, circuits });
 
-  return async function head({ bucket, key, needsTags, onRequest }, signal) {
+  return async function head({ bucket, key, tags, onRequest }, signal) {
     return heads.add(
       async () => {
         onRequest();
@@ -64,7 +70,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
           sent(seen.state.present ? 'present' : 'absent');
           circuits.looked(bucket, { key, sentAtMs: startedMs });
           const request = { bucket, key, state: seen.state, expiresAtMs };
-          const state = await (needsTags ? lookWithTags(parts, request) : enricher.ofLook(request));
+          const state = await (tags === 'optional' ? enricher.ofLook(request) : lookWithTags(parts, request, tags));
           return { ...seen, state, expiresAtMs };
         } catch (error) {
           signal.throwIfAborted();
@@ -90,9 +96,9 @@ const NO_CIRCUITS: EnricherDependencies['circuits'] = {
 
 /**
  * The state with the tags that S3 has now. Without the permission to read them it has none, as a document written for an event
- * has none. Throws what else kept them from being read.
+ * has none. Throws what else kept them from being read, as far as they are needed.
  */
-async function lookWithTags(parts: EnricherParts, request: EnrichRequest<ObjectState>): Promise<ObjectState> {
+async function lookWithTags(parts: EnricherParts, request: EnrichRequest<ObjectState>, need: TagsNeed): Promise<ObjectState> {
   let read: { readonly result: EnrichResult; readonly reason?: string } = { result: 'ok' };
   const telemetry: Telemetry = {
     ...parts.telemetry,
@@ -104,6 +110,12 @@ async function lookWithTags(parts: EnricherParts, request: EnrichRequest<ObjectS
   const state = await createEnricher({ ...parts, telemetry, circuits: NO_CIRCUITS }).ofLook(request);
   const { result, reason = `the tags of ${request.key} could not be read in time` } = read;
   if (result === 'ok' || result === 'listed' || result === 'object.denied') return state;
+  if (need === 'wanted' && isOfObject(result)) return state;
   if (result === 'gone') throw new FaultError('object.failed', `${request.key} changed while its tags were read`);
   throw new FaultError(isFaultCode(result) ? result : 's3.unavailable', reason);
+}
+
+/** Whether the result is about this object alone: it changed meanwhile, or S3 refuses its tags. */
+function isOfObject(result: EnrichResult): boolean {
+  return result === 'gone' || (isFaultCode(result) && circuitOf(result) === 'object');
 }

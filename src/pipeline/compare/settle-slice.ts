@@ -21,7 +21,7 @@ import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
-import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needsTags, readsTags } from './content-reads.ts';
+import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
 import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
 
@@ -222,7 +222,7 @@ export function createSettleSlice({
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
   async function planByHead({ head: looked, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { finding, stored } = looked;
-    const request = { bucket: work.bucket, key: finding.key, needsTags: needsTags(work, stored), onRequest: work.headRequested };
+    const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work, stored), onRequest: work.headRequested };
     const seen = await head(request, signal);
     const ofTags = tagsEnding(looked, seen.state, work);
     const isFilled = addsEnrichment(work, seen.state, stored);

@@ -98,6 +98,16 @@ describe('a turn that fills in', () => {
     expect(await world.stored('a')).toMatchObject({ user_metadata: { owner: 'me' } });
   });
 
+  it('leaves an object alone whose tags S3 refuses, and fills in the others', async () => {
+    world.s3.onTags = (key) => {
+      if (key === 'b') throw new FaultError('object.failed', '501 NotImplemented');
+    };
+    expect(await world.run({ bucket: tags, fill: true })).toMatchObject({ done: true, counts: { equal: 3, unenriched: 2, written: 2 } });
+    expect(await world.stored('a')).toMatchObject({ tags: { colour: 'red' } });
+    expect(await world.stored('b')).toMatchObject({ user_metadata: { owner: 'me' } });
+    expect(await world.stored('b')).not.toHaveProperty('tags');
+  });
+
   it('writes what has changed meanwhile as it is now', async () => {
     world.s3.onHead = (key) => {
       if (key === 'a') world.put('a', { ...content, etag: 'newer' });
