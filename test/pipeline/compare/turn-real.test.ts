@@ -68,7 +68,7 @@ describe.each(stores)('a turn on $name', ({ open, isThere }) => {
       }
       await opened.store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
       await opened.store.scan.refresh('turn-real');
-      const report = await ended(world, world.run({ mode: 'report' }));
+      const report = await ended(world, world.run({ mode: 'report' }, { durationMaxMs: Infinity }));
       const apply = await world.run();
       const { missing, stale, phantom } = report.counts;
       expect(Math.min(missing, stale, phantom)).toBeGreaterThan(10);
