@@ -102,7 +102,7 @@ const LOOKS_MAX = 100;
 const SETTLING_MAX = 2;
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
- * in which every page has one is compared at 3,200 keys a second. Slices that have ended are committed at once.
+ * in which every page has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
 /** Passes of one turn whose answers may expire because the store is slow; after that the turn ends with a fault. */
@@ -251,9 +251,9 @@ function createTurn(
     return undefined;
   }
 
-  /** Commits slices until there is room for the next one, and of a report those that have ended. */
+  /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
-    while (settling.length >= SETTLING_MAX && (settling.length >= settlingMax || settling[0]?.hasEnded === true)) {
+    while (settling.length >= settlingMax || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
       if (end !== undefined) return end;
     }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
 import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import { ANSWER_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -75,8 +76,10 @@ describe('what was written is counted whatever becomes of the slice', () => {
     world.s3.pageSize = 1;
     for (const key of ['a', 'b', 'c']) world.put(key);
     const stop = new AbortController();
-    world.hooks.beforeLook = (keys) => {
-      if (keys.includes('c')) stop.abort(new Error('stopped'));
+    world.hooks.beforeWrite = (writes) => {
+      if (!writes.some(({ document }) => document.key === 'c')) return;
+      stop.abort(new Error('stopped'));
+      throw new FaultError('index.unreachable', 'it is written no more');
     };
     let heard: ReconcileCounts = noCounts;
     const wrote = (counts: ReconcileCounts): void => {
