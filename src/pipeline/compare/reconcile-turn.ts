@@ -230,19 +230,13 @@ function createTurn(
         earlierEnded: () => allEnded(earlier),
       };
       const settled = settle(work, passSignal);
-      const entry: Settling = {
-        settled,
-        hasEnded: false,
-        progress: opened,
+      const sidesOfSlice = {
         listed: objects.slice(listedFrom, slice.listedTo),
         scanned: documents.slice(documentsFrom, slice.documentsTo),
         equal: slice.equal,
         through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
       };
-      const hasEnded = (): void => void (entry.hasEnded = true);
-      // awaited in key order: by then an earlier slice may have ended the pass
-      settled.then(hasEnded, hasEnded);
-      settling.push(entry);
+      settling.push(beingSettled(sidesOfSlice, opened, settled));
       ({ listedTo: listedFrom, isWhole } = slice);
       scan.at = slice.documentsTo;
       const end = await makeRoom(settling);
@@ -299,6 +293,14 @@ function createTurn(
   }
 
   return { pass, result: progress.result };
+}
+
+function beingSettled(sides: SliceSides, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
+  const entry: Settling = { ...sides, progress, settled, hasEnded: false };
+  const hasEnded = (): void => void (entry.hasEnded = true);
+  // awaited in key order: by then an earlier slice may have ended the pass
+  settled.then(hasEnded, hasEnded);
+  return entry;
 }
 
 /** Whether the finding may need a HEAD. */

@@ -238,26 +238,32 @@ export function createSettleSlice({
     const answers = await writeAll(requests, signal);
     const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
     written(accepted);
-    const fault = answers.map((answer) => faultIn(answer)).find((found) => found !== undefined && found.code !== REJECTED);
-    if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
-    const isExpired = (source: 'listing' | 'check'): boolean =>
-      requests.some(({ document }, index) => document.source === source && answers[index]?.kind === 'expired');
-    const rejected = planned.flatMap((each, index) => {
-      const reason = faultIn(answers[index])?.reason;
-      return reason === undefined ? [] : [{ each, reason }];
-    });
-    const refused = planned.filter((_, index) => answers[index]?.kind !== 'written' && answers[index]?.kind !== 'fault');
+    const result = writtenOf(planned, answers);
+    // not after a fault: the store may have applied what it did not answer
     tombstones.giveBack(planned.filter(isTombstone).length - accepted.filter(isTombstone).length);
-    return {
-      endings: [
-        ...accepted.map(({ ending }) => ending),
-        ...rejected.map(({ each: { ending }, reason }) => ({ ...ending, effect: 'refused' as const, reason })),
-      ],
-      refused: refused.map(({ finding }) => finding),
-      isListingExpired: isExpired('listing'),
-      isLookExpired: isExpired('check'),
-    };
+    return result;
   }
+}
+
+/** What became of the writes. Throws the first fault that is not about one document alone. */
+function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnswer[]): Written {
+  const fault = answers.map((answer) => faultIn(answer)).find((found) => found !== undefined && found.code !== REJECTED);
+  if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
+  const endings = planned.flatMap(({ ending }, index): readonly Ending[] => {
+    const answer = answers[index];
+    if (answer?.kind === 'written') return [ending];
+    const reason = faultIn(answer)?.reason;
+    return reason === undefined ? [] : [{ ...ending, effect: 'refused', reason }];
+  });
+  const refused = planned.filter((_, index) => answers[index]?.kind !== 'written' && answers[index]?.kind !== 'fault');
+  const isExpired = (source: 'listing' | 'check'): boolean =>
+    planned.some(({ request }, index) => request.document.source === source && answers[index]?.kind === 'expired');
+  return {
+    endings,
+    refused: refused.map(({ finding }) => finding),
+    isListingExpired: isExpired('listing'),
+    isLookExpired: isExpired('check'),
+  };
 }
 
 /** An error of one document, which its index will never take. It must not keep the other keys of the bucket from being compared. */
