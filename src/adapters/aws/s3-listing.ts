@@ -27,8 +27,8 @@ interface S3ListingDependencies {
 type Range = Parameters<BucketListing['page']>[1];
 
 /**
- * S3 may answer with pages that have no keys, in which it passed over deleted versions. So many in a row are followed in one
- * call: at 100 ms each they take 10 s of the 30 s after which nothing of a page may be written. The next call continues there.
+ * S3 may answer with pages that have no keys, in which it passed over deleted versions. One call follows at
+ * most 100 in a row: at 100 ms each they take 10 s of the 30 s after which nothing of a page may be written. The next call continues there.
  */
 const EMPTY_PAGES_MAX = 100;
 /** Where calls with too many pages without keys continue: more ranges than a worker lists at once. The memory is cleared when it is reached. */

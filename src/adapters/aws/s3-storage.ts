@@ -29,7 +29,7 @@ type Target = Parameters<ObjectStorage['observe']>[0];
 /**
  * For how long after HeadBucket was sent its 200 proves that a HEAD which begins meanwhile reaches the bucket (ordering rule
  * 5). A store that loses its disk answers 404 to every HEAD. Longer, and more keys would be lost before it is noticed;
- * shorter, and a bucket with steady deletions would be asked more often than every few seconds.
+ * shorter, and a bucket with steady deletions would receive more HeadBuckets than one in every few seconds.
  */
 const CONFIRMED_AGE_MAX_MS = 5_000;
 /** Far more buckets than any worker has. The memory is cleared when it is reached. */
@@ -130,7 +130,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     const sentMs = clock.monotonicMs();
     const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
-    // a listing names its bucket, whoever sends the answer
+    // without a request ID only a listing can confirm the bucket, because it names it
     if (!isFromS3(reply.answer)) await listing.page(target, { prefix: '', after: '', limit: 1 });
     noteConfirmed(target, sentMs);
   }

@@ -79,7 +79,7 @@ export interface BucketListing {
   /**
    * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
    * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
-   * be read as a whole, or is not certainly the one that was asked for; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
+   * be read as a whole, or is not certainly a page of this bucket and prefix; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
    * `s3.credentials`.
    */
   page(
