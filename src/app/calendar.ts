@@ -91,6 +91,7 @@ function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts,
   });
   const looks = createLooks({
     storage: core.storage,
+    index: core.store,
     write: withPlainFallback(write, quiet),
     clock,
     telemetry: quiet,

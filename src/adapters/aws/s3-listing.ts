@@ -103,13 +103,18 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
         // what the pages before it did not contain was absent when the first of them was read
         const observedAtMs = passed?.observedAtMs ?? page.observedAtMs;
         if (!page.isTruncated || page.objects.length > 0) return { ...page, observedAtMs, ...(requests > 1 && { requests }) };
-        if (next === undefined || next === passed?.token) throw incomplete(question, 'the page is truncated before its first key');
-        passed = { token: next, observedAtMs, sinceMs: passed?.sinceMs ?? sinceMs };
+        passed = { token: nextToken(question, next, passed), observedAtMs, sinceMs: passed?.sinceMs ?? sinceMs };
       }
       if (passed !== undefined) keepPassed(id, passed);
       throw incomplete(question, `${EMPTY_PAGES_MAX} pages in a row have no keys; the next attempt continues after them`);
     },
   };
+}
+
+/** The token after a page without keys. Throws if it does not lead further. */
+function nextToken(question: S3Question, next: string | undefined, passed: Passed | undefined): string {
+  if (next === undefined || next === passed?.token) throw incomplete(question, 'the page is truncated before its first key');
+  return next;
 }
 
 interface RawPage {

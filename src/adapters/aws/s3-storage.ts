@@ -147,6 +147,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     ...createS3Details(ask),
     observe: (target, key, signal, how) =>
       how?.byListing === true ? observeByListing(target, key, signal) : observeByHead(target, key, signal),
+    firstKey: async (target, signal) => (await listing.page(target, { prefix: '', after: '', limit: 1 }, signal)).objects[0]?.key,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });

@@ -15,7 +15,7 @@ export type LookAgain = (bucket: BucketRecord, documents: readonly ObjectDocumen
 export function createLookAgain(observe: Observe): LookAgain {
   return async function lookAgain(bucket, documents) {
     const answers = await Promise.all(
-      documents.map(({ key, clock, event_name, event_time }) =>
+      documents.map(({ key, clock, deleted, event_name, event_time }) =>
         observe({
           bucket,
           key,
@@ -26,6 +26,8 @@ export function createLookAgain(observe: Observe): LookAgain {
             ...(event_time !== undefined && { eventTimeMs: Date.parse(event_time) }),
           },
           source: 'check',
+          // a tombstone that is looked at again can lose nothing
+          reportsDeletion: deleted,
         }),
       ),
     );

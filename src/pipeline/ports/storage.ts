@@ -25,6 +25,8 @@ export interface ObjectStorage extends VersionDetails {
    * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
   observe(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<Observation>;
+  /** Lists one key of the bucket; undefined if it has none. Throws as {@link BucketListing.page} does. */
+  firstKey(location: BucketLocation, signal?: AbortSignal): Promise<string | undefined>;
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
   /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied, or the answer is not certainly S3's. */

@@ -133,7 +133,8 @@ describe('a forged answer deletes no document', () => {
   /** Both objects are in the bucket and in the index, where the documents are old. */
   async function setUp(more: Partial<ObjectDocument>) {
     const contents = server.createBucket('photos');
-    const { state, objects, scan, maintenance } = createMemoryStore();
+    const index = createMemoryStore();
+    const { state, objects, scan, maintenance } = index;
     const clock = systemClock;
     const telemetry = createFakeTelemetry();
     const circuits = createTestCircuits({ clock, telemetry });
@@ -141,7 +142,7 @@ describe('a forged answer deletes no document', () => {
     const storage = createS3Storage({ ...shared, region: 'us-east-1' });
     const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
     const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-    const { observe } = createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never });
+    const { observe } = createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never });
     const lookAgain = createLookAgain(observe);
     await updateRecord(state, refs.bucket('photos'), () => bucketOfTest);
     await objects.createBucket('photos');

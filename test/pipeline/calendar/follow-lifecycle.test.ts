@@ -25,14 +25,17 @@ function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
 }
 
 async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
-  const { state, objects, maintenance, scan } = createMemoryStore();
+  const index = createMemoryStore();
+  const { state, objects, maintenance, scan } = index;
   const clock = createFakeClock({ autoAdvance: true });
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
   const circuits = createTestCircuits({ clock, telemetry });
   const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
+  const lookAgain = createLookAgain(
+    createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe,
+  );
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;

@@ -24,14 +24,17 @@ const WEEK_MS = 604_800_000;
 const never = new AbortController().signal;
 
 async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
-  const { state, objects, maintenance } = createMemoryStore();
+  const index = createMemoryStore();
+  const { state, objects, maintenance } = index;
   const clock = createFakeClock({ autoAdvance: true });
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
   const circuits = createTestCircuits({ clock, telemetry });
   const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
+  const lookAgain = createLookAgain(
+    createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe,
+  );
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);
@@ -149,7 +152,9 @@ describe('the sweep of unsettled documents', () => {
 
   it('ends with its signal between two pages', async () => {
     const world = await setUp();
-    await world.store(Array.from({ length: 300 }, (_, at) => world.unsettled(`key-${at}`, 11 * MINUTE_MS)));
+    const keys = Array.from({ length: 300 }, (_, at) => `key-${at}`);
+    for (const key of keys) world.storage.put('photos', key);
+    await world.store(keys.map((key) => world.unsettled(key, 11 * MINUTE_MS)));
     const stopping = new AbortController();
     const observe = world.storage.observe.bind(world.storage);
     world.storage.observe = async (...args) => {
