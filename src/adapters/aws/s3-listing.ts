@@ -100,10 +100,8 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
       let passed = takePassed(id);
       for (let requests = 1; requests <= EMPTY_PAGES_MAX; requests += 1) {
         const { next, ...page } = await read(question, range, { token: passed?.token, signal });
-        // what the pages before it did not contain was absent when the first of them was read
-        const observedAtMs = passed?.observedAtMs ?? page.observedAtMs;
-        if (!page.isTruncated || page.objects.length > 0) return { ...page, observedAtMs, ...(requests > 1 && { requests }) };
-        passed = { token: nextToken(question, next, passed), observedAtMs, sinceMs: passed?.sinceMs ?? sinceMs };
+        if (!page.isTruncated || page.objects.length > 0) return afterPassed(page, passed, requests);
+        passed = passedBehind(question, { token: next, observedAtMs: page.observedAtMs, sinceMs }, passed);
       }
       if (passed !== undefined) keepPassed(id, passed);
       throw incomplete(question, `${EMPTY_PAGES_MAX} pages in a row have no keys; the next attempt continues after them`);
@@ -111,10 +109,19 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
   };
 }
 
-/** The token after a page without keys. Throws if it does not lead further. */
-function nextToken(question: S3Question, next: string | undefined, passed: Passed | undefined): string {
-  if (next === undefined || next === passed?.token) throw incomplete(question, 'the page is truncated before its first key');
-  return next;
+/** The page with the time of the first page that was passed before it: what those did not contain was absent then. */
+function afterPassed(page: ListingPage, passed: Passed | undefined, requests: number): ListingPage {
+  return { ...page, observedAtMs: passed?.observedAtMs ?? page.observedAtMs, ...(requests > 1 && { requests }) };
+}
+
+/** The pages that were passed, with one more. Throws if its token does not lead further. */
+function passedBehind(
+  question: S3Question,
+  { token, ...page }: Omit<Passed, 'token'> & { readonly token: string | undefined },
+  before: Passed | undefined,
+): Passed {
+  if (token === undefined || token === before?.token) throw incomplete(question, 'the page is truncated before its first key');
+  return { ...page, ...before, token };
 }
 
 interface RawPage {
