@@ -50,7 +50,7 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
   const ask = createAsk(clientFor, clock, tracing);
   const passedBy = new Map<string, Passed>();
 
-  /** Where the call begins: at its range's start, or after the pages that an earlier call has passed. */
+  /** Where the call begins: at its range's start, or after the pages that an earlier call has passed. If S3 refuses the token, the next call starts over. */
   function takePassed(id: string): Passed | undefined {
     const passed = passedBy.get(id);
     passedBy.delete(id);
@@ -100,10 +100,14 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
       let passed = takePassed(id);
       for (let requests = 1; requests <= EMPTY_PAGES_MAX; requests += 1) {
         const { next, ...page } = await read(question, range, { token: passed?.token, signal });
-        if (!page.isTruncated || page.objects.length > 0) return afterPassed(page, passed, requests);
+        if (!page.isTruncated || page.objects.length > 0) {
+          passedBy.delete(id);
+          return afterPassed(page, passed, requests);
+        }
         passed = passedBehind(question, { token: next, observedAtMs: page.observedAtMs, sinceMs }, passed);
+        // also for a call that is aborted, or fails later
+        keepPassed(id, passed);
       }
-      if (passed !== undefined) keepPassed(id, passed);
       throw incomplete(question, `${EMPTY_PAGES_MAX} pages in a row have no keys; the next attempt continues after them`);
     },
   };
