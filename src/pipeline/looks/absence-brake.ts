@@ -145,8 +145,10 @@ export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }
     },
     async judge(absence) {
       const minute = count(absence);
-      if (!isUnusual(minute) || !(await isLive(absence))) return 'believed';
       const last = proofs.get(absence.bucket.bucket);
+      // a bucket that showed no object has to show one before even a few absences are believed again
+      const isBraked = isUnusual(minute) || last?.fault !== undefined;
+      if (!isBraked || !(await isLive(absence))) return 'believed';
       const isRecent = last !== undefined && clock.monotonicMs() - last.atMs <= PROOF_AGE_MAX_MS;
       if (isRecent && last.fault === undefined && last.atMs <= absence.sentAtMs) return 'believed';
       const proof = isRecent ? last : await prove(absence);

@@ -188,6 +188,21 @@ describe('absence that no event reported', () => {
     expect(await world.tombstones()).toBe(150);
   });
 
+  it('is not believed a few times in each later minute while the bucket shows no object', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    await world.lookAgain(gone);
+    for (let minutes = 0; minutes < 10; minutes += 1) {
+      await world.clock.sleep(MINUTE_MS);
+      expect(await world.lookAgain(gone.slice(50))).toBe('bucket.unproven');
+    }
+    expect(await world.tombstones()).toBe(9);
+    world.storage.put('photos', 'back');
+    await world.clock.sleep(MINUTE_MS);
+    expect(await world.lookAgain(gone.slice(100))).toBe('ended');
+    expect(await world.tombstones()).toBe(59);
+  });
+
   it('costs nothing where the index has no document that could be lost', async () => {
     const world = await setUp();
     for (const key of world.keysOf(300)) expect(await world.look(key)).toMatchObject({ kind: 'written' });
