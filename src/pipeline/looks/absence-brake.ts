@@ -139,20 +139,25 @@ export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }
     return request;
   }
 
+  function recentProof(bucket: string): Proof | undefined {
+    const last = proofs.get(bucket);
+    return last !== undefined && clock.monotonicMs() - last.atMs <= PROOF_AGE_MAX_MS ? last : undefined;
+  }
+
   return {
     found(bucket) {
       minuteOf(bucket).looks += 1;
     },
     async judge(absence) {
       const minute = count(absence);
-      const last = proofs.get(absence.bucket.bucket);
+      const { bucket } = absence.bucket;
       // a bucket that showed no object has to show one before even a few absences are believed again
-      const isBraked = isUnusual(minute) || last?.fault !== undefined;
+      const isBraked = isUnusual(minute) || proofs.get(bucket)?.fault !== undefined;
       if (!isBraked || !(await isLive(absence))) return 'believed';
-      const isRecent = last !== undefined && clock.monotonicMs() - last.atMs <= PROOF_AGE_MAX_MS;
-      if (isRecent && last.fault === undefined && last.atMs <= absence.sentAtMs) return 'believed';
-      const proof = isRecent ? last : await prove(absence);
-      if (proof.fault !== undefined) throw proof.fault;
+      const last = recentProof(bucket);
+      if (last !== undefined && last.fault === undefined && last.atMs <= absence.sentAtMs) return 'believed';
+      const { fault } = last ?? (await prove(absence));
+      if (fault !== undefined) throw fault;
       return 'repeat';
     },
   };
