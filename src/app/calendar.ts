@@ -35,6 +35,9 @@ const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, c
 /** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
+/** Of its claim, the time in which a run of a sweep may begin visits. The rest is for the visit that began last. */
+const RUN_SHARE = 3 / 4;
+
 interface CalendarParts {
   readonly settings: Settings;
   readonly core: Core;
@@ -52,7 +55,7 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const schedules = createSchedules({ state, clock, telemetry, worker });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
-    schedules.every(schedule, createSweep({ state, telemetry }, name, visit), signal);
+    schedules.every(schedule, createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit), signal);
 
   sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
@@ -91,6 +94,7 @@ function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts,
   });
   const looks = createLooks({
     storage: core.storage,
+    index: core.store,
     write: withPlainFallback(write, quiet),
     clock,
     telemetry: quiet,

@@ -172,6 +172,13 @@ export const faults = {
     background: 'wait',
     advice: 'Allow this process s3:ListBucket on the bucket. The records of the bucket that need S3 wait until then.',
   },
+  /** Many objects are gone that no event reported as deleted, and the bucket shows no object at all. */
+  'bucket.unproven': {
+    circuit: 'object',
+    background: 'wait',
+    advice:
+      'Look at the bucket: its store may have lost its disk, or another store may answer at its address. Nothing more was deleted from the index. If the bucket was emptied on purpose, run `tally reindex NAME --allow-deletes N`.',
+  },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {
     circuit: 'object',

@@ -21,6 +21,9 @@ export interface ListedFields {
 }
 
 export interface ListingFields {
+  readonly Name?: string;
+  readonly Prefix?: string;
+  readonly NextContinuationToken?: string;
   readonly IsTruncated?: string;
   readonly KeyCount?: string;
   readonly EncodingType?: string;
@@ -36,7 +39,7 @@ const CONTENTS_CLOSING = /<\/Contents>\s*/y;
 const CLOSING = /<\/ListBucketResult>\s*$/y;
 
 const listedNames = ['Key', 'LastModified', 'ETag', 'Size', 'StorageClass'] as const;
-const listingNames = ['IsTruncated', 'KeyCount', 'EncodingType'] as const;
+const listingNames = ['Name', 'Prefix', 'NextContinuationToken', 'IsTruncated', 'KeyCount', 'EncodingType'] as const;
 
 type Fields<Names extends readonly string[]> = { [Name in Names[number]]?: string };
 

@@ -85,6 +85,20 @@ export function isAbsence(answer: S3Answer | undefined): boolean {
   return answer?.status === 405 && answer.headers['x-amz-delete-marker'] === 'true';
 }
 
+/**
+ * Whether S3 itself gave the answer, and just now. S3 and its substitutes send a request ID with every answer; proxies, block
+ * pages and sign-in pages send none. A cache states the age of what it repeats (RFC 9111, section 5.1).
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/RESTCommonResponseHeaders.html
+ */
+export function isFromS3(answer: S3Answer | undefined): boolean {
+  return answer?.headers['x-amz-request-id'] !== undefined && !isRepeated(answer);
+}
+
+/** Whether a cache between here and S3 repeated an earlier answer. */
+export function isRepeated(answer: S3Answer | undefined): boolean {
+  return Number(answer?.headers['age'] ?? 0) > 0;
+}
+
 const responseSchema = z.object({
   statusCode: z.number(),
   reason: z.string().default(''),

@@ -5,8 +5,8 @@ import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketLifecycle } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import { createAsk } from './s3-ask.ts';
-import { s3Fault } from './s3-faults.ts';
+import { createAsk, isFromS3 } from './s3-ask.ts';
+import { questionText, s3Fault } from './s3-faults.ts';
 
 interface S3LifecycleDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -23,7 +23,12 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
       const question = { ...location, operation: 'GetBucketLifecycleConfiguration' };
       const command = new GetBucketLifecycleConfigurationCommand({ Bucket: location.bucket });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
-      if (reply.ok) return (reply.output.Rules ?? []).map(ruleOf);
+      if (reply.ok) {
+        // a bucket without rules answers with an error: this is not its configuration
+        if (reply.output.Rules === undefined && !isFromS3(reply.answer))
+          throw new FaultError('object.failed', `${questionText(question)}: the answer contains no rules, and is not certainly from S3`);
+        return (reply.output.Rules ?? []).map(ruleOf);
+      }
       if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];
       const fault = s3Fault(question, reply);
       throw fault.code === 'object.denied' ? new FaultError('lifecycle.denied', fault.reason, { cause: fault }) : fault;

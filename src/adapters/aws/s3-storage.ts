@@ -7,7 +7,7 @@ import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListO
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
-import { createAsk, isAbsence, observedAt } from './s3-ask.ts';
+import { createAsk, isAbsence, isFromS3, observedAt } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
 import { createS3Listing } from './s3-listing.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
@@ -26,8 +26,12 @@ interface S3StorageDependencies {
 
 type Target = Parameters<ObjectStorage['observe']>[0];
 
-/** How long a bucket counts as existing after HeadBucket returned 200 (ordering rule 5). */
-const CONFIRMED_AGE_MAX_MS = 60_000;
+/**
+ * For how long after HeadBucket was sent its 200 proves that a HEAD which begins meanwhile reaches the bucket (ordering rule
+ * 5). A store that loses its disk answers 404 to every HEAD. Longer, and more keys would be lost before it is noticed;
+ * shorter, and a bucket with steady deletions would receive more HeadBuckets than one in every few seconds.
+ */
+const CONFIRMED_AGE_MAX_MS = 5_000;
 /** Far more buckets than any worker has. The memory is cleared when it is reached. */
 const CONFIRMED_MAX = 10_000;
 
@@ -35,60 +39,100 @@ const CONFIRMED_MAX = 10_000;
 export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
   const ask = createAsk(clientFor, clock, tracing);
   const listing = createS3Listing({ clientFor, clock, tracing });
+  /** When the request was sent that each bucket answered last (monotonic). */
   const confirmed = new Map<string, number>();
   const confirming = new Map<string, Promise<void>>();
 
+  /**
+   * A HEAD that finds nothing counts only if the bucket answered before it was sent. If the bucket has to be asked afterwards,
+   * the HEAD is repeated: the bucket may have been away while the first one was answered, as when a store mounts its disk.
+   */
   async function observeByHead(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
+    const wasConfirmed = isConfirmed(target);
+    const seen = await head(target, key, signal);
+    if (seen.state.present || seen.isListed || wasConfirmed) return { state: seen.state, observedAtMs: seen.observedAtMs };
+    await confirmBucket(target, signal);
+    const { state, observedAtMs } = await head(target, key, signal);
+    return { state, observedAtMs };
+  }
+
+  /** `isListed`: a listing has shown it, which the bucket itself answered. */
+  async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation & { readonly isListed?: true }> {
     const question = { ...target, operation: 'HeadObject', key };
     const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key });
     const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
-    if (reply.ok) return { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
-    if (isAbsence(reply.answer)) {
-      const observedAtMs = observedAt(question, reply.answer);
-      await confirmBucket(target, signal);
-      return { state: { present: false }, observedAtMs };
+    if (reply.ok) {
+      const seen = { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
+      return isFromS3(reply.answer) ? seen : checkedByListing(target, key, { seen, signal });
     }
-    if (mustList(question, reply.answer)) return observeByListing(target, key, signal);
-    throw s3Fault(question, reply);
+    if (isAbsence(reply.answer) && isFromS3(reply.answer)) {
+      return { state: { present: false }, observedAtMs: observedAt(question, reply.answer) };
+    }
+    if (!isAbsence(reply.answer) && !mustList(question, reply.answer)) throw s3Fault(question, reply);
+    return { ...(await observeByListing(target, key, signal)), isListed: true };
+  }
+
+  /** What a HEAD shows that may not be S3's, if a listing shows the same object; else what the listing shows. */
+  async function checkedByListing(
+    target: Target,
+    key: string,
+    { seen, signal }: { readonly seen: Observation; readonly signal: AbortSignal | undefined },
+  ): Promise<Observation & { readonly isListed: true }> {
+    const listed = await observeByListing(target, key, signal);
+    const isSame = seen.state.present && listed.state.present && seen.state.etag !== undefined && seen.state.etag === listed.state.etag;
+    return { ...(isSame ? seen : listed), isListed: true };
   }
 
   /**
    * Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
-   * strict reader refuses every answer but a complete listing. Only an empty one of a bucket that exists means absence:
-   * another key first would also be the answer of an endpoint that lists out of order.
+   * strict reader refuses every answer but a complete listing of this bucket and prefix, so an empty one means absence, and
+   * shows that the bucket is there. Another key first would also be the answer of an endpoint that lists out of order.
    */
   async function observeByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     // with the key, a failure of this request counts and reads as the object's
     const object = { ...target, key };
+    const sentMs = clock.monotonicMs();
     const { objects, observedAtMs } = await listing.page(object, { prefix: key, after: '', limit: 1 }, signal);
+    noteConfirmed(target, sentMs);
     const [first] = objects;
     if (first?.key === key) return { state: first.state, observedAtMs };
     const question = { ...object, operation: 'ListObjectsV2' };
     if (first !== undefined) throw new FaultError('object.failed', `${questionText(question)}: the listing begins with another key`);
-    await confirmBucket(target, signal);
     return { state: { present: false }, observedAtMs };
   }
 
-  /** Resolves if HeadBucket returned 200 within the last 60 s. Concurrent callers share one request. */
+  function isConfirmed(target: Target): boolean {
+    const sentMs = confirmed.get(idOf(target));
+    return sentMs !== undefined && clock.monotonicMs() - sentMs <= CONFIRMED_AGE_MAX_MS;
+  }
+
+  function noteConfirmed(target: Target, sentMs: number): void {
+    if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
+    confirmed.set(idOf(target), sentMs);
+  }
+
+  /** Resolves when the bucket has answered. Concurrent callers share one request. */
   async function confirmBucket(target: Target, signal: AbortSignal | undefined): Promise<void> {
-    const id = `${target.region}/${target.bucket}`;
-    const atMs = confirmed.get(id);
-    if (atMs !== undefined && clock.monotonicMs() - atMs <= CONFIRMED_AGE_MAX_MS) return;
+    // another key may have confirmed it meanwhile
+    if (isConfirmed(target)) return;
+    const id = idOf(target);
     let request = confirming.get(id);
     if (request === undefined) {
-      request = headBucket(target, id).finally(() => confirming.delete(id));
+      request = headBucket(target).finally(() => confirming.delete(id));
       confirming.set(id, request);
     }
     await withSignal(request, signal);
   }
 
-  async function headBucket(target: Target, id: string): Promise<void> {
+  async function headBucket(target: Target): Promise<void> {
     const question = { ...target, operation: 'HeadBucket' };
     const command = new HeadBucketCommand({ Bucket: target.bucket });
+    const sentMs = clock.monotonicMs();
     const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
-    if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
-    confirmed.set(id, clock.monotonicMs());
+    // without a request ID only a listing can confirm the bucket, because it names it
+    if (!isFromS3(reply.answer)) await listing.page(target, { prefix: '', after: '', limit: 1 });
+    noteConfirmed(target, sentMs);
   }
 
   /** Lists one key: the cheapest request whose error has a body, which distinguishes credentials from permissions. */
@@ -103,6 +147,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     ...createS3Details(ask),
     observe: (target, key, signal, how) =>
       how?.byListing === true ? observeByListing(target, key, signal) : observeByHead(target, key, signal),
+    firstKey: async (target, signal) => (await listing.page(target, { prefix: '', after: '', limit: 1 }, signal)).objects[0]?.key,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };
       const command = new HeadBucketCommand({ Bucket: bucket });
@@ -120,6 +165,8 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { Status } = reply.output;
+        // an empty answer means that there never was versioning, and so does any page that is not S3's to the SDK
+        if (Status === undefined && !isFromS3(reply.answer)) return { status: 'unknown', observedAtMs: 0 };
         const status = Status === 'Enabled' ? 'enabled' : Status === 'Suspended' ? 'suspended' : 'never';
         return { status, observedAtMs: observedAt(question, reply.answer) };
       }
@@ -128,6 +175,10 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       throw fault;
     },
   };
+}
+
+function idOf({ region, bucket }: Target): string {
+  return `${region}/${bucket}`;
 }
 
 /** Whether only a listing can find out: S3 answers 403 for missing keys too if there is no list permission, and 400 for an object with a customer-provided key. */

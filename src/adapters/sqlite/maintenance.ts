@@ -1,53 +1,95 @@
+import { setImmediate } from 'node:timers/promises';
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
-import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
-import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 
-// A bucket that is not created has no documents to maintain, even if an interrupted removal left some. INDEXED BY fixes the
-// plan, because the planner has no statistics. The statement must repeat the condition of the index exactly.
-const CREATED = 'bucket IN (SELECT name FROM buckets WHERE name = ?)';
-const UNSETTLED = `
-  SELECT document FROM objects INDEXED BY objects_unsettled
-  WHERE json_extract(document, '$.settled') = 0 AND ${CREATED} AND key > ? AND clock < ? ORDER BY key LIMIT ?`;
-const EXPIRING = `
-  SELECT document FROM objects INDEXED BY objects_expiring
-  WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL AND ${CREATED} AND key > ?
-    AND json_extract(document, '$.expires_at') < ? ORDER BY key LIMIT ?`;
-const TOMBSTONES = `
-  SELECT key, clock FROM objects INDEXED BY objects_tombstones
-  WHERE deleted = 1 AND ${CREATED} AND key > ? AND json_extract(document, '$.deleted_at') < ? ORDER BY key LIMIT ?`;
+/**
+ * The rows of an index that one synchronous call reads, in about 3 ms: a bucket may have a million objects that expire next
+ * year, and finding none that has expired would block the process for two seconds. Between two calls the event loop runs.
+ */
+const ROWS_MAX = 2_000;
+
+// A bucket that is not created has no documents to maintain, even if an interrupted removal left some.
+const CREATED = 'SELECT 1 FROM buckets WHERE name = ?';
+// INDEXED BY fixes the plan, because the planner has no statistics. The statement must repeat the condition of the index exactly.
+
+/** What is read from one index: its rows of one bucket in key order, and which of them are wanted. */
+interface Query {
+  readonly columns: string;
+  readonly index: string;
+  /** The index's own condition. */
+  readonly condition: string;
+  /** Which rows are wanted: a comparison with one value, read from the index alone. */
+  readonly wanted: string;
+}
+
+const UNSETTLED: Query = {
+  columns: 'document',
+  index: 'objects_unsettled',
+  condition: `json_extract(document, '$.settled') = 0`,
+  wanted: 'clock < ?',
+};
+const EXPIRING: Query = {
+  columns: 'document',
+  index: 'objects_expiring',
+  condition: `deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL`,
+  wanted: `json_extract(document, '$.expires_at') < ?`,
+};
+const TOMBSTONES: Query = {
+  columns: 'key, clock',
+  index: 'objects_tombstones',
+  condition: 'deleted = 1',
+  wanted: `json_extract(document, '$.deleted_at') < ?`,
+};
 const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
 
+const keySchema = z.object({ key: z.string() });
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
 const readSchema = z.object({ key: z.string(), document: z.string().nullable() });
 
-/** The maintenance of documents by the calendar, in SQLite. A purge is one transaction of at most about 50 ms. */
+type Row = Record<string, unknown>;
+
+/** The maintenance of documents by the calendar, in SQLite. No call blocks the process for longer than a few ms, except a purge: one transaction of at most about 50 ms. */
 export function createSqliteMaintenance(connection: SqliteConnection): ObjectMaintenance {
-  function documents(sql: string, values: readonly SQLInputValue[], signal: AbortSignal | undefined): readonly ObjectDocument[] {
-    return connection.use(
-      ({ statement }) =>
-        statement(sql)
-          .all(...values)
-          .map(documentOfRow),
-      signal,
-    );
+  /** Reads the wanted rows after a key, at most ROWS_MAX rows of the index at a time. */
+  async function wantedRows(
+    query: Query,
+    {
+      bucket,
+      after,
+      value,
+      limit,
+    }: { readonly bucket: string; readonly after: string; readonly value: SQLInputValue; readonly limit: number },
+    signal: AbortSignal | undefined,
+  ): Promise<readonly Row[]> {
+    const rows: Row[] = [];
+    for (let from: string | undefined = after; from !== undefined && rows.length < limit;) {
+      await setImmediate();
+      const range: WantedRange = { bucket, after: from, value, limit: limit - rows.length };
+      const found = connection.use((session) => wantedInRange(session, query, range), signal);
+      rows.push(...found.rows);
+      from = found.next;
+    }
+    return rows;
   }
 
   return {
     async unsettled(bucket, { clockBelow, after, limit }, signal) {
-      return documents(UNSETTLED, [bucket, after, clockBelow, limit], signal);
+      return (await wantedRows(UNSETTLED, { bucket, after, value: clockBelow, limit }, signal)).map(documentOfRow);
     },
     async expiring(bucket, { beforeMs, after, limit }, signal) {
-      return documents(EXPIRING, [bucket, after, isoOf(beforeMs), limit], signal);
+      return (await wantedRows(EXPIRING, { bucket, after, value: isoOf(beforeMs), limit }, signal)).map(documentOfRow);
     },
     async aged(bucket, page, signal) {
+      // one call reads as many documents as the page is long
+      await setImmediate();
       return connection.use((session) => agedDocuments(session, bucket, page), signal);
     },
     async tombstones(bucket, { deletedBeforeMs, after, limit }, signal) {
-      const rows = connection.use(({ statement }) => statement(TOMBSTONES).all(bucket, after, isoOf(deletedBeforeMs), limit), signal);
+      const rows = await wantedRows(TOMBSTONES, { bucket, after, value: isoOf(deletedBeforeMs), limit }, signal);
       return rows.map((row) => tombstoneSchema.parse(row));
     },
     async purge(bucket, tombstones, signal) {
@@ -61,10 +103,40 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
   };
 }
 
+interface WantedRange {
+  readonly bucket: string;
+  readonly after: string;
+  readonly value: SQLInputValue;
+  readonly limit: number;
+}
+
+/** The wanted ones of the next ROWS_MAX rows. `next`: where the rows after them begin; undefined if there are none. */
+function wantedInRange(
+  { statement }: SqliteSession,
+  { columns, index, condition, wanted }: Query,
+  { bucket, after, value, limit }: WantedRange,
+): { readonly rows: readonly Row[]; readonly next: string | undefined } {
+  if (statement(CREATED).get(bucket) === undefined) return { rows: [], next: undefined };
+  const from = `FROM objects INDEXED BY ${index} WHERE ${condition} AND bucket = ? AND key > ?`;
+  const end = statement(`SELECT key ${from} ORDER BY key LIMIT 1 OFFSET ${ROWS_MAX - 1}`).get(bucket, after);
+  const next = end === undefined ? undefined : keySchema.parse(end).key;
+  const rows = statement(`SELECT ${columns} ${from}${next === undefined ? '' : ' AND key <= ?'} AND ${wanted} ORDER BY key LIMIT ?`).all(
+    bucket,
+    after,
+    ...(next === undefined ? [] : [next]),
+    value,
+    limit,
+  );
+  return { rows, next };
+}
+
 /** Reads the next `limit` live documents and returns the old ones. An index on their age would cost every write more than a daily read costs. */
 function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, after, limit, ...age }: AgedPage) {
+  if (statement(CREATED).get(bucket) === undefined) return { documents: [] };
   const end = firstAfterPrefix(prefix);
-  const range = [`deleted = 0 AND ${CREATED} AND key > ? AND key >= ?`, ...(end === undefined ? [] : ['key < ?'])].join(' AND ');
+  // one lower bound, because a range of an index has only one: with two, each page would pass over all documents before it
+  const begin = compareKeys(after, prefix) < 0 ? { sql: 'key >= ?', key: prefix } : { sql: 'key > ?', key: after };
+  const range = [`deleted = 0 AND bucket = ? AND ${begin.sql}`, ...(end === undefined ? [] : ['key < ?'])].join(' AND ');
   // a comparison with an unknown value is null, and counts as true: the document may be old enough and of a fitting size
   const rows = statement(
     `SELECT key, CASE WHEN ifnull(json_extract(document, '$.last_modified') <= ?, 1)
@@ -76,8 +148,7 @@ function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, a
     age.sizeAbove ?? -1,
     age.sizeBelow ?? Number.MAX_SAFE_INTEGER,
     bucket,
-    after,
-    prefix,
+    begin.key,
     ...(end === undefined ? [] : [end]),
     limit,
   );

@@ -8,7 +8,10 @@ import { scannedOfRow } from './document.ts';
 /** Rows that are read at a time. It takes about 5 ms, during which this process does nothing else. */
 const CHUNK = 1_000;
 
-const countSchema = z.object({ live: z.number() });
+/** Rows that are counted at a time, from the index alone. It takes about 3 ms. */
+const COUNT_CHUNK = 10_000;
+
+const countSchema = z.object({ live: z.number(), last: z.string().nullable() });
 
 /**
  * The scan in SQLite. It reads ranges of the index over live documents, whose order (BINARY) is that of UTF-8 bytes. It
@@ -21,6 +24,14 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
       return statement(`SELECT document FROM objects INDEXED BY objects_live WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`)
         .all(bucket, ...values, range.limit)
         .map(scannedOfRow);
+    }, signal);
+  }
+
+  function countChunk(bucket: string, bounds: KeyBounds, signal: AbortSignal | undefined): z.infer<typeof countSchema> {
+    return connection.use(({ statement }) => {
+      const { sql, values } = conditionsOf(bounds);
+      const keys = `SELECT key FROM objects INDEXED BY objects_live WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`;
+      return countSchema.parse(statement(`SELECT count(*) AS live, max(key) AS last FROM (${keys})`).get(bucket, ...values, COUNT_CHUNK));
     }, signal);
   }
 
@@ -45,11 +56,14 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
     },
 
     async countLive(bucket, prefix, signal) {
-      return connection.use(({ statement }) => {
-        const { sql, values } = conditionsOf({ prefix, after: '', upTo: undefined });
-        const count = `SELECT count(*) AS live FROM objects INDEXED BY objects_live WHERE deleted = 0 AND bucket = ?${sql}`;
-        return countSchema.parse(statement(count).get(bucket, ...values)).live;
-      }, signal);
+      let live = 0;
+      for (let after: string | undefined = ''; after !== undefined;) {
+        if (live > 0) await letOthersRun();
+        const counted = countChunk(bucket, { prefix, after, upTo: undefined }, signal);
+        live += counted.live;
+        after = counted.live < COUNT_CHUNK ? undefined : (counted.last ?? undefined);
+      }
+      return live;
     },
   };
 }

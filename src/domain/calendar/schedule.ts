@@ -18,6 +18,8 @@ export const scheduleSchema = z.object({
   failures: z.number().optional(),
   /** The job that the last run started. */
   jobId: z.string().optional(),
+  /** Of a sweep over all buckets: the bucket that its last run visited last, if there were more. */
+  place: z.string().optional(),
 });
 export type ScheduleRecord = z.infer<typeof scheduleSchema>;
 

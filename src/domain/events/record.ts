@@ -31,6 +31,24 @@ export type Change =
   /** The event does not change anything that the index holds (ACLs, replication, a failed call …), or its name is unknown. */
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' };
 
+/** Whether the record reports that its object may be gone. */
+export function reportsDeletion({ kind }: Change): boolean {
+  switch (kind) {
+    case 'marker-created':
+    case 'deleted':
+    case 'bulk-deleted':
+    case 'lifecycle-expired':
+    case 'lost':
+      return true;
+    case 'created':
+    case 'multipart-completed':
+    case 'storage-changed':
+    case 'tagged':
+    case 'ignored':
+      return false;
+  }
+}
+
 export interface ChangeRecord {
   readonly dialect: Dialect;
   /** Empty only for `ignored` records that name no bucket (`ListBuckets`). */

@@ -2,7 +2,11 @@
  * Follows lifecycle expirations for sources that send no event for them. Once a day, objects that should have expired are
  * checked until S3 has deleted them, which may be days late: a few objects one by one, many by opening a gap, which a re-index
  * of their prefix closes.
+ *
+ *   due ─► check begins ─► visits: documents with a time of expiration, then those of each rule ─► checked, due in a day
+ *                            └─ a visit ends at its bound: the place is stored, and the next visit continues there
  */
+import { createHash } from 'node:crypto';
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { commonPrefix } from '../../domain/gaps/plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
@@ -18,12 +22,14 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { LookAgain } from './look-again.ts';
-import type { Visit } from './sweep.ts';
+import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
 /** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
 const RETRY_MS = 900_000;
 const PAGE_DOCUMENTS = 100;
+/** Documents that one visit reads: at 50 ms a page they take less than a minute, so that later buckets soon have their turn. */
+const VISIT_DOCUMENTS = 100_000;
 
 interface LifecycleDependencies {
   readonly state: StateStore;
@@ -36,22 +42,35 @@ interface LifecycleDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** One check of one bucket. */
+/** Where a check is. */
+type Place = NonNullable<BucketRecord['lifecycleCheck']>;
+
+/** One visit of a check of one bucket. */
 interface Check {
   readonly bucket: BucketRecord;
   /** Documents with a clock at or above this one were checked just now, by this check or for an event. */
   readonly freshClock: number;
   readonly signal: AbortSignal;
-  /** How many objects it may still check one by one. */
+  /** Whether the visit has reached its bound. */
+  readonly isOver: () => boolean;
+  /** How many documents it may still read. */
+  documentsLeft: number;
+  /** How many objects the check may still look at one by one. */
   headsLeft: number;
-  /** How many objects it has checked. */
+  /** How many objects the visit has checked. */
   looks: number;
 }
 
 /** Returns the page of documents after a key, in key order. */
 type Pages = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
 
-/** Creates the visit of one bucket: the first visit checks the bucket, and then one visit a day. */
+/** The documents of one step of a check, and the prefix of the gap for those that are too many. */
+interface Step {
+  readonly pages: Pages;
+  readonly prefixOf: (key: string) => string;
+}
+
+/** Creates the visit of one bucket: the first visit begins a check of the bucket, and then one check a day begins. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
   const { state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
@@ -62,23 +81,55 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     retryAtMs.set(bucket.bucket, clock.monotonicMs() + RETRY_MS);
     const rules = await rulesOf(bucket, signal);
     const expiring = expiringRules(rules ?? []);
-    const headsLeft = headsWorthIt(await scan.countLive(bucket.bucket, '', signal));
-    // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
-    const freshClock = clockOfMs(clock.nowMs() - 2 * MARGIN_MS);
-    const check: Check = { bucket, freshClock, signal, headsLeft, looks: 0 };
-    await followDated(check, expiring);
-    for (const rule of expiring) await followRule(check, rule);
+    const begun = await placeOf(bucket, expiring, signal);
+    const check = checkOf(bucket, begun, signal);
+    const steps = [datedStep(check, expiring), ...expiring.map((rule) => ruleStep(check, rule))];
+    const stopped = await followFrom(check, begun, steps);
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
-    await updateRecord(state, refs.bucket(bucket.bucket), (current) =>
-      current === undefined ? undefined : { ...current, lifecycle: found },
-    );
+    await updateRecord(state, refs.bucket(bucket.bucket), (current) => {
+      if (current === undefined) return undefined;
+      const { lifecycleCheck: _, ...rest } = current;
+      return stopped === undefined
+        ? { ...rest, lifecycle: found }
+        : { ...rest, lifecycleCheck: { ...begun, ...stopped, headsLeft: check.headsLeft } };
+    });
     retryAtMs.delete(bucket.bucket);
     return check.looks;
   };
 
-  function isDue({ bucket, source, lifecycle: last }: BucketRecord): boolean {
+  /** Where the check continues; a new check, if none has begun or the rules have changed. */
+  async function placeOf({ bucket, lifecycleCheck }: BucketRecord, rules: readonly LifecycleRule[], signal: AbortSignal): Promise<Place> {
+    const rulesId = createHash('sha256').update(JSON.stringify(rules)).digest('base64url');
+    if (lifecycleCheck?.rulesId === rulesId) return lifecycleCheck;
+    const headsLeft = headsWorthIt(await scan.countLive(bucket, '', signal));
+    return { startedAtMs: clock.nowMs(), rulesId, step: 0, after: '', headsLeft };
+  }
+
+  function checkOf(bucket: BucketRecord, { startedAtMs, headsLeft }: Place, signal: AbortSignal): Check {
+    const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
+    // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
+    const freshClock = clockOfMs(startedAtMs - 2 * MARGIN_MS);
+    const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
+    return { bucket, freshClock, signal, isOver, documentsLeft: VISIT_DOCUMENTS, headsLeft, looks: 0 };
+  }
+
+  /** Follows the steps from the place on. Resolves with where the visit stopped at its bound; undefined if all of them have ended. */
+  async function followFrom(
+    check: Check,
+    { step: first, after }: Place,
+    steps: readonly Step[],
+  ): Promise<Pick<Place, 'step' | 'after'> | undefined> {
+    for (const [index, step] of steps.entries()) {
+      if (index < first) continue;
+      const stoppedAfter = await follow(check, step, index === first ? after : '');
+      if (stoppedAfter !== undefined) return { step: index, after: stoppedAfter };
+    }
+    return undefined;
+  }
+
+  function isDue({ bucket, source, lifecycle: last, lifecycleCheck }: BucketRecord): boolean {
     if (reportsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
-    return last === undefined || Math.abs(clock.nowMs() - last.checkedAtMs) >= CHECK_INTERVAL_MS;
+    return last === undefined || lifecycleCheck !== undefined || Math.abs(clock.nowMs() - last.checkedAtMs) >= CHECK_INTERVAL_MS;
   }
 
   /** The bucket's lifecycle rules; undefined if S3 denies reading them. */
@@ -93,48 +144,60 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     }
   }
 
-  /** Follows documents that contain the time of their expiration. */
-  async function followDated(check: Check, rules: readonly LifecycleRule[]): Promise<void> {
+  /** Documents that contain the time of their expiration. */
+  function datedStep(check: Check, rules: readonly LifecycleRule[]): Step {
     const beforeMs = clock.nowMs();
     const pages: Pages = async (after) => {
       const documents = await maintenance.expiring(check.bucket.bucket, { beforeMs, after, limit: PAGE_DOCUMENTS }, check.signal);
       return { documents, next: documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key };
     };
-    await follow(check, pages, (key) => {
+    const prefixOf = (key: string): string => {
       const prefix = commonPrefix(rules.map((rule) => rule.prefix));
       return key.startsWith(prefix) ? prefix : '';
-    });
+    };
+    return { pages, prefixOf };
   }
 
-  /** Follows documents that are old enough to expire under the rule. Those with a past expiration time were checked before. */
-  async function followRule(check: Check, rule: LifecycleRule): Promise<void> {
+  /** Documents that are old enough to expire under the rule. Those with a past expiration time are of the first step. */
+  function ruleStep(check: Check, rule: LifecycleRule): Step {
     const nowMs = clock.nowMs();
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
-    if (modifiedUntilMs === undefined) return;
     const { prefix, sizeAbove, sizeBelow } = rule;
     const sizes = { ...(sizeAbove !== undefined && { sizeAbove }), ...(sizeBelow !== undefined && { sizeBelow }) };
     const pages: Pages = async (after) => {
+      // nothing can have expired yet
+      if (modifiedUntilMs === undefined) return { documents: [] };
       const range = { prefix, modifiedUntilMs, ...sizes, after, limit: PAGE_DOCUMENTS };
       const page = await maintenance.aged(check.bucket.bucket, range, check.signal);
       const isOpen = (document: ObjectDocument): boolean =>
         document.clock < check.freshClock && mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
       return { ...page, documents: page.documents.filter(isOpen) };
     };
-    await follow(check, pages, () => prefix);
+    return { pages, prefixOf: () => prefix };
   }
 
-  /** Checks page after page, until listing is cheaper: then it opens a gap of the prefix, whose re-index finds the rest. */
-  async function follow(check: Check, pages: Pages, prefixOf: (key: string) => string): Promise<void> {
-    for (let after: string | undefined = ''; after !== undefined;) {
+  /**
+   * Checks page after page, until listing is cheaper: then it opens a gap of the prefix, whose re-index finds the rest.
+   * Resolves with the key after which the visit stopped at its bound; undefined if the step has ended.
+   */
+  async function follow(check: Check, { pages, prefixOf }: Step, from: string): Promise<string | undefined> {
+    for (let after: string | undefined = from; after !== undefined;) {
       check.signal.throwIfAborted();
+      if (check.isOver() || check.documentsLeft <= 0) return after;
       const { documents, next } = await pages(after);
+      check.documentsLeft -= PAGE_DOCUMENTS;
       const [first] = documents;
-      if (first !== undefined && documents.length > check.headsLeft) return openGap(check.bucket.bucket, prefixOf(first.key));
-      await lookAgain(check.bucket, documents);
-      check.headsLeft -= documents.length;
-      check.looks += documents.length;
+      if (first !== undefined && documents.length > check.headsLeft) {
+        await openGap(check.bucket.bucket, prefixOf(first.key));
+        return undefined;
+      }
+      const checked = await lookAgain(check.bucket, documents, check.isOver);
+      check.headsLeft -= checked;
+      check.looks += checked;
+      if (checked < documents.length) return documents[checked - 1]?.key ?? after;
       after = next;
     }
+    return undefined;
   }
 
   async function openGap(bucket: string, prefix: string): Promise<void> {

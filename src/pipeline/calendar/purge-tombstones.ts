@@ -2,14 +2,12 @@
 import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Visit } from './sweep.ts';
+import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 
 /** One transaction of SQLite, which blocks all other work for about 10 ms. */
 const BATCH_TOMBSTONES = 500;
 /** At most about 2,000 a second or seven million an hour: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
-/** How long one visit may take, so that every bucket is visited within the claim of an hour; the next run continues. */
-const VISIT_MAX_MS = 300_000;
 
 /** Creates the visit of one bucket, which ends after five minutes at the latest. */
 export function createVisitTombstones({

@@ -13,10 +13,12 @@ const UNSETTLED_AGE_MS = 600_000;
 const PAGE_DOCUMENTS = 100;
 /** Checks of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
 const LOOKS_MAX = 1_000;
+/** How long a visit may take when S3 is slow. A run has four minutes for all buckets. */
+const VISIT_MAX_MS = 60_000;
 /** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
 
-/** Creates the visit of one bucket: at most 1,000 checks; the next visit by this process continues after them. */
+/** Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them. */
 export function createVisitUnsettled({
   maintenance,
   lookAgain,
@@ -26,25 +28,26 @@ export function createVisitUnsettled({
   readonly lookAgain: LookAgain;
   readonly clock: Clock;
 }): Visit {
-  /** The key after which a visit stopped at its bound, so that objects which can never be read do not keep others from being checked. */
+  /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new Map<string, string>();
 
   return async function visitUnsettled(bucket, signal) {
     const clockBelow = clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS);
+    const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
+    const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
     let after = positions.get(bucket.bucket) ?? '';
     positions.delete(bucket.bucket);
     let looks = 0;
-    while (looks < LOOKS_MAX) {
+    while (looks < LOOKS_MAX && !isOver()) {
       const documents = await maintenance.unsettled(bucket.bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
-      await lookAgain(bucket, documents);
-      looks += documents.length;
-      const last = documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key;
-      if (last === undefined) return looks;
-      signal.throwIfAborted();
-      after = last;
+      const checked = await lookAgain(bucket, documents, isOver);
+      looks += checked;
+      if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;
+      after = documents[checked - 1]?.key ?? after;
     }
     if (positions.size >= POSITIONS_MAX) positions.clear();
     positions.set(bucket.bucket, after);
+    signal.throwIfAborted();
     return looks;
   };
 }

@@ -1,31 +1,73 @@
-/** A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. */
+/**
+ * A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. A run
+ * that takes long ends after a visit, and the next run begins with the bucket after it: no bucket keeps later ones from their
+ * turn. The place is stored, because any worker may do the next run.
+ */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Sweep, Telemetry } from '../ports/telemetry.ts';
-import { listAllRecords } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
 
+/** How long one visit may take, if there is much to do. The next visit continues. */
+export const VISIT_MAX_MS = 300_000;
+
+interface SweepDependencies {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly telemetry: Telemetry;
+  /** A run begins no visit after this time, so that the last one ends before the claim of the run does. */
+  readonly runMaxMs: number;
+}
+
 /** Creates the sweep. It throws the store's fault when the buckets cannot be listed. */
 export function createSweep(
-  { state, telemetry }: { readonly state: StateStore; readonly telemetry: Telemetry },
+  { state, clock, telemetry, runMaxMs }: SweepDependencies,
   sweep: Sweep,
   visit: Visit,
 ): (signal: AbortSignal) => Promise<void> {
-  return async function sweepBuckets(signal) {
-    for (const bucket of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+  const ref = refs.schedule(`sweep-place:${sweep}`);
+
+  async function keepPlace(place: string): Promise<void> {
+    await updateRecord(state, ref, (current) => ({ ...current, name: `sweep-place:${sweep}`, dueAtMs: 0, place }));
+  }
+
+  async function visitOne(bucket: BucketRecord, signal: AbortSignal): Promise<void> {
+    try {
+      const objects = await visit(bucket, signal);
+      if (objects !== undefined) telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: 'ok', objects });
+    } catch (error) {
       signal.throwIfAborted();
-      try {
-        const objects = await visit(bucket, signal);
-        if (objects !== undefined) telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: 'ok', objects });
-      } catch (error) {
+      const { code, reason } = faultOf(error);
+      telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: code, objects: 0 });
+      telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+    }
+  }
+
+  return async function sweepBuckets(signal) {
+    const untilMs = clock.monotonicMs() + runMaxMs;
+    const place = (await readRecord(state, ref, signal))?.place ?? '';
+    let last = place;
+    try {
+      for (const bucket of beginningAfter(place, await listAllRecords(state, 'bucket', bucketRecordSchema))) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: code, objects: 0 });
-        telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+        if (clock.monotonicMs() >= untilMs) return;
+        last = bucket.bucket;
+        await visitOne(bucket, signal);
       }
+      // all were visited
+      last = '';
+    } finally {
+      if (last !== place) await keepPlace(last);
     }
   };
+}
+
+/** The buckets after the place, then those up to it. */
+function beginningAfter(place: string, buckets: readonly BucketRecord[]): readonly BucketRecord[] {
+  return [...buckets.filter(({ bucket }) => bucket > place), ...buckets.filter(({ bucket }) => bucket <= place)];
 }

@@ -43,9 +43,12 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
   function request(after: string): Promise<FeedPage> {
     onRequest();
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
-    const page = listing.page(location, { prefix, after, limit: LISTING_PAGE }, signal).then(({ objects, observedAtMs, isTruncated }) => {
-      return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };
-    });
+    const page = listing
+      .page(location, { prefix, after, limit: LISTING_PAGE }, signal)
+      .then(({ objects, observedAtMs, isTruncated, requests = 1 }) => {
+        for (let more = 1; more < requests; more += 1) onRequest();
+        return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };
+      });
     // it may fail before anyone awaits it
     page.catch(() => undefined);
     return page;

@@ -9,7 +9,7 @@ import { documentOf, type ObjectState } from '../../domain/documents/document.ts
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import { hintOf, hintOfTie, sourceOf, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
-import type { ChangeRecord } from '../../domain/events/record.ts';
+import { reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
 import type { BucketAccess } from '../buckets/access.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -152,7 +152,14 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
     at: Context & { readonly byListing: boolean },
   ): Promise<Attempt> {
     const { bucket, hand, byListing } = at;
-    const facts = { bucket, key: record.key, hint, cause: record, source: sourceOf(record.dialect) };
+    const facts = {
+      bucket,
+      key: record.key,
+      hint,
+      cause: record,
+      source: sourceOf(record.dialect),
+      reportsDeletion: reportsDeletion(record.change),
+    };
     const answer = await observe({ ...facts, byListing, traces: hand.traces });
     switch (answer.kind) {
       case 'written':

@@ -103,7 +103,16 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     telemetry,
   );
   const stopped = aborting.signal;
-  const { observe, enricher } = createLooks({ storage, write, clock, telemetry, circuits, concurrency: limits.headConcurrency, stopped });
+  const { observe, enricher } = createLooks({
+    storage,
+    index: store,
+    write,
+    clock,
+    telemetry,
+    circuits,
+    concurrency: limits.headConcurrency,
+    stopped,
+  });
   const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
   const buckets = createBucketAccess({

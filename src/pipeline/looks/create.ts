@@ -3,13 +3,16 @@ import { createObserver, type Observe } from './observer.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
+import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
+import { createAbsenceBrake } from './absence-brake.ts';
 import { createHeadQueue } from './head-queue.ts';
 
 interface LooksDependencies {
   readonly storage: ObjectStorage;
+  readonly index: Pick<Store, 'objects' | 'scan'>;
   readonly write: WriteDocument;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -26,9 +29,10 @@ export interface Looks {
 }
 
 /** Joins the parts. */
-export function createLooks({ storage, write, clock, telemetry, circuits, concurrency, stopped }: LooksDependencies): Looks {
+export function createLooks({ storage, index, write, clock, telemetry, circuits, concurrency, stopped }: LooksDependencies): Looks {
   const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: circuits.isFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
-  return { enricher, observe: createObserver({ ...shared, write, enricher }) };
+  const brake = createAbsenceBrake({ ...shared, index });
+  return { enricher, observe: createObserver({ ...shared, write, enricher, brake }) };
 }

@@ -18,15 +18,18 @@ export interface Observation {
 
 export interface ObjectStorage extends VersionDetails {
   /**
-   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, or if `byListing` is set, by ListObjectsV2 and
-   * an exact match of the key. 404, and 404 or 405 with `x-amz-delete-marker`, mean that the object is absent **only if** HeadBucket answered 200
-   * for the bucket within the last 60 s (this function sends it when needed). Throws `object.denied`, `object.undated`,
+   * Reads the present state of a key by HEAD; where HEAD answers 403 or 400, where the answer is not certainly S3's, or if
+   * `byListing` is set, by ListObjectsV2 and an exact match of the key. The object is absent **only if** S3 itself answered
+   * HEAD with 404, or with 405 and `x-amz-delete-marker`, at most 5 s after the bucket answered (this function asks the bucket
+   * and repeats the HEAD when needed), or if a listing that names this bucket and this key as its prefix is empty. Throws `object.denied`, `object.undated`,
    * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
   observe(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<Observation>;
+  /** Lists one key of the bucket; undefined if it has none. Throws as {@link BucketListing.page} does. */
+  firstKey(location: BucketLocation, signal?: AbortSignal): Promise<string | undefined>;
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */
   regionOf(bucket: string, signal?: AbortSignal): Promise<string>;
-  /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied. */
+  /** Reads GetBucketVersioning, with the D of the request. `unknown` if the request is denied, or the answer is not certainly S3's. */
   versioningOf(location: BucketLocation, signal?: AbortSignal): Promise<Versioning>;
 }
 
@@ -70,13 +73,15 @@ export interface ListingPage {
   readonly observedAtMs: number;
   /** Whether more objects follow. */
   readonly isTruncated: boolean;
+  /** How many requests the page took, if more than one: S3 may answer with pages without keys before it. */
+  readonly requests?: number;
 }
 
 export interface BucketListing {
   /**
    * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
    * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
-   * be read as a whole; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
+   * be read as a whole, or is not certainly a page of this bucket and prefix; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
    * `s3.credentials`.
    */
   page(

@@ -14,6 +14,8 @@ interface Answer {
   readonly body?: string;
   /** Sends no Date header. */
   readonly undated?: boolean;
+  /** Sends no request ID: the answer is not S3's. */
+  readonly isForeign?: boolean;
 }
 
 /** `undefined`: it never answers. */
@@ -27,27 +29,30 @@ const target = { bucket: 'some-bucket', region: 'eu-west-1' };
 
 const errorBody = (code: string, extra = ''): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message>${extra}</Error>`;
-const listBody = (contents: string): string =>
-  `<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${contents}</ListBucketResult>`;
+const listBody = (contents: string, prefix = 'k'): string =>
+  `<?xml version="1.0"?><ListBucketResult><Name>some-bucket</Name><Prefix>${prefix}</Prefix><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${contents}</ListBucketResult>`;
 
 const open: { readonly server: Server; readonly aws: TestAws }[] = [];
 
 /** An S3 that answers as scripted, and the storage that asks it. The storage's clock moves only when the test moves it. */
-async function storageOn(script: Script, timeoutMs = 60_000) {
+async function storageOn(script: Script, timeoutMs = 60_000, beforeAnswer?: (request: Parameters<Script>[0]) => Promise<void>) {
   const requests: string[] = [];
   let nowMs = 1_000;
   let stepMs = 0;
-  function answer(request: IncomingMessage, response: ServerResponse): void {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path = ''] = (request.url ?? '').split('?');
     requests.push(`${request.method ?? ''} ${request.url ?? ''}`);
     nowMs += stepMs;
-    const scripted = script({ method: request.method ?? '', path, isBucket: /^\/[^/]*\/?$/.test(path) });
+    const asked = { method: request.method ?? '', path, isBucket: /^\/[^/]*\/?$/.test(path) };
+    const scripted = script(asked);
+    await beforeAnswer?.(asked);
     if (scripted === undefined) return;
     response.sendDate = false;
     if (scripted.undated !== true) response.setHeader('date', DATE);
+    if (scripted.isForeign !== true) response.setHeader('x-amz-request-id', 'TESTREQUEST00001');
     response.writeHead(scripted.status ?? 200, scripted.phrase ?? '', scripted.headers ?? {}).end(scripted.body ?? '');
   }
-  const server = createServer(answer);
+  const server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
@@ -87,11 +92,11 @@ describe('the time of an answer', () => {
     expect(observedAtMs).toBe(DATE_MS - 1_235);
   });
 
-  it('is that of the HEAD for a key that is not, whatever the bucket was asked afterwards', async () => {
+  it('is that of the HEAD for a key that is not, which is sent after the bucket has answered', async () => {
     const { storage, answersTake, requests } = await storageOn(keyIsGone);
     answersTake(300);
     expect(await storage.observe(target, 'k')).toEqual({ state: { present: false }, observedAtMs: DATE_MS - 300 });
-    expect(requests).toEqual(['HEAD /some-bucket/k', 'HEAD /some-bucket/']);
+    expect(requests).toEqual(['HEAD /some-bucket/k', 'HEAD /some-bucket/', 'HEAD /some-bucket/k']);
   });
 
   it('is that of the last attempt where one was repeated', async () => {
@@ -143,15 +148,60 @@ describe('absence', () => {
     await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code });
   });
 
-  it('asks for the bucket once in 60 s, once for all who ask at the same time', async () => {
+  it('asks for the bucket once in 5 s, once for all who ask at the same time', async () => {
     const { storage, requests, pass } = await storageOn(keyIsGone);
+    const asked = (): number => requests.splice(0).filter((request) => request === 'HEAD /some-bucket/').length;
     await Promise.all(['a', 'b', 'c'].map((key) => storage.observe(target, key)));
-    pass(60_000);
+    expect(asked()).toBe(1);
+    pass(5_000);
     await storage.observe(target, 'd');
-    expect(requests.filter((request) => request === 'HEAD /some-bucket/')).toHaveLength(1);
+    expect(asked()).toBe(0);
     pass(1);
     await storage.observe(target, 'e');
-    expect(requests.filter((request) => request === 'HEAD /some-bucket/')).toHaveLength(2);
+    expect(asked()).toBe(1);
+  });
+
+  it('takes one request for each key while the bucket has answered lately, and else three', async () => {
+    const { storage, requests, pass } = await storageOn(keyIsGone);
+    const costOf = async (keys: readonly string[]): Promise<number> => {
+      for (const key of keys) await storage.observe(target, key);
+      return requests.splice(0).length;
+    };
+    const keys = Array.from({ length: 100 }, (_, at) => `k${at}`);
+    expect(await costOf(keys)).toBe(102);
+    expect(await costOf(keys)).toBe(100);
+    pass(5_001);
+    expect(await costOf(['k'])).toBe(3);
+  });
+
+  it('is not 404 of a bucket that was away for a moment, whose key is there when it is back', async () => {
+    let isAway = true;
+    const { storage, requests } = await storageOn(({ isBucket }) => {
+      // the store mounts its disk between the two requests
+      if (isBucket) isAway = false;
+      return isAway ? { status: 404 } : PRESENT;
+    });
+    expect((await storage.observe(target, 'k')).state).toMatchObject({ present: true, etag: 'abc' });
+    expect(requests).toEqual(['HEAD /some-bucket/k', 'HEAD /some-bucket/', 'HEAD /some-bucket/k']);
+  });
+
+  it('is not 404 of a HEAD that was sent before another key confirmed the bucket', async () => {
+    let isAway = true;
+    const held = Promise.withResolvers<void>();
+    const { storage, requests } = await storageOn(
+      ({ path, isBucket }) => {
+        if (path.endsWith('/other')) return { status: 404 };
+        return isBucket || !isAway ? PRESENT : { status: 404 };
+      },
+      60_000,
+      ({ path }) => (path.endsWith('/k') && isAway ? held.promise : Promise.resolve()),
+    );
+    const look = storage.observe(target, 'k');
+    await until('the HEAD is sent', () => requests.includes('HEAD /some-bucket/k'));
+    await storage.observe(target, 'other');
+    held.resolve();
+    isAway = false;
+    expect((await look).state).toMatchObject({ present: true });
   });
 
   it('believes no earlier answer once the bucket is gone', async () => {
@@ -159,7 +209,7 @@ describe('absence', () => {
     const { storage, pass } = await storageOn(({ isBucket }) => (isBucket && !isGone ? {} : { status: 404 }));
     await storage.observe(target, 'k');
     isGone = true;
-    pass(60_001);
+    pass(5_001);
     await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'bucket.missing' });
   });
 });
@@ -170,7 +220,7 @@ describe('a HEAD that is refused', () => {
 
   it.each([403, 400])('with %d is asked again as a listing', async (status) => {
     const { storage, requests } = await storageOn(({ method }) =>
-      method === 'HEAD' ? { status } : { body: listBody(entry('a+b%2Bc%01')) },
+      method === 'HEAD' ? { status } : { body: listBody(entry('a+b%2Bc%01'), 'a+b%2Bc%01') },
     );
     const { state } = await storage.observe(target, 'a b+c\u0001');
     expect(state).toEqual({ present: true, etag: 'abc-2', sizeBytes: 7, lastModifiedMs: DATE_MS, storageClass: 'GLACIER' });
@@ -178,13 +228,13 @@ describe('a HEAD that is refused', () => {
     expect(requests[1]).toContain('max-keys=1');
   });
 
-  it('takes an empty listing of a bucket that exists for absence, and none that begins with another key', async () => {
-    const refused = ({ method, isBucket }: { readonly method: string; readonly isBucket: boolean }, body: string) =>
-      method === 'HEAD' ? { status: isBucket ? 200 : 403 } : { body };
-    const empty = await storageOn((request) => refused(request, listBody('')));
-    expect((await empty.storage.observe(target, 'key')).state).toEqual({ present: false });
-    const longer = await storageOn((request) => refused(request, listBody(entry('key-longer'))));
-    await expect(longer.storage.observe(target, 'key')).rejects.toMatchObject({ code: 'object.failed' });
+  it('takes an empty listing for absence, which the bucket itself has answered, and none that begins with another key', async () => {
+    const refused = (body: string) => storageOn(({ method }) => (method === 'HEAD' ? { status: 403 } : { body }));
+    const empty = await refused(listBody(''));
+    expect((await empty.storage.observe(target, 'k')).state).toEqual({ present: false });
+    expect(empty.requests).toHaveLength(2);
+    const longer = await refused(listBody(entry('k-longer')));
+    await expect(longer.storage.observe(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
   });
 
   it.each([
@@ -209,6 +259,51 @@ describe('a HEAD that is refused', () => {
   ])('is $code where the listing answers $listing', async ({ listing, status, code }) => {
     const { storage } = await storageOn(({ method }) => (method === 'HEAD' ? { status: 403 } : { status, body: errorBody(listing) }));
     await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code });
+  });
+});
+
+describe('an answer that is not certainly S3’s', () => {
+  const listed = `<Contents><Key>k</Key><LastModified>${new Date(DATE_MS).toISOString()}</LastModified><ETag>&quot;abc&quot;</ETag><Size>7</Size></Contents>`;
+
+  it.each([
+    ['404 without a request ID', { status: 404, isForeign: true }],
+    ['404 that a cache repeats', { status: 404, headers: { age: '9' } }],
+    ['200 of another object', { headers: { etag: '"page"' }, isForeign: true }],
+    ['200 without an etag', { headers: { 'content-type': 'text/html' }, isForeign: true }],
+  ])('is asked again as a listing: %s', async (_, answer) => {
+    const { storage, requests } = await storageOn(({ method }) =>
+      method === 'HEAD' ? answer : { body: listBody(listed), isForeign: true },
+    );
+    expect((await storage.observe(target, 'k')).state).toEqual({ present: true, etag: 'abc', sizeBytes: 7, lastModifiedMs: DATE_MS });
+    expect(requests).toHaveLength(2);
+  });
+
+  it('is believed for a store without request IDs, where a listing of the key shows the same', async () => {
+    const head = { ...PRESENT, headers: { ...PRESENT.headers, 'x-amz-meta-a': 'b' }, isForeign: true };
+    const there = await storageOn(({ method }) => (method === 'HEAD' ? head : { body: listBody(listed), isForeign: true }));
+    expect((await there.storage.observe(target, 'k')).state).toMatchObject({ etag: 'abc', sizeBytes: 5, userMetadata: { a: 'b' } });
+    const gone = await storageOn(({ method }) => (method === 'HEAD' ? { status: 404, isForeign: true } : { body: listBody('') }));
+    expect((await gone.storage.observe(target, 'k')).state).toEqual({ present: false });
+  });
+
+  it('does not confirm a bucket', async () => {
+    const page = '<html><body>Please sign in</body></html>';
+    const { storage } = await storageOn(({ method, isBucket }) =>
+      isBucket ? { isForeign: true, body: method === 'HEAD' ? '' : page } : { status: 404 },
+    );
+    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'listing.incomplete' });
+    const listing = listBody('', '')
+      .replace('<IsTruncated>false', '<IsTruncated>true')
+      .replace('</ListBucketResult>', `${listed}</ListBucketResult>`);
+    const store = await storageOn(({ method, isBucket }) =>
+      isBucket ? { isForeign: true, body: method === 'HEAD' ? '' : listing } : { status: 404 },
+    );
+    expect((await store.storage.observe(target, 'x')).state).toEqual({ present: false });
+  });
+
+  it('leaves the versioning of a bucket unknown', async () => {
+    const { storage } = await storageOn(() => ({ isForeign: true, body: '<html><body>Please sign in</body></html>' }));
+    expect(await storage.versioningOf(target)).toEqual({ status: 'unknown', observedAtMs: 0 });
   });
 });
 

@@ -10,7 +10,7 @@ import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
-import { createTestAws } from '../../support/servers/aws.ts';
+import { createTestAws, until } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 
 const DATE = new Date().toUTCString();
@@ -63,8 +63,11 @@ afterEach(async () => {
 
 const entry = (key: string, more = ''): string =>
   `<Contents><Key>${key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><ETag>&quot;abc&quot;</ETag><Size>0</Size>${more}</Contents>`;
-const page = (contents: string, { head = '<IsTruncated>false</IsTruncated><EncodingType>url</EncodingType>' } = {}): string =>
-  `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix/>${head}${contents}</ListBucketResult>`;
+const page = (
+  contents: string,
+  { head = '<IsTruncated>false</IsTruncated><EncodingType>url</EncodingType>', name = 'some-bucket', prefix = '' } = {},
+): string =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${name}</Name><Prefix>${prefix}</Prefix>${head}${contents}</ListBucketResult>`;
 const state = { present: true, etag: 'abc', sizeBytes: 0, lastModifiedMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
 
 async function keysOf(body: string, range = all): Promise<readonly string[]> {
@@ -82,7 +85,7 @@ async function faultOf(script: Script, range = all): Promise<unknown> {
 
 describe('a page of a listing', () => {
   it('asks for what follows a key under a prefix, and says what the bucket says of each object, and when', async () => {
-    const body = page(entry('p/a', '<StorageClass>GLACIER</StorageClass>') + entry('p/b'));
+    const body = page(entry('p/a', '<StorageClass>GLACIER</StorageClass>') + entry('p/b'), { prefix: 'p/' });
     const { listing, requests } = await listingOn(saying(body), 100);
     expect(await listing.page(location, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
       objects: [
@@ -117,6 +120,16 @@ describe('a page of a listing', () => {
     expect((await listing.page(location, all)).objects).toEqual([{ key: 'a&b', state }]);
   });
 
+  it.each([
+    ['as S3 encodes it', 'a+b%26%C3%BC%01/', 'url'],
+    ['with spaces as escapes, as LocalStack does', 'a%20b%26%C3%BC%01/', 'url'],
+    ['as it is, as stores do that encode keys only', 'a b&amp;ü\u0001/', 'url'],
+    ['as it is, as fauxqs does', 'a b&amp;ü\u0001/', ''],
+  ])('may state its prefix %s', async (_, prefix, encoding) => {
+    const head = `<IsTruncated>false</IsTruncated>${encoding === '' ? '' : `<EncodingType>${encoding}</EncodingType>`}`;
+    expect(await keysOf(page('', { prefix, head }), { ...all, prefix: 'a b&ü\u0001/' })).toEqual([]);
+  });
+
   it('may be empty', async () => {
     const { listing } = await listingOn(saying(page('')));
     expect(await listing.page(location, all)).toMatchObject({ objects: [], isTruncated: false });
@@ -129,6 +142,12 @@ describe('a listing that proves nothing is refused', () => {
     ['fewer objects than it counts', page(entry('a'), { head: '<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>' })],
     ['more to come, and no key to go on from', page('', { head: truncated })],
     ['not whether more is to come', page(entry('a'), { head: '' })],
+    ['another bucket', page(entry('a'), { name: 'other' })],
+    ['no bucket', page(entry('a')).replace('<Name>some-bucket</Name>', '')],
+    ['another prefix', page('', { prefix: 'p/' })],
+    ['another form of an answer', page('').replaceAll('ListBucketResult', 'ListVersionsResult')],
+    ['a sign-in page', '<html><head><title>Sign in</title></head><body><p>Please sign in</p></body></html>'],
+    ['a page that only looks like a listing', page('').replaceAll('ListBucketResult', 'html')],
     ['an object without a key', page('<Contents><Size>0</Size></Contents>')],
     ['two keys of one object', page(entry('a', '<Key>b</Key>'))],
     ['a key with malformed escapes', page(entry('a%2'))],
@@ -164,7 +183,10 @@ describe('a listing that proves nothing is refused', () => {
     ['the key that it was to begin after', ['a', 'b'], { ...all, after: 'a' }],
     ['a key with another prefix', ['p/a', 'q'], { ...all, prefix: 'p/' }],
   ])('listing.disorder: it has %s', async (_what, keys, range) => {
-    expect(await faultOf(saying(page(keys.map((key) => entry(key)).join(''))), range)).toMatchObject({ code: 'listing.disorder' });
+    const { prefix } = range;
+    expect(await faultOf(saying(page(keys.map((key) => entry(key)).join(''), { prefix })), range)).toMatchObject({
+      code: 'listing.disorder',
+    });
   });
 
   const error = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message></Error>`;
@@ -200,6 +222,89 @@ describe('a listing that proves nothing is refused', () => {
     const asked = listing.page(location, all, stop.signal);
     stop.abort(reason);
     await expect(asked).rejects.toBe(reason);
+  });
+});
+
+describe('a page without keys that says that more follows', () => {
+  const all1 = { ...all, after: 'a' };
+  const emptyPage = (token: string): string =>
+    page('', { head: `<IsTruncated>true</IsTruncated><KeyCount>0</KeyCount><NextContinuationToken>${token}</NextContinuationToken>` });
+
+  /** Answers so many pages without keys, then one with a key. The token is the number of the page. */
+  const after =
+    (count: number): Script =>
+    (response, url) => {
+      const at = Number(url.searchParams.get('continuation-token') ?? 0);
+      saying(at < count ? emptyPage(`${at + 1}`) : page(entry('b')))(response, url);
+    };
+
+  it('is followed by its token, and counts', async () => {
+    const { listing, requests } = await listingOn(after(3));
+    expect(await listing.page(location, all1)).toMatchObject({ objects: [{ key: 'b' }], isTruncated: false, requests: 4 });
+    expect(requests.map((url) => url.searchParams.get('start-after') ?? url.searchParams.get('continuation-token'))).toEqual([
+      'a',
+      '1',
+      '2',
+      '3',
+    ]);
+  });
+
+  it('leaves the time of the first of them, when what they passed was absent', async () => {
+    let dateMs = DATE_MS;
+    const { listing } = await listingOn((response, url) => {
+      response.setHeader('date', new Date(dateMs).toUTCString());
+      dateMs += 10_000;
+      after(3)(response, url);
+    });
+    expect((await listing.page(location, all1)).observedAtMs).toBe(DATE_MS);
+  });
+
+  it('is a fault after 100 in a row, and the next attempt continues there, however many there are', async () => {
+    const { listing, requests } = await listingOn(after(250));
+    const attempts: unknown[] = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) attempts.push(await listing.page(location, all1).catch((error: unknown) => error));
+    expect(attempts).toMatchObject([
+      { code: 'listing.incomplete', reason: expect.stringContaining('100 pages in a row have no keys') as string },
+      { code: 'listing.incomplete' },
+      { objects: [{ key: 'b' }] },
+    ]);
+    expect(requests).toHaveLength(251);
+  });
+
+  it('is not passed twice when a call was aborted or failed; only a token that is refused is not used again', async () => {
+    let refused = '';
+    const { listing, requests } = await listingOn((response, url) => {
+      const token = url.searchParams.get('continuation-token') ?? '';
+      if (token === refused) saying('<Error><Code>InvalidArgument</Code></Error>', 400)(response, url);
+      else after(50)(response, url);
+    });
+    const tokens = (): readonly (string | null)[] => requests.splice(0).map((url) => url.searchParams.get('continuation-token'));
+    refused = '10';
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
+    expect(tokens().at(-1)).toBe('10');
+    refused = 'none';
+    const stop = new AbortController();
+    const asked = listing.page(location, all1, stop.signal);
+    await until('more pages are passed', () => requests.length > 10);
+    stop.abort(new Error('stopping'));
+    await expect(asked).rejects.toThrow('stopping');
+    expect(tokens()[0]).toBe('10');
+    refused = 'none';
+    expect(await listing.page(location, all1)).toMatchObject({ objects: [{ key: 'b' }] });
+    expect(Number(tokens()[0])).toBeGreaterThan(10);
+    refused = '30';
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
+    tokens();
+    refused = 'none';
+    await listing.page(location, all1);
+    expect(tokens()[0]).toBeNull();
+  });
+
+  it('is a fault if its token leads nowhere', async () => {
+    const { listing, requests } = await listingOn(saying(emptyPage('same')));
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'listing.incomplete' });
+    expect(requests).toHaveLength(2);
   });
 });
 

@@ -17,6 +17,7 @@ import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const MINUTE_MS = 60_000;
+const RUN_MAX_MS = 45 * MINUTE_MS;
 const DAY_MS = 86_400_000;
 const never = new AbortController().signal;
 
@@ -25,14 +26,17 @@ function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
 }
 
 async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
-  const { state, objects, maintenance, scan } = createMemoryStore();
+  const index = createMemoryStore();
+  const { state, objects, maintenance, scan } = index;
   const clock = createFakeClock({ autoAdvance: true });
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
   const circuits = createTestCircuits({ clock, telemetry });
   const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
+  const lookAgain = createLookAgain(
+    createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe,
+  );
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;
@@ -49,7 +53,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
   const fields = { bucket: 'photos', region: 'us-east-1', source, versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
   await updateRecord(state, refs.bucket('photos'), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
   const visit = createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry });
-  const sweep = createSweep({ state, telemetry }, 'lifecycle', visit);
+  const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
   return {
     clock,
     telemetry,
@@ -178,6 +182,101 @@ describe('lifecycle expirations that nobody tells', () => {
     await world.check();
     expect(world.looks()).toEqual([]);
     expect(world.reads()).toBe(0);
+  });
+});
+
+describe('a check that takes longer than a visit', () => {
+  const DOCUMENTS = 8_000_000;
+
+  /** Two buckets: `aaa` with eight million old documents whose tags do not fit the rule, of which a page takes 50 ms, and `bbb` with one that does. */
+  async function huge() {
+    const { state } = createMemoryStore();
+    const clock = createFakeClock({ autoAdvance: true });
+    const telemetry = createFakeTelemetry();
+    const asked: string[] = [];
+    const looked: string[] = [];
+    let pageMs = 50;
+    let rule = ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } });
+    for (const bucket of ['aaa', 'bbb']) {
+      const fields = { bucket, region: 'us-east-1', source: 'routed', versioning: { status: 'never', observedAtMs: 0 }, enrich: 'tags' };
+      const record = bucketRecordSchema.parse({ ...fields, floor: 0, createdAtMs: 0, createdBy: 'test', checkedAtMs: 0 });
+      await updateRecord(state, refs.bucket(bucket), () => record);
+    }
+    const documentOf = (bucket: string, key: string, tag: string) =>
+      ({ bucket, key, clock: 0, tags: { class: tag } }) as unknown as ObjectDocument;
+    const aged = async (bucket: string, { after, limit }: { readonly after: string; readonly limit: number }) => {
+      if (bucket === 'bbb') return { documents: [documentOf(bucket, 'k', 'tmp')] };
+      asked.push(after);
+      await clock.sleep(pageMs);
+      const next = Number(after) + limit;
+      return { documents: [documentOf(bucket, String(next), 'kept')], ...(next < DOCUMENTS && { next: String(next) }) };
+    };
+    const createWorker = () => {
+      const visit = createVisitLifecycle({
+        state,
+        maintenance: { expiring: async () => [], aged },
+        scan: { countLive: async () => DOCUMENTS },
+        lifecycle: { rulesOf: async () => [rule] },
+        lookAgain: async (bucket, documents) => {
+          looked.push(...documents.map(({ key }) => `${bucket.bucket}/${key}`));
+          return documents.length;
+        },
+        gaps: { report: async () => undefined },
+        clock,
+        telemetry,
+      });
+      return createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
+    };
+    return {
+      clock,
+      asked,
+      looked,
+      run: async () => createWorker()(never),
+      record: async (bucket: string) => readRecord(state, refs.bucket(bucket)),
+      setPageMs: (ms: number) => {
+        pageMs = ms;
+      },
+      changeRule: () => {
+        rule = { ...rule, expiresAfterDays: 2 };
+      },
+    };
+  }
+
+  it('Fix: ends at its bound, leaves later buckets their turn, and continues there on any worker', async () => {
+    const world = await huge();
+    await world.run();
+    expect(world.looked).toEqual(['bbb/k']);
+    // a hundred thousand documents, of which the first page was of those with a time of expiration
+    expect(world.asked).toHaveLength(999);
+    let runs = 1;
+    for (; (await world.record('aaa'))?.lifecycle === undefined && runs < 100; runs += 1) {
+      await world.clock.sleep(MINUTE_MS);
+      await world.run();
+    }
+    expect(runs).toBe(81);
+    // no page was read twice, and none was left out
+    expect(world.asked).toHaveLength(DOCUMENTS / 100);
+    expect(new Set(world.asked).size).toBe(DOCUMENTS / 100);
+    expect(await world.record('aaa')).not.toHaveProperty('lifecycleCheck');
+  });
+
+  it('begins again when the rules have changed', async () => {
+    const world = await huge();
+    await world.run();
+    world.changeRule();
+    world.asked.splice(0);
+    await world.clock.sleep(MINUTE_MS);
+    await world.run();
+    expect(world.asked[0]).toBe('');
+  });
+
+  it('ends after five minutes where the store is slow', async () => {
+    const world = await huge();
+    world.setPageMs(3_000);
+    const beginMs = world.clock.monotonicMs();
+    await world.run();
+    expect(world.clock.monotonicMs() - beginMs).toBe(5 * MINUTE_MS);
+    expect(world.looked).toEqual(['bbb/k']);
   });
 });
 

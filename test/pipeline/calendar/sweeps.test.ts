@@ -13,25 +13,29 @@ import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unset
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../../../src/pipeline/looks/create.ts';
-import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { listAllRecords, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const MINUTE_MS = 60_000;
+const RUN_MAX_MS = 45 * MINUTE_MS;
 const WEEK_MS = 604_800_000;
 const never = new AbortController().signal;
 
 async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
-  const { state, objects, maintenance } = createMemoryStore();
+  const index = createMemoryStore();
+  const { state, objects, maintenance } = index;
   const clock = createFakeClock({ autoAdvance: true });
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
   const circuits = createTestCircuits({ clock, telemetry });
   const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-  const lookAgain = createLookAgain(createLooks({ storage, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe);
+  const lookAgain = createLookAgain(
+    createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe,
+  );
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);
@@ -75,8 +79,16 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
       source: 'check',
       indexed_at: '2026-01-01T00:00:00.000Z',
     }),
-    unsettledSweep: createSweep({ state, telemetry }, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock })),
-    tombstoneSweep: createSweep({ state, telemetry }, 'tombstones', createVisitTombstones({ maintenance, clock })),
+    unsettledSweep: createSweep(
+      { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
+      'unsettled',
+      createVisitUnsettled({ maintenance, lookAgain, clock }),
+    ),
+    tombstoneSweep: createSweep(
+      { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
+      'tombstones',
+      createVisitTombstones({ maintenance, clock }),
+    ),
   };
 }
 
@@ -147,9 +159,11 @@ describe('the sweep of unsettled documents', () => {
     expect(await world.stored('a', 'gone')).toMatchObject({ settled: false, deleted: false });
   });
 
-  it('ends with its signal between two pages', async () => {
+  it('ends with its signal after the looks that run', async () => {
     const world = await setUp();
-    await world.store(Array.from({ length: 300 }, (_, at) => world.unsettled(`key-${at}`, 11 * MINUTE_MS)));
+    const keys = Array.from({ length: 300 }, (_, at) => `key-${at}`);
+    for (const key of keys) world.storage.put('photos', key);
+    await world.store(keys.map((key) => world.unsettled(key, 11 * MINUTE_MS)));
     const stopping = new AbortController();
     const observe = world.storage.observe.bind(world.storage);
     world.storage.observe = async (...args) => {
@@ -157,7 +171,49 @@ describe('the sweep of unsettled documents', () => {
       return observe(...args);
     };
     await expect(world.unsettledSweep(stopping.signal)).rejects.toThrow('the process stops');
-    expect(world.storage.observed).toHaveLength(100);
+    expect(world.storage.observed).toHaveLength(16);
+  });
+
+  it('Fix: of a bucket whose HEADs are slow ends after a minute, continues there, and leaves the next bucket its turn', async () => {
+    const world = await setUp(['a-slow', 'photos']);
+    const keys = Array.from({ length: 150 }, (_, at) => `key-${String(at).padStart(3, '0')}`);
+    for (const key of keys) world.storage.put('a-slow', key);
+    world.storage.put('photos', 'neighbour');
+    await world.store(keys.map((key) => ({ ...world.unsettled(key, 11 * MINUTE_MS), bucket: 'a-slow' })));
+    await world.store([world.unsettled('neighbour', 11 * MINUTE_MS)]);
+    const observe = world.storage.observe.bind(world.storage);
+    world.storage.observe = async (...args) => {
+      if (args[0].bucket === 'a-slow') await world.clock.sleep(1_000);
+      return observe(...args);
+    };
+    await world.unsettledSweep(never);
+    expect(await world.stored('neighbour')).toMatchObject({ settled: true });
+    const first = world.storage.observed.filter((name) => name.startsWith('a-slow/'));
+    // with a second for each HEAD; those that run at the end of the minute still end
+    expect(first.length).toBeGreaterThanOrEqual(60);
+    expect(first.length).toBeLessThanOrEqual(76);
+    world.storage.observed.splice(0);
+    await world.unsettledSweep(never);
+    expect(world.storage.observed[0]).toBe(`a-slow/${keys[first.length] ?? ''}`);
+    await world.unsettledSweep(never);
+    for (const key of keys) expect(await world.stored(key, 'a-slow')).toMatchObject({ settled: true });
+  });
+
+  it('of a bucket that fails leaves its other documents alone', async () => {
+    const world = await setUp(['denied', 'photos']);
+    await world.store(Array.from({ length: 300 }, (_, at) => ({ ...world.unsettled(`key-${at}`, 11 * MINUTE_MS), bucket: 'denied' })));
+    world.storage.put('photos', 'neighbour');
+    await world.store([world.unsettled('neighbour', 11 * MINUTE_MS)]);
+    world.storage.failWith(new FaultError('bucket.denied', 'no'), { bucket: 'denied' });
+    let heads = 0;
+    const observe = world.storage.observe.bind(world.storage);
+    world.storage.observe = async (...args) => {
+      heads += 1;
+      return observe(...args);
+    };
+    await world.unsettledSweep(never);
+    expect(heads).toBeLessThanOrEqual(17);
+    expect(await world.stored('neighbour')).toMatchObject({ settled: true });
   });
 });
 
@@ -203,13 +259,66 @@ describe('the purge of tombstones', () => {
   });
 });
 
+describe('a sweep that takes longer than its run', () => {
+  const names = Array.from({ length: 20 }, (_, at) => `bucket-${String(at).padStart(2, '0')}`);
+
+  it('Fix: continues with the next bucket in the next run, on any worker, so that each has its turn', async () => {
+    const { state, clock, telemetry } = await setUp(names);
+    const visited: string[] = [];
+    const worker = () =>
+      createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', async ({ bucket }) => {
+        visited.push(bucket);
+        await clock.sleep(5 * MINUTE_MS);
+        return 1;
+      });
+    const runs: number[] = [];
+    for (let run = 0; run < 3; run += 1) {
+      const beginMs = clock.monotonicMs();
+      await worker()(never);
+      runs.push((clock.monotonicMs() - beginMs) / MINUTE_MS);
+    }
+    expect(runs).toEqual([45, 45, 45]);
+    expect(visited.slice(0, 20)).toEqual(names);
+    expect(visited.slice(20)).toEqual(names.slice(0, 7));
+  });
+
+  it('also if each run is aborted in the midst of a visit, or a bucket is gone by then', async () => {
+    const { state, clock, telemetry, records } = await setUp(names);
+    const visited = new Set<string>();
+    for (let run = 0; run < names.length; run += 1) {
+      const overdue = new AbortController();
+      const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', async ({ bucket }) => {
+        visited.add(bucket);
+        overdue.abort(new Error('took too long'));
+        overdue.signal.throwIfAborted();
+        return 1;
+      });
+      await expect(sweep(overdue.signal)).rejects.toThrow('took too long');
+      if (run === 3) await removeRecord(state, refs.bucket(records[3]?.bucket ?? '').id);
+    }
+    expect(visited.size).toBe(names.length);
+  });
+
+  it('begins with the first bucket again once all were visited', async () => {
+    const { state, clock, telemetry } = await setUp(['a', 'b']);
+    const visited: string[] = [];
+    const sweep = createSweep({ state, clock, telemetry, runMaxMs: 1 }, 'unsettled', async ({ bucket }) => {
+      visited.push(bucket);
+      await clock.sleep(bucket === 'a' && visited.length === 1 ? 1 : 0);
+      return 1;
+    });
+    for (let run = 0; run < 3; run += 1) await sweep(never);
+    expect(visited).toEqual(['a', 'b', 'a', 'a', 'b']);
+  });
+});
+
 describe('the weekly sweep', () => {
   async function weekly(source: BucketSource) {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
     const visit = createVisitFull({ state, clock, startJob: (request, signal) => jobs.start(request, signal) });
-    const sweep = createSweep({ state, telemetry }, 'full', visit);
+    const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'full', visit);
     return {
       ...world,
       jobs,

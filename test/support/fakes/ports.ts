@@ -169,6 +169,10 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       const state = bucketOf(bucket, key).keys.get(key)?.at(-1)?.state ?? { present: false };
       return { state: headOf(state), observedAtMs: dateMs() };
     },
+    firstKey: async ({ bucket }) => {
+      const present = [...bucketOf(bucket).keys].filter(([, versions]) => versions.at(-1)?.state.present === true);
+      return present.map(([key]) => key).toSorted()[0];
+    },
     regionOf: async (bucket) => bucketOf(bucket).region,
     versioningOf: async ({ bucket }) => {
       const status = bucketOf(bucket).versioning;

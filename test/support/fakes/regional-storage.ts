@@ -45,6 +45,7 @@ export function createRegionalStorage(clock: Clock): RegionalStorage {
       const state = existing(bucket).objects.get(key) ?? ({ present: false } as const);
       return { state: headOf(state), observedAtMs: observedAtMs() };
     },
+    firstKey: async ({ bucket }) => [...existing(bucket).objects.keys()].toSorted(compareKeys)[0],
     regionOf: async (bucket) => existing(bucket).region,
     versioningOf: async () => ({ status: 'never', observedAtMs: observedAtMs() }),
     readVersion: async ({ bucket }, { key, etag }) => {

@@ -62,7 +62,8 @@ export async function startRecordingProxy(hosts: readonly string[]): Promise<Rec
         const ask = askOf(incoming, scheme, body);
         asked.push(ask);
         const { status = 200, headers, body: content = '' } = proxy.answer(ask);
-        outgoing.writeHead(status, { date: new Date().toUTCString(), ...headers }).end(content);
+        const own = { date: new Date().toUTCString(), 'x-amz-request-id': 'TESTREQUEST00001' };
+        outgoing.writeHead(status, { ...own, ...headers }).end(content);
       });
     };
   const secure = createTlsServer({ key, cert }, recorded('https'));

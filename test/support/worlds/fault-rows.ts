@@ -6,7 +6,6 @@ import { rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
 import type { FaultProxy, Interference, PassingRequest, Reply } from '../servers/fault-proxy.ts';
@@ -14,7 +13,7 @@ import { raw } from '../servers/opensearch.ts';
 import type { End, FaultRow } from './fault-row.ts';
 import type { Flow } from './flow.ts';
 
-const xml = { 'content-type': 'application/xml' };
+const xml = { 'content-type': 'application/xml', 'x-amz-request-id': 'TESTREQUEST00001' };
 const errorXml = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`;
 const refusal = (status: number, code: string, reason?: string): Interference => ({
   kind: 'answer',
@@ -82,7 +81,12 @@ const storageRows: readonly FaultRow[] = [
     faulty: slow,
     begin: throughProxy(s3, refusal(503, 'SlowDown', 'Slow Down'), ofKeys(slow.prefix)),
   },
-  { name: 'the bucket is gone', index: 'sqlite', reach: 'bucket', begin: bucketGone },
+  {
+    name: 'the bucket is gone',
+    index: 'sqlite',
+    reach: 'bucket',
+    begin: throughProxy(s3, refusal(404, 'NoSuchBucket'), ofBucket),
+  },
   {
     name: 'HeadBucket and LIST are denied',
     index: 'sqlite',
@@ -119,23 +123,6 @@ const storageRows: readonly FaultRow[] = [
   },
   { name: 'SQS answers 503', index: 'sqlite', reach: 'all', begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }) },
 ];
-
-/** Longer than a busy daemon takes from the answer about an object to its question about the bucket. */
-const BUCKET_GONE_LONGER_MS = 5_000;
-
-/**
- * The objects come back before their bucket: with a real bucket they would be gone for good, so a key that was missing in a
- * bucket that exists just afterwards is believed to be deleted.
- */
-function bucketGone(flow: Flow): End {
-  const ends = [ofWholeBucket, ofBucket].map((requests) => throughProxy(s3, refusal(404, 'NoSuchBucket'), requests)(flow));
-  return async () => {
-    const [bucketIsBack, objectsAreBack] = ends;
-    await objectsAreBack?.();
-    await delay(BUCKET_GONE_LONGER_MS);
-    await bucketIsBack?.();
-  };
-}
 
 const sqliteRows: readonly FaultRow[] = [
   { name: 'the bucket record cannot be read', index: 'sqlite', reach: 'index', begin: unreadableRecord },

@@ -64,6 +64,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
       await s3.onHead(key);
       return { state: headOf(s3.objects.get(key) ?? { present: false }), observedAtMs: observedAtMs() };
     },
+    firstKey: async () => [...s3.objects.keys()].toSorted(compareKeys)[0],
     async readVersion(_bucket, { key, etag }, signal) {
       signal?.throwIfAborted();
       const state = s3.objects.get(key);

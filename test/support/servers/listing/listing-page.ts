@@ -21,7 +21,8 @@ export function renderPage(contents: Contents, request: PageRequest, fault?: Fau
   const entries = fault === 'foreign' && request.prefix === '' ? slice.entries : spoiltEntries(slice.entries, fault);
   const isTruncated = fault === 'empty' || (slice.isTruncated && fault !== 'early-end');
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
-  const last = slice.entries.at(-1)?.key;
+  // S3 continues an empty page where it stopped, and loses nothing
+  const last = fault === 'empty' ? request.after : slice.entries.at(-1)?.key;
   let body = `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${request.bucket}</Name><Prefix>${encode(request.prefix)}</Prefix>`;
   if (request.after !== '') body += `<StartAfter>${encode(request.after)}</StartAfter>`;
   body += `<KeyCount>${entries.length}</KeyCount><MaxKeys>${request.limit}</MaxKeys>`;

@@ -49,12 +49,16 @@ export interface ListingServer {
   setPageMax(keys: number): void;
   /** Default: answers at once. */
   setLatency(latency: Latency | undefined): void;
+  /** Called with each request first. Where it returns true, it has answered in the place of S3, as a proxy may. */
+  setForger(forger: Forger | undefined): void;
   /** Awaited before each request is answered from the contents: the moment to change them. */
   beforeAnswer(handler: ((request: ListingRequest) => void | Promise<void>) | undefined): void;
   counts(): RequestCounts;
   resetCounts(): void;
   close(): Promise<void>;
 }
+
+export type Forger = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
 /** What another process may tell the server: `POST /-/control`. */
 const controlSchema = z.object({
@@ -78,6 +82,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   const random = createRandom(80);
   let latency: Latency | undefined;
   let pageMax = PAGE_MAX;
+  let forger: Forger | undefined;
   let hook: ((request: ListingRequest) => void | Promise<void>) | undefined;
   let counts = noRequests();
 
@@ -88,6 +93,9 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   }
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    if (forger?.(incoming, outgoing) === true) return;
+    // every answer of S3 has one, whatever its status
+    outgoing.setHeader('x-amz-request-id', 'TESTREQUEST00001');
     const question = questionOf(incoming, pageMax);
     if (question === undefined) return refuse(outgoing, { status: 501, code: 'NotImplemented' });
     counts[question.operation] += 1;
@@ -145,6 +153,9 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     },
     setLatency(wanted) {
       latency = wanted;
+    },
+    setForger(wanted) {
+      forger = wanted;
     },
     beforeAnswer(handler) {
       hook = handler;
