@@ -99,7 +99,7 @@ function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): b
 /** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, held: ___, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, overBudgetSinceMs: ____, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -109,7 +109,7 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
+  const rest = untried(gap);
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
@@ -118,6 +118,13 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
   if (coversBeforeMs <= gap.lastSeenMs) return { ...rest, state: 'open', reconciledBeforeMs };
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
+}
+
+/** The gap without its job, and without anything that is known of attempts to close it. */
+function untried(gap: GapRecord): GapRecord {
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
+  const { overBudgetSinceMs: ________, ...kept } = rest;
+  return kept;
 }
 
 /** How many deletions the job held back, because its brake does not allow them. */
@@ -131,7 +138,7 @@ function heldReason({ id }: JobRecord, held: number): string {
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
 export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
-  const { jobId: _, ...rest } = gap;
+  const { jobId: _, overBudgetSinceMs: __, ...rest } = gap;
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
@@ -142,6 +149,19 @@ export function refused(gap: GapRecord, reason: string, nowMs: number): GapRecor
   const refusedSinceMs = gap.refusedSinceMs ?? nowMs;
   const untilMs = nowMs + Math.max(REFUSED_MIN_MS, waitMs(refusedSinceMs, nowMs));
   return { ...gap, refusedSinceMs, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** How soon to check an exhausted budget again: a job may have taken fewer requests than estimated. */
+const BUDGET_CHECK_MS = 300_000;
+
+/** The gap for which no job can begin now, because of its bucket's budget. `fromMs`: from when one can, as far as is known now. */
+export function overBudget(
+  gap: GapRecord,
+  reason: string,
+  { fromMs, nowMs }: { readonly fromMs: number; readonly nowMs: number },
+): GapRecord {
+  const notBeforeMs = Math.min(fromMs, nowMs + BUDGET_CHECK_MS);
+  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudgetSinceMs: gap.overBudgetSinceMs ?? nowMs };
 }
 
 /** The gap with the reason why it is still open. Returns the same object when it already has that reason. */

@@ -53,6 +53,8 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /** Since when the budget of its bucket keeps it open. */
+  overBudgetSinceMs: z.number().optional(),
   /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */

@@ -3,9 +3,9 @@
  * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
-import { affordable, gapBudgetSchema, spentNow } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, refused, waiting } from '../../domain/gaps/closing.ts';
-import { commonPrefix, jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
+import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
+import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
@@ -46,8 +46,8 @@ interface CloseGapsDependencies {
 
 /** Gaps of one bucket that one round plans, since each prefix is counted in the index. Later rounds plan the others. */
 const DUE_MAX = 100;
-/** When to check an exhausted budget again at the latest: a job may have taken fewer requests than estimated. */
-const BUDGET_CHECK_MS = 300_000;
+/** When to look again at a budget of 0: a worker with another setting may have a budget. */
+const NO_BUDGET_CHECK_MS = 300_000;
 /** How long one round asks buckets that have refused before. The next round asks the others first. */
 const ASKING_MAX_MS = 60_000;
 /** Closed gaps of single keys are removed after this time. There is one for each object that ever failed, unlike those of a whole bucket. */
@@ -87,13 +87,20 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     return gapDueAtMs(gap) <= clock.nowMs();
   }
 
+  /** The gaps to plan now: those that are due, and those that the budget is kept for, so that no other job is begun instead of theirs. */
+  function dueOf(open: readonly GapRecord[]): readonly GapRecord[] {
+    const firsts = open.filter((gap) => isFirstInLine(gap, clock.nowMs()));
+    const others = open.filter((gap) => isDue(gap) && !firsts.includes(gap));
+    return others.length === 0 && !firsts.some(isDue) ? [] : [...firsts, ...others].slice(0, DUE_MAX);
+  }
+
   async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
     const named = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
-    const due = open.filter(isDue).slice(0, DUE_MAX);
+    const due = dueOf(open);
     if (latest !== undefined && occupiesBucket(latest)) {
       if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
@@ -122,12 +129,10 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if (requestsPerDay > 0 && (await isRefused(bucket, gaps.due, signal))) return;
     const costs = await budgets.costsOf(bucket, gaps.due, signal);
     const budget = await budgets.read(bucket, signal);
-    const plans = jobsOf({ ...gaps, requestsOf: (prefix) => costs.get(prefix) ?? Infinity });
-    const answers = plans.map((plan) => ({ plan, answer: affordable(budget, costs.get(plan.prefix) ?? Infinity, limits()) }));
-    const chosen = answers.find(({ answer }) => answer === 'yes')?.plan;
-    if (chosen !== undefined) return start(bucket, chosen, { requests: costs.get(chosen.prefix) ?? 0, signal });
-    const fromMs = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.fromMs] : [])).sort((a, b) => a - b)[0];
-    for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
+    const requestsOf = (prefix: string): number => costs.get(prefix) ?? Infinity;
+    const choice = chooseJob(jobsOf({ ...gaps, requestsOf }), requestsOf, { budget, limits: limits() });
+    if (choice.kind === 'start') return start(bucket, choice.plan, { requests: choice.requests, signal });
+    for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice));
   }
 
   /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
@@ -141,12 +146,18 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     return true;
   }
 
-  function overBudget(gap: GapRecord, spent: number, fromMs: number | undefined): GapRecord {
-    const notBeforeMs = Math.min(fromMs ?? Infinity, clock.nowMs() + BUDGET_CHECK_MS);
-    if (fromMs === undefined)
-      return { ...waiting(gap, 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket'), notBeforeMs };
-    const reason = `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
-    return { ...waiting(gap, reason, fromMs), notBeforeMs };
+  function unaffordable(gap: GapRecord, choice: Exclude<Choice, { readonly kind: 'start' }>): GapRecord {
+    const nowMs = clock.nowMs();
+    if (choice.kind === 'never') {
+      const reason = 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket';
+      return { ...waiting(gap, reason), notBeforeMs: nowMs + NO_BUDGET_CHECK_MS };
+    }
+    const { spent, fromMs, first } = choice;
+    const reason =
+      first === undefined || first.id === gap.id
+        ? `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`
+        : `the LIST requests of its bucket are kept for ${first.id}, which has waited for them for a day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
+    return overBudget(gap, reason, { fromMs, nowMs });
   }
 
   async function start(
