@@ -20,6 +20,7 @@ import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { StateVersion } from '../ports/state.ts';
 import { createAdvanceJob } from './advance-job.ts';
 import { createJobEnds } from './job-ends.ts';
 import { createOccupancy } from './occupancy.ts';
@@ -176,7 +177,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
         return settler.hide(message, end.delayS);
       case 'again':
         // sent first: a crash in between leaves two messages, of which one will find nothing to do
-        return sendTask(task, end.delayS).then(
+        return sendTask(taskAgain(task, end.watched), end.delayS).then(
           () => settler.remove(message),
           () => settler.hide(message, end.delayS),
         );
@@ -215,4 +216,9 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     },
     receiveFault: receiveFault.current,
   };
+}
+
+/** The task as it is sent again. What an earlier message watched is no longer of use. */
+function taskAgain({ watched: _, ...task }: Task, watched: StateVersion | undefined): Task {
+  return { ...task, ...(watched !== undefined && { watched }) };
 }
