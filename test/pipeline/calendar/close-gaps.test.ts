@@ -68,7 +68,7 @@ describe('a gap', () => {
 
   it('whose keys are told one by one waits for a day', async () => {
     const world = await createGapWorld();
-    await world.tell({ keysToldMs: world.clock.nowMs() });
+    await world.tell({ calls: [{ requestId: 'r1', isReported: true }] });
     await world.after(DAY_MS - MINUTE_MS);
     expect(await world.allJobs()).toEqual([]);
     await world.after(MINUTE_MS);
