@@ -7,7 +7,7 @@ import { isOverdue, lookAtLease, WATCH_MS } from '../../domain/reindex/range-tra
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllIds, listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { removeRanges } from './job-ends.ts';
 import { removeJob } from './job-records.ts';
 import { createOccupancy } from './occupancy.ts';
@@ -74,6 +74,14 @@ export function createOverdueTasks({
     for (const { id } of gone) await removeJob(state, id);
   }
 
+  /** Removes the records of occupied buckets that are no longer connected: a job may have begun while its bucket was disconnected. */
+  async function pruneOccupancy(): Promise<void> {
+    const occupied = await listAllIds(state, 'job-slot');
+    const connected = new Set(await listAllIds(state, 'bucket'));
+    const buckets = occupied.map((id) => id.slice(refs.jobSlot('').id.length));
+    for (const bucket of buckets.filter((each) => !connected.has(refs.bucket(each).id))) await occupancy.forget(bucket);
+  }
+
   return async function repairOverdue(signal) {
     const jobs = await listAllRecords(state, 'job', jobSchema);
     const ranges = await listAllRecords(state, 'range', rangeSchema);
@@ -89,6 +97,7 @@ export function createOverdueTasks({
       if ((await readRecord(state, refs.job(id), signal)) === undefined) await removeRanges(state, id);
     }
     await prune(jobs);
+    await pruneOccupancy();
   };
 }
 
