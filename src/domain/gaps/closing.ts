@@ -19,6 +19,8 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
+/** A gap that was seen at a time far ahead of S3's clock is re-indexed once a day until then. */
+const AHEAD_MAX_MS = 86_400_000;
 /** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
@@ -28,7 +30,7 @@ export function gapDueAtMs(gap: GapRecord): number {
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
-  return Math.max(dueAtMs, gap.notBeforeMs ?? 0);
+  return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
 }
 
 /**
@@ -116,14 +118,18 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   const held = heldBy(job);
   if (held > 0) return { ...failedOf(gap, heldReason(job, held), nowMs), heldDeletes: held };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
-  if (coversBeforeMs <= gap.lastSeenMs) return { ...rest, state: 'open', reconciledBeforeMs };
+  const aheadMs = gap.lastSeenMs - coversBeforeMs;
+  if (aheadMs >= 0) {
+    const tooEarly = aheadMs > GAP_OPEN_MAX_MS ? { tooEarlyUntilMs: nowMs + Math.min(aheadMs, AHEAD_MAX_MS) } : {};
+    return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly };
+  }
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
 }
 
 /** The gap without its job, and without anything that is known of attempts to close it. */
 function untried(gap: GapRecord): GapRecord {
   const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
-  const { overBudgetSinceMs: ________, ...kept } = rest;
+  const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
   return kept;
 }
 

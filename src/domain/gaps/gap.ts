@@ -57,6 +57,11 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /**
+   * A job is done that covers every report so far, but began before `lastSeenMs`, which the clock of a worker stored too far
+   * ahead. No job is begun for it before this time, unless the gap is reported again.
+   */
+  tooEarlyUntilMs: z.number().optional(),
   /** Since when the budget of its bucket keeps it open. */
   overBudgetSinceMs: z.number().optional(),
   /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
@@ -123,7 +128,8 @@ export interface SightingFacts {
 export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs }: SightingFacts): GapRecord {
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
-  const base = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+  const { tooEarlyUntilMs: _, ...base } =
+    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
   return withCalls(
     {
       ...base,
