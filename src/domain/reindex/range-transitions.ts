@@ -10,7 +10,7 @@
  * died or because of a fault of the range itself.
  *
  * A lease states its end by the clock of its worker. A reader whose own clock agrees believes that. A lease that no right clock
- * can have stored is watched instead: if its record has not changed for longer than a lease lasts, it is over.
+ * can have stored is watched instead: if it has not changed for longer than a lease lasts, it is over.
  */
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
@@ -21,8 +21,8 @@ export const FRUITLESS_MAX = 3;
 /** The result of trying to take a range. */
 export type Taking =
   | { readonly kind: 'taken'; readonly range: RangeRecord }
-  /** Another worker has the range. `isWatched`: the lease is over if the range has not changed after `leftMs`, whatever it states. */
-  | { readonly kind: 'leased'; readonly leftMs: number; readonly isWatched: boolean }
+  /** Another worker has the range. `watched`: the name of a lease that is over if it has not changed after `leftMs`. */
+  | { readonly kind: 'leased'; readonly leftMs: number; readonly watched?: string }
   | { readonly kind: 'done' }
   /** The task is of an earlier turn. The current turn has a different task. */
   | { readonly kind: 'late' }
@@ -33,8 +33,8 @@ export interface Taker {
   readonly worker: string;
   readonly nowMs: number;
   readonly leaseMs: number;
-  /** The range has not changed since a lease was watched from (WATCH_MS). */
-  readonly isUnchanged?: boolean;
+  /** The name of the lease that the range had WATCH_MS ago or earlier. */
+  readonly watched?: string | undefined;
   /** The turn that the task names; absent: any turn. */
   readonly turn?: number | undefined;
 }
@@ -43,7 +43,7 @@ export interface Taker {
 export const LEASE_MS = 60_000;
 /** A worker renews its lease in time, by its own monotonic clock, or gives the range up. What it does last may take a moment. */
 const LEASE_SLACK_MS = 15_000;
-/** A lease whose record has not changed for this long is over. */
+/** A lease that has not changed for this long is over. */
 export const WATCH_MS = LEASE_MS + LEASE_SLACK_MS;
 /** A lease that ended longer ago, by the reader's clock, may be that of a living worker whose clock is slow. Lost tasks come back sooner. */
 const LEASE_OVER_MAX_MS = 600_000;
@@ -51,10 +51,15 @@ const LEASE_OVER_MAX_MS = 600_000;
 /** How a lease looks to a reader: over, or how long to wait for it. */
 export type LeaseLook =
   | { readonly kind: 'over' }
-  /** `isWatched`: the wait ends the lease if its record has not changed by then. */
+  /** `isWatched`: the wait ends the lease if it has not changed by then. */
   | { readonly kind: 'leased'; readonly leftMs: number; readonly isWatched: boolean };
 
-/** Looks at a lease. `isUnchanged`: its record has not changed for WATCH_MS. */
+/** The name of a lease, which changes with each renewal. */
+export function leaseName({ worker, untilMs }: Lease): string {
+  return `${worker} ${untilMs}`;
+}
+
+/** Looks at a lease. `isUnchanged`: it has not changed for WATCH_MS. */
 export function lookAtLease({ untilMs }: Lease, nowMs: number, isUnchanged: boolean): LeaseLook {
   if (isUnchanged) return { kind: 'over' };
   const leftMs = untilMs - nowMs;
@@ -63,12 +68,15 @@ export function lookAtLease({ untilMs }: Lease, nowMs: number, isUnchanged: bool
 }
 
 /** Takes the range for one turn, if it is free. */
-export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, isUnchanged = false, turn }: Taker): Taking {
+export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, watched, turn }: Taker): Taking {
   if (range.done) return { kind: 'done' };
   if (turn !== undefined && turn < range.turn) return { kind: 'late' };
   const { lease } = range;
-  const look = lease === undefined ? undefined : lookAtLease(lease, nowMs, isUnchanged);
-  if (look?.kind === 'leased') return look;
+  if (lease !== undefined) {
+    const name = leaseName(lease);
+    const look = lookAtLease(lease, nowMs, name === watched);
+    if (look.kind === 'leased') return { kind: 'leased', leftMs: look.leftMs, ...(look.isWatched && { watched: name }) };
+  }
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
   if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
   return { kind: 'taken', range: { ...range, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };

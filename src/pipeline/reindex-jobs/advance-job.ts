@@ -159,9 +159,10 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     return REMOVE;
   }
 
-  /** Lost tasks of ranges with a lease that no right clock can have stored are sent again later. */
+  /** A lease that must be watched is that of a dead worker more often than not: the task of the range watches it. */
   function isLeased({ lease }: RangeRecord): boolean {
-    return lease !== undefined && lookAtLease(lease, clock.nowMs(), false).kind === 'leased';
+    const look = lease === undefined ? undefined : lookAtLease(lease, clock.nowMs(), false);
+    return look?.kind === 'leased' && !look.isWatched;
   }
 
   async function makeRange(job: JobRecord, number: number) {

@@ -5,10 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { LEASE_MS, takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
+import { LEASE_MS, takeRange, type Taker, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore, StateVersion } from '../ports/state.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
 import { ensureCutRange } from './range-records.ts';
 
@@ -40,17 +40,11 @@ interface HeldDependencies {
   readonly worker: string;
 }
 
-/** A held range, or why the range could not be taken. `watched`: the version of a range whose lease is watched, see Taking. */
-export type Taken =
-  | { readonly kind: 'taken'; readonly range: HeldRange }
-  | { readonly kind: 'leased'; readonly leftMs: number; readonly watched?: StateVersion }
-  | Exclude<Taking, { readonly kind: 'taken' | 'leased' }>;
+/** A held range, or why the range could not be taken. */
+export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
 
-/** The turn that a task names, and the version that the range had when its lease began to be watched, WATCH_MS ago or longer. */
-interface Wanted {
-  readonly turn?: number | undefined;
-  readonly watched?: StateVersion | undefined;
-}
+/** The turn that a task names, and the lease that it has watched for WATCH_MS or longer. */
+type Wanted = Pick<Taker, 'turn' | 'watched'>;
 
 /** Creates the function that takes ranges for one worker. It throws the store's fault. */
 export function createTakeRange({ state, clock, worker }: HeldDependencies) {
@@ -69,10 +63,8 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
     if (entry === undefined) return { kind: 'late' };
     // unique for this lease: a worker that stood still for a minute may take its own range again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
-    const isUnchanged = entry.version === watched;
-    const taker = { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, isUnchanged, turn };
+    const taker = { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, watched, turn };
     const taking = takeRange(parseEntry(entry, rangeSchema), taker);
-    if (taking.kind === 'leased') return { kind: 'leased', leftMs: taking.leftMs, ...(taking.isWatched && { watched: entry.version }) };
     if (taking.kind !== 'taken') return taking;
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range) }, entry.version);
     // another worker took the range, or its task was sent again: the next attempt reads which

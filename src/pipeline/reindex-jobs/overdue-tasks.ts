@@ -3,7 +3,7 @@
  * are no longer needed are removed. One worker runs it every minute.
  */
 import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { isOverdue, lookAtLease, WATCH_MS } from '../../domain/reindex/range-transitions.ts';
+import { isOverdue, leaseName, lookAtLease, WATCH_MS } from '../../domain/reindex/range-transitions.ts';
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -119,7 +119,7 @@ function createLeaseWatch(clock: Pick<Clock, 'monotonicMs'>) {
   let seen: ReadonlyMap<string, number> = new Map();
 
   function nameOf({ jobId, number, lease }: RangeRecord): string | undefined {
-    return lease && `${jobId} ${number} ${lease.worker} ${lease.untilMs}`;
+    return lease && `${jobId} ${number} ${leaseName(lease)}`;
   }
 
   return {

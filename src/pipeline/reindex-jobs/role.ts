@@ -20,7 +20,6 @@ import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import type { StateVersion } from '../ports/state.ts';
 import { createAdvanceJob } from './advance-job.ts';
 import { createJobEnds } from './job-ends.ts';
 import { createOccupancy } from './occupancy.ts';
@@ -219,6 +218,6 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 }
 
 /** The task as it is sent again. What an earlier message watched is no longer of use. */
-function taskAgain({ watched: _, ...task }: Task, watched: StateVersion | undefined): Task {
+function taskAgain({ watched: _, ...task }: Task, watched: string | undefined): Task {
   return { ...task, ...(watched !== undefined && { watched }) };
 }

@@ -2,22 +2,21 @@
 import { z } from 'zod';
 import { FAULT_WAIT_MS } from '../../domain/reindex/range-transitions.ts';
 import type { QueueClient } from '../ports/queues.ts';
-import type { StateVersion } from '../ports/state.ts';
 
-/** The longest stored version of a record, with room to spare. */
-const VERSION_LENGTH_MAX = 200;
+/** The longest name of a lease, with room to spare. */
+const LEASE_NAME_LENGTH_MAX = 500;
 
 /**
  * Without a range, the task starts or continues the job itself. `turn`: the turn of the range; absent: the next one, whichever it
- * is. `watched`: the version of the range when its lease was found to be one that no right clock can have stored. The task comes
- * back after WATCH_MS, which SQS measures: if the version is still the same, the lease is over. The message keeps the version
- * because the next worker that receives it is rarely the same one.
+ * is. `watched`: the name of a lease that was found to be one that no right clock can have stored. The task comes back after WATCH_MS,
+ * which SQS measures: if the range still has this lease, it is over. The message keeps the name because the next worker that
+ * receives it is rarely the same one.
  */
 const taskSchema = z.strictObject({
   job: z.string().regex(/^job-[0-9a-z]{9}-[0-9a-f]{12}$/),
   range: z.number().int().nonnegative().exactOptional(),
   turn: z.number().int().nonnegative().exactOptional(),
-  watched: z.string().max(VERSION_LENGTH_MAX).exactOptional(),
+  watched: z.string().max(LEASE_NAME_LENGTH_MAX).exactOptional(),
 });
 export type Task = z.infer<typeof taskSchema>;
 
@@ -50,7 +49,7 @@ export type TaskEnd =
   /** It is deleted: nothing is left to do. */
   | { readonly kind: 'remove' }
   /** It is replaced by a new message, visible after `delayS`. However often the task waits, its receive count stays low. `watched`: see Task. */
-  | { readonly kind: 'again'; readonly delayS: number; readonly watched?: StateVersion }
+  | { readonly kind: 'again'; readonly delayS: number; readonly watched?: string }
   /** It is made visible again after `delayS`, and its receive count grows. */
   | { readonly kind: 'back'; readonly delayS: number };
 

@@ -32,7 +32,7 @@ describe('taking a range', () => {
   });
 
   it('waits for the rest of a lease, whoever has it', () => {
-    expect(takeRange(taken(fresh), { ...taker, nowMs: 21_000 })).toEqual({ kind: 'leased', leftMs: 40_000, isWatched: false });
+    expect(takeRange(taken(fresh), { ...taker, nowMs: 21_000 })).toEqual({ kind: 'leased', leftMs: 40_000 });
   });
 
   it('tells a task whose turn is over, and a range that is done', () => {

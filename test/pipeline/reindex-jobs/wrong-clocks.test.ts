@@ -95,3 +95,15 @@ it('Fix: a task is never sent with a delay that SQS refuses', async () => {
   await createSendTask(strictQueues(world), WORK_QUEUE)({ job: 'job-000000000-000000000000' }, 86_400);
   expect(world.messages()).toHaveLength(1);
 });
+
+it('Fix: a job that is resumed long after its worker died continues at once', async () => {
+  const { world, id } = await afterDeath(0);
+  await world.jobs.pause(id);
+  await world.run(2 * MINUTE_MS);
+  world.startWorker({ name: 'heir', listings: 1 });
+  await world.run(2 * MINUTE_MS);
+  await world.clock.advance(DAY_MS);
+  await world.jobs.resume(id, {});
+  await world.run(75_000 + 40_000);
+  expect(await world.job(id)).toMatchObject({ state: 'done' });
+});
