@@ -192,8 +192,8 @@ function withCalls(gap: GapRecord, { kind, calls = [], seenAtMs }: GapSighting):
   });
 }
 
-function withCover({ covered: _, ...gap }: GapRecord): GapRecord {
-  const { unprovenCalls = [], hasUnknownCalls, ...rest } = gap;
+function withCover(gap: GapRecord): GapRecord {
+  const { covered: _, unprovenCalls = [], hasUnknownCalls, ...rest } = gap;
   const isCovered = gap.folded !== true && hasUnknownCalls !== true && unprovenCalls.length === 0;
   return {
     ...rest,

@@ -3,7 +3,7 @@
  * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
-import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
+import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
 import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
 import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
@@ -83,24 +83,13 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     }
   };
 
-  function isDue(gap: GapRecord): boolean {
-    return gapDueAtMs(gap) <= clock.nowMs();
-  }
-
-  /** The gaps to plan now: those that are due, and those that the budget is kept for, so that no other job is begun instead of theirs. */
-  function dueOf(open: readonly GapRecord[]): readonly GapRecord[] {
-    const firsts = open.filter((gap) => isFirstInLine(gap, clock.nowMs()));
-    const others = open.filter((gap) => isDue(gap) && !firsts.includes(gap));
-    return others.length === 0 && !firsts.some(isDue) ? [] : [...firsts, ...others].slice(0, DUE_MAX);
-  }
-
   async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
     const named = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
-    const due = dueOf(open);
+    const due = dueOf(open, clock.nowMs());
     if (latest !== undefined && occupiesBucket(latest)) {
       if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
@@ -132,7 +121,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const requestsOf = (prefix: string): number => costs.get(prefix) ?? Infinity;
     const choice = chooseJob(jobsOf({ ...gaps, requestsOf }), requestsOf, { budget, limits: limits() });
     if (choice.kind === 'start') return start(bucket, choice.plan, { requests: choice.requests, signal });
-    for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice));
+    for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice, limits()));
   }
 
   /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
@@ -144,20 +133,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const reason = `the bucket cannot be re-indexed now: ${fault.code}: ${fault.reason}`;
     for (const gap of due) await change(gap, (current) => refused(current, reason, clock.nowMs()));
     return true;
-  }
-
-  function unaffordable(gap: GapRecord, choice: Exclude<Choice, { readonly kind: 'start' }>): GapRecord {
-    const nowMs = clock.nowMs();
-    if (choice.kind === 'never') {
-      const reason = 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket';
-      return { ...waiting(gap, reason), notBeforeMs: nowMs + NO_BUDGET_CHECK_MS };
-    }
-    const { spent, fromMs, first } = choice;
-    const reason =
-      first === undefined || first.id === gap.id
-        ? `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`
-        : `the LIST requests of its bucket are kept for ${first.id}, which has waited for them for a day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
-    return overBudget(gap, reason, { fromMs, nowMs });
   }
 
   async function start(
@@ -173,7 +148,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       // another job occupies the bucket since: the next round finds it
       if (error instanceof RequestError && error.code === 'job.conflict') return;
       const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-      for (const gap of gaps.filter(isDue))
+      for (const gap of gaps.filter((each) => gapDueAtMs(each) <= clock.nowMs()))
         await change(gap, (current) => failedOf(current, `a re-index job could not be started: ${reason}`, clock.nowMs()));
       return;
     }
@@ -203,6 +178,28 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
 }
 
 const BUCKET_ID = refs.bucket('').id;
+
+/** The gaps to plan now: those that are due, and those that the budget is kept for, so that no other job is begun instead of theirs. */
+function dueOf(open: readonly GapRecord[], nowMs: number): readonly GapRecord[] {
+  const isDue = (gap: GapRecord): boolean => gapDueAtMs(gap) <= nowMs;
+  const firsts = open.filter((gap) => isFirstInLine(gap, nowMs));
+  const others = open.filter((gap) => isDue(gap) && !firsts.includes(gap));
+  return others.length === 0 && !firsts.some(isDue) ? [] : [...firsts, ...others].slice(0, DUE_MAX);
+}
+
+/** The gap for which the budget allows no job now. */
+function unaffordable(gap: GapRecord, choice: Exclude<Choice, { readonly kind: 'start' }>, { nowMs, requestsPerDay }: Limits): GapRecord {
+  if (choice.kind === 'never') {
+    const reason = 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket';
+    return { ...waiting(gap, reason), notBeforeMs: nowMs + NO_BUDGET_CHECK_MS };
+  }
+  const { spent, fromMs, first } = choice;
+  const reason =
+    first === undefined || first.id === gap.id
+      ? `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`
+      : `the LIST requests of its bucket are kept for ${first.id}, which has waited for them for a day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
+  return overBudget(gap, reason, { fromMs, nowMs });
+}
 
 /** Removes gaps of single keys that were closed long ago. */
 async function forgetOldKeys(state: StateStore, gaps: readonly GapRecord[], nowMs: number): Promise<void> {

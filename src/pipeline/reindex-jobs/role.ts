@@ -218,6 +218,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 }
 
 /** The task as it is sent again. What an earlier message watched is no longer of use. */
-function taskAgain({ watched: _, ...task }: Task, watched: string | undefined): Task {
-  return { ...task, ...(watched !== undefined && { watched }) };
+function taskAgain(task: Task, watched: string | undefined): Task {
+  const { watched: _, ...rest } = task;
+  return { ...rest, ...(watched !== undefined && { watched }) };
 }

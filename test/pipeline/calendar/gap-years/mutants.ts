@@ -27,6 +27,10 @@ const productViews: Views = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+function without(name: string, record: Fields): Fields {
+  return Object.fromEntries(Object.entries(record).filter(([each]) => each !== name));
+}
+
 /** The store with records of one kind changed when they are read by id or listed. */
 function reading(kind: string, change: (record: Fields) => Fields): Views['closing'] {
   const seen = (entry: StateEntry): StateEntry => (entry.kind === kind ? { ...entry, record: change(entry.record as Fields) } : entry);
@@ -57,7 +61,7 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
       queues: (queues) => ({
         ...queues,
         send: (url, message, signal) => {
-          const { watched: _, ...task } = JSON.parse(message.body) as Fields;
+          const task = without('watched', JSON.parse(message.body) as Fields);
           return queues.send(url, { ...message, body: JSON.stringify(task) }, signal);
         },
       }),
@@ -68,7 +72,7 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
   },
   'the budget serves the smallest gap first': {
     views: {
-      closing: reading('gap', ({ overBudgetSinceMs: _, ...gap }) => gap),
+      closing: reading('gap', (gap) => without('overBudgetSinceMs', gap)),
     },
     finds: /was not repaired/,
     seed: 7,

@@ -56,7 +56,7 @@ export async function playYear(
     if (held.world === undefined) throw new Error('there is no world yet');
     return held.world;
   });
-  const world = await createWorld(random, mutant, { gapClosed: ledger.gapClosed });
+  const world = await createWorld(random, mutant, { gapClosed: (gap) => ledger.gapClosed(gap) });
   held.world = world;
   const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map(), requests: 0 };
   const endMs = world.clock.nowMs() + days * DAY_MS;

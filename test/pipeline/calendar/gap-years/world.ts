@@ -11,7 +11,7 @@ import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
 import { occupiesBucket, type JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../../src/pipeline/buckets/connect.ts';
 import { createAskToRepair } from '../../../../src/pipeline/calendar/ask-to-repair.ts';
-import { createCloseGaps } from '../../../../src/pipeline/calendar/close-gaps.ts';
+import { createCloseGaps, type StartJob } from '../../../../src/pipeline/calendar/close-gaps.ts';
 import { createSchedules } from '../../../../src/pipeline/calendar/schedules.ts';
 import { createVisitFull } from '../../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../../src/pipeline/calendar/sweep.ts';
@@ -97,7 +97,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   function createProcess(skewMs: number, number: number) {
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
     const ownJobs = createReindexJobs({ state, clock: own, telemetry, sendTask });
-    const startJob = ownJobs.start;
+    const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
     const askToRepair = createAskToRepair({ listing: s3, objects, clock });
     const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
@@ -120,13 +120,11 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
 
   /** The time passes; whatever sleeps wakes at its moment. */
   async function during<Result>(work: Promise<Result>): Promise<Result> {
-    let isOver = false;
-    const ended = work.finally(() => {
-      isOver = true;
-    });
+    const over = new AbortController();
+    const ended = work.finally(() => over.abort());
     ended.catch(() => undefined);
     await clock.advance(0);
-    while (!isOver) await clock.advance(SECOND_MS);
+    while (!over.signal.aborted) await clock.advance(SECOND_MS);
     return ended;
   }
 
