@@ -23,7 +23,7 @@ export const gap = z
     opened_at: time.optional(),
     reported_at: time.optional().describe('When it was last reported. The quiet time before its re-index counts from there.'),
     reconciled_before: time.optional().describe('Changes before this time are covered by a re-index that is done.'),
-    covered: z.boolean().optional().describe('The keys of the bulk delete are reported one by one as well.'),
+    covered: z.boolean().optional().describe('The keys of all its bulk deletes are reported one by one as well.'),
     keys_reported_at: time.optional().describe('The time of the latest bulk delete whose keys were reported one by one.'),
     failures: count.optional().describe('How many jobs in a row did not close it.'),
     waits: z

@@ -14,6 +14,8 @@ export interface Call {
   /** What the answer's headers said. */
   readonly versionId?: string;
   readonly isDeleteMarker?: boolean;
+  /** The request's ID; single deletes of one DeleteObjects call share it. */
+  readonly requestId?: string;
   /** The call failed and changed nothing. */
   readonly errorCode?: string;
   /** When the request came; trails tell whole seconds. */
@@ -44,10 +46,13 @@ const { InputPathsMap, InputTemplate } = pageTransformer();
 /** The input transformer that users are given: docs/connect.md has it. */
 export const documentedTransformer: Transformer = { paths: { ...InputPathsMap }, template: InputTemplate };
 
-/** The least that other installations use: without the error code, and with other names for region and object. */
+/** The least that other installations use: without error code and request ID, and with other names for region and object. */
 export const otherSpellingTransformer: Transformer = {
   ...documentedTransformer,
-  template: InputTemplate.replace('"errorCode":<errorCode>,', '').replace('"awsRegion":', '"cloudRegion":').replace('"s3":', '"storage":'),
+  template: InputTemplate.replace('"errorCode":<errorCode>,', '')
+    .replace('"requestID":<requestID>,', '')
+    .replace('"awsRegion":', '"cloudRegion":')
+    .replace('"s3":', '"storage":'),
 };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */
@@ -56,7 +61,7 @@ export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<v
 }
 
 /** The event of one call, as EventBridge gets it. */
-export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, errorCode, timeMs }: Call) {
+export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, requestId, errorCode, timeMs }: Call) {
   const responseElements = {
     ...(versionId !== undefined && { 'x-amz-version-id': versionId }),
     ...(isDeleteMarker === true && { 'x-amz-delete-marker': 'true' }),
@@ -74,6 +79,7 @@ export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, 
       ...(errorCode !== undefined && { errorCode, errorMessage: 'Access Denied' }),
       requestParameters: { bucketName: bucket, Host: `${bucket}.s3.amazonaws.com`, ...(key === undefined ? { delete: '' } : { key }) },
       responseElements: Object.keys(responseElements).length === 0 ? null : responseElements,
+      ...(requestId !== undefined && { requestID: requestId }),
       readOnly: false,
       eventType: 'AwsApiCall',
       managementEvent: false,

@@ -121,6 +121,8 @@ export interface RecordFacts {
   readonly etag?: string | null | undefined;
   readonly sizeBytes?: number | null | undefined;
   readonly versionId?: string | null | undefined;
+  /** Of an audit trail, unchecked. */
+  readonly requestId?: unknown;
 }
 
 /** Makes the record of a change. It is rejected when its bucket or key is not valid (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
@@ -152,7 +154,16 @@ function optionalFields(facts: RecordFacts): Partial<ChangeRecord> {
     ...(!isAbsent(etag) && { etag }),
     ...(!isAbsent(sizeBytes) && { sizeBytes }),
     ...(!isAbsent(versionId) && { versionId }),
+    ...requestIdOf(facts),
   };
+}
+
+/** A request ID as S3 and CloudTrail write them. It only ever proves something, so any other value counts as absent. */
+const REQUEST_ID = /^[\w-]{8,128}$/;
+
+function requestIdOf({ change, requestId }: RecordFacts): Pick<ChangeRecord, 'requestId'> {
+  const isDelete = change.kind === 'deleted' || change.kind === 'marker-created' || change.kind === 'bulk-deleted';
+  return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? { requestId } : {};
 }
 
 function shortName(eventName: string): string {

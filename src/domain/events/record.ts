@@ -68,6 +68,8 @@ export interface ChangeRecord {
   readonly sizeBytes?: number;
   /** Absent when the source gives none (an empty string counts as none). */
   readonly versionId?: string;
+  /** Of deletes that an audit trail reports: the ID of the API request. The events of one DeleteObjects call share it. */
+  readonly requestId?: string;
   /** True for an EventBridge record in an SNS envelope: S3 did not necessarily write it, because others may publish to the topic. */
   readonly throughTopic?: true;
 }

@@ -50,5 +50,6 @@ export function parseSynthetic(value: JsonObject): RecordResult {
     change: markedChange(change, isMarked(object.isDeleteMarker)),
     key: rawKey(change.kind === 'bulk-deleted' ? '' : (object.key ?? '')),
     versionId: object.versionId,
+    requestId: value.requestID,
   });
 }

@@ -40,7 +40,8 @@ export function parseTrail(event: JsonObject): readonly RecordResult[] {
   const bucket = valueAt(event, 'detail', 'requestParameters', 'bucketName');
   if (!isEventName(eventName)) return [rejectedRecord('record.invalid', `detail.eventName is ${quoted(eventName)}`, bucket)];
   const eventTimeMs = timeOf(valueAt(event, 'detail', 'eventTime')) ?? timeOf(event.time);
-  const facts = { dialect: 'trail', bucket, eventName, eventTimeMs } as const;
+  const requestId = valueAt(event, 'detail', 'requestID');
+  const facts = { dialect: 'trail', bucket, eventName, eventTimeMs, requestId } as const;
   const change = changeOfCall(eventName, valueAt(event, 'detail', 'errorCode'));
   if (change.kind === 'ignored') return [ignoredRecord({ ...facts, change })];
   const parsed = trailSchema.safeParse(event);

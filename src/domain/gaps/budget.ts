@@ -1,6 +1,7 @@
 /**
- * The budget for closing a bucket's gaps: LIST requests within any 24 hours. A job that costs more than a whole budget may
- * start once nothing counts against the budget; its cost then counts for as many days as it takes budgets.
+ * The budget for closing a bucket's gaps: LIST requests within any 24 hours. A job that costs more than a whole budget is
+ * oversized. Oversized jobs are counted apart, so that they neither wait for the others nor keep them waiting: one may start
+ * once no other oversized one counts, and its cost then counts for as many days as it takes budgets.
  */
 import { z } from 'zod';
 
@@ -11,8 +12,8 @@ export const gapBudgetSchema = z.object({
   bucket: z.string(),
   /** Jobs that have not ended, with their estimated cost. */
   running: z.array(z.object({ jobId: z.string(), atMs: z.number(), requests: z.number() })),
-  /** The cost of ended jobs, by the hour in which they started. */
-  spent: z.array(z.object({ atMs: z.number(), requests: z.number() })),
+  /** The cost of ended jobs, by the hour in which they started. Oversized ones have their own sums. */
+  spent: z.array(z.object({ atMs: z.number(), requests: z.number(), oversized: z.boolean().optional() })),
 });
 export type GapBudget = z.infer<typeof gapBudgetSchema>;
 
@@ -26,32 +27,42 @@ export function freshBudget(bucket: string): GapBudget {
   return { bucket, running: [], spent: [] };
 }
 
-/** Whether `requests` fit into the budget now, or the time from which they will as far as is known now; `never` when the budget is 0. */
-export function affordable(
-  budget: GapBudget,
-  requests: number,
-  { nowMs, requestsPerDay }: Limits,
-): 'yes' | 'never' | { readonly fromMs: number } {
+/** Whether a job of this cost is oversized: it takes more than the budget of a whole day. */
+export function isOversized(requests: number, { requestsPerDay }: Pick<Limits, 'requestsPerDay'>): boolean {
+  return requests > requestsPerDay;
+}
+
+/** Why a job may not start now: what counts against it, and from when it may start as far as is known now. */
+export interface Unaffordable {
+  readonly spent: number;
+  readonly fromMs: number;
+}
+
+/** Whether a job of this cost may start now; `never` when the budget is 0. */
+export function affordable(budget: GapBudget, requests: number, limits: Limits): 'yes' | 'never' | Unaffordable {
+  const { nowMs, requestsPerDay } = limits;
   if (requestsPerDay === 0) return 'never';
-  const items = [...budget.running, ...budget.spent]
-    .map((item) => ({ requests: item.requests, endMs: endOf(item, requestsPerDay) }))
-    .filter(({ endMs }) => endMs > nowMs)
-    .sort((a, b) => a.endMs - b.endMs);
-  let left = items.reduce((sum, item) => sum + item.requests, 0);
+  const isOver = isOversized(requests, limits);
+  const items = countedNow(budget, limits).filter((item) => item.isOversized === isOver);
+  const spent = items.reduce((sum, item) => sum + item.requests, 0);
+  let left = spent;
   let fromMs = nowMs;
-  for (const { requests: freed, endMs } of items) {
+  for (const { requests: freed, endMs } of items.toSorted((a, b) => a.endMs - b.endMs)) {
+    // an oversized job waits until no other one counts
     if (left + requests <= requestsPerDay) break;
     left -= freed;
     fromMs = endMs;
   }
-  return fromMs === nowMs ? 'yes' : { fromMs };
+  return fromMs === nowMs ? 'yes' : { spent, fromMs };
 }
 
-/** The requests that count against the budget now. */
-export function spentNow(budget: GapBudget, { nowMs, requestsPerDay }: Limits): number {
-  return [...budget.running, ...budget.spent]
-    .filter((item) => endOf(item, requestsPerDay) > nowMs)
-    .reduce((sum, { requests }) => sum + requests, 0);
+/** The costs that count against the budget now. */
+function countedNow({ running, spent }: GapBudget, limits: Limits) {
+  const costs = [
+    ...running.map((job) => ({ ...job, isOversized: isOversized(job.requests, limits) })),
+    ...spent.map((hour) => ({ ...hour, isOversized: hour.oversized === true })),
+  ];
+  return costs.map((cost) => ({ ...cost, endMs: endOf(cost, limits.requestsPerDay) })).filter(({ endMs }) => endMs > limits.nowMs);
 }
 
 /** Adds a started job with its estimated cost. Returns the same object when the budget already contains the job. */
@@ -63,20 +74,17 @@ export function withJob(budget: GapBudget, job: { readonly jobId: string; readon
  * Replaces the estimate of an ended job by its actual cost, and removes costs that no longer count. Returns the same object
  * when the budget does not contain the job.
  */
-export function withEnded(
-  budget: GapBudget,
-  ended: { readonly jobId: string; readonly requests: number },
-  { nowMs, requestsPerDay }: Limits,
-): GapBudget {
+export function withEnded(budget: GapBudget, ended: { readonly jobId: string; readonly requests: number }, limits: Limits): GapBudget {
   const job = budget.running.find(({ jobId }) => jobId === ended.jobId);
   if (job === undefined) return budget;
   const hourMs = Math.floor(job.atMs / HOUR_MS) * HOUR_MS;
-  const ofHour = budget.spent.find(({ atMs }) => atMs === hourMs);
-  const others = budget.spent.filter((each) => each !== ofHour && endOf(each, requestsPerDay) > nowMs);
+  const oversized = isOversized(ended.requests, limits);
+  const ofHour = budget.spent.find((each) => each.atMs === hourMs && (each.oversized === true) === oversized);
+  const others = budget.spent.filter((each) => each !== ofHour && endOf(each, limits.requestsPerDay) > limits.nowMs);
   return {
     ...budget,
     running: budget.running.filter((each) => each !== job),
-    spent: [...others, { atMs: hourMs, requests: (ofHour?.requests ?? 0) + ended.requests }],
+    spent: [...others, { atMs: hourMs, requests: (ofHour?.requests ?? 0) + ended.requests, ...(oversized && { oversized }) }],
   };
 }
 

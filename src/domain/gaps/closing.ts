@@ -19,6 +19,8 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
+/** A gap that was seen at a time far ahead of S3's clock is re-indexed once a day until then. */
+const AHEAD_MAX_MS = 86_400_000;
 /** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
@@ -28,7 +30,7 @@ export function gapDueAtMs(gap: GapRecord): number {
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
-  return Math.max(dueAtMs, gap.notBeforeMs ?? 0);
+  return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
 }
 
 /**
@@ -99,7 +101,7 @@ function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): b
 /** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, held: ___, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, overBudgetSinceMs: ____, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -109,15 +111,26 @@ function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord 
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
+  const rest = untried(gap);
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
   const held = heldBy(job);
   if (held > 0) return { ...failedOf(gap, heldReason(job, held), nowMs), heldDeletes: held };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
-  if (coversBeforeMs <= gap.lastSeenMs) return { ...rest, state: 'open', reconciledBeforeMs };
+  const aheadMs = gap.lastSeenMs - coversBeforeMs;
+  if (aheadMs >= 0) {
+    const tooEarly = aheadMs > GAP_OPEN_MAX_MS ? { tooEarlyUntilMs: nowMs + Math.min(aheadMs, AHEAD_MAX_MS) } : {};
+    return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly };
+  }
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
+}
+
+/** The gap without its job, and without anything that is known of attempts to close it. */
+function untried(gap: GapRecord): GapRecord {
+  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
+  const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
+  return kept;
 }
 
 /** How many deletions the job held back, because its brake does not allow them. */
@@ -131,7 +144,7 @@ function heldReason({ id }: JobRecord, held: number): string {
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
 export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
-  const { jobId: _, ...rest } = gap;
+  const { jobId: _, overBudgetSinceMs: __, ...rest } = gap;
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
@@ -142,6 +155,19 @@ export function refused(gap: GapRecord, reason: string, nowMs: number): GapRecor
   const refusedSinceMs = gap.refusedSinceMs ?? nowMs;
   const untilMs = nowMs + Math.max(REFUSED_MIN_MS, waitMs(refusedSinceMs, nowMs));
   return { ...gap, refusedSinceMs, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** How soon to check an exhausted budget again: a job may have taken fewer requests than estimated. */
+const BUDGET_CHECK_MS = 300_000;
+
+/** The gap for which no job can begin now, because of its bucket's budget. `fromMs`: from when one can, as far as is known now. */
+export function overBudget(
+  gap: GapRecord,
+  reason: string,
+  { fromMs, nowMs }: { readonly fromMs: number; readonly nowMs: number },
+): GapRecord {
+  const notBeforeMs = Math.min(fromMs, nowMs + BUDGET_CHECK_MS);
+  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudgetSinceMs: gap.overBudgetSinceMs ?? nowMs };
 }
 
 /** The gap with the reason why it is still open. Returns the same object when it already has that reason. */

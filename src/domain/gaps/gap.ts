@@ -39,10 +39,14 @@ export const gapSchema = z.object({
   toldAtMs: z.number().optional(),
   /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
   reconciledBeforeMs: z.number().optional(),
-  /** True for bulk deletes whose keys are also reported one by one: the gap is reconciled within a day. */
+  /** True while the keys of all its bulk deletes are known to be reported one by one: the gap is reconciled within a day. */
   covered: z.boolean().optional(),
   /** The time of the latest bulk delete that came with one event per key. */
   keysToldMs: z.number().optional(),
+  /** The request IDs of bulk deletes whose keys were not seen to be reported one by one. */
+  unprovenCalls: z.array(z.string()).optional(),
+  /** True once a bulk delete came without a request ID, or too many were not proven: the gap is never `covered`. */
+  hasUnknownCalls: z.boolean().optional(),
   /** True once records were folded into the gap: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
   folded: z.boolean().optional(),
   /** True once tag changes were folded into the gap: only a reconcile that reads the tags of every object again closes it. */
@@ -53,6 +57,13 @@ export const gapSchema = z.object({
   waits: z.object({ reason: z.string(), untilMs: z.number().optional() }).optional(),
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
+  /**
+   * A job is done that covers every report so far, but began before `lastSeenMs`, which the clock of a worker stored too far
+   * ahead. No job is begun for it before this time, unless the gap is reported again.
+   */
+  tooEarlyUntilMs: z.number().optional(),
+  /** Since when the budget of its bucket keeps it open. */
+  overBudgetSinceMs: z.number().optional(),
   /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
@@ -61,6 +72,24 @@ export const gapSchema = z.object({
   held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
+
+/** A DeleteObjects call, as the reporting worker knows it. */
+export interface BulkCall {
+  /** Absent: the source does not pass it on. */
+  readonly requestId?: string;
+  /** A single delete with the same request ID was seen, so the trail reports the keys of this call one by one. */
+  readonly isReported: boolean;
+}
+
+/** A DeleteObjects call of which a proof was found, or is looked for. */
+export interface BulkDelete {
+  readonly bucket: string;
+  readonly requestId: string;
+  readonly eventTimeMs: number;
+}
+
+/** The most calls of which a gap waits for a proof: the events of one call arrive within minutes, and it may wait for ten. */
+export const CALLS_MAX = 100;
 
 /** One report of a gap. One gap record sums up many of them. */
 export interface GapSighting {
@@ -71,8 +100,8 @@ export interface GapSighting {
   readonly seenAtMs: number;
   /** The report announces future changes that no event will report. It creates a gap if there is no record yet; an existing gap does not change. */
   readonly standing?: true;
-  /** For a bulk delete: when the bucket's keys were last reported one by one, as far as the reporting worker knows. */
-  readonly keysToldMs?: number;
+  /** The DeleteObjects calls that are reported; at most CALLS_MAX + 1 are kept. */
+  readonly calls?: readonly BulkCall[];
   /** Records were folded: their messages are deleted, and only the gap stands for their changes. */
   readonly folded?: true;
   /** Changes of tags are among what was folded. */
@@ -85,9 +114,6 @@ export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>)
   const suffix = prefix === '' ? '' : `:${createHash('sha256').update(prefix).digest('hex').slice(0, 16)}`;
   return `gap:${sighting.bucket}:${sighting.kind}${suffix}`;
 }
-
-/** After keys were reported one by one, bulk deletes within this time are assumed to be reported key by key too. */
-const KEYS_REPORTED_LIFE_MS = 86_400_000;
 
 export interface SightingFacts {
   readonly count: number;
@@ -102,25 +128,29 @@ export interface SightingFacts {
 export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs }: SightingFacts): GapRecord {
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
-  const base = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
-  const { covered: _, ...rest } = base;
-  return withCover({
-    ...rest,
-    reason: sighting.reason,
-    firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
-    lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
-    toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
-    count: base.count + count,
-    state: 'open',
-    ...laterKeysReported(base.keysToldMs, sighting.keysToldMs),
-    ...(sighting.folded === true && { folded: true }),
-    ...(sighting.tags === true && { tags: true }),
-  });
+  const { tooEarlyUntilMs: _, ...base } =
+    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+  return withCalls(
+    {
+      ...base,
+      reason: sighting.reason,
+      firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
+      lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
+      toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
+      count: base.count + count,
+      state: 'open',
+      ...(sighting.folded === true && { folded: true }),
+      ...(sighting.tags === true && { tags: true }),
+    },
+    sighting,
+  );
 }
 
-/** The record once it is known that the keys of its bulk deletes are reported one by one. */
-export function withKeysReported(gap: GapRecord, keysToldMs: number): GapRecord {
-  return gap.state === 'closed' ? gap : withCover({ ...gap, ...laterKeysReported(gap.keysToldMs, keysToldMs) });
+/** The record once it is known that the keys of this bulk delete are reported one by one. Returns the same object if the gap does not wait for that. */
+export function withKeysReported(gap: GapRecord, call: Pick<BulkDelete, 'requestId' | 'eventTimeMs'>): GapRecord {
+  if (gap.state === 'closed' || gap.unprovenCalls?.includes(call.requestId) !== true) return gap;
+  const unprovenCalls = gap.unprovenCalls.filter((id) => id !== call.requestId);
+  return withCover({ ...gap, unprovenCalls, keysToldMs: Math.max(gap.keysToldMs ?? 0, call.eventTimeMs) });
 }
 
 /**
@@ -144,15 +174,31 @@ function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs
     state: 'open',
     openedAtMs: toldAtMs,
     ...(closed?.reconciledBeforeMs !== undefined && { reconciledBeforeMs: closed.reconciledBeforeMs }),
-    ...(closed?.keysToldMs !== undefined && { keysToldMs: closed.keysToldMs }),
   };
 }
 
-function laterKeysReported(a: number | undefined, b: number | undefined): { readonly keysToldMs?: number } {
-  return a === undefined && b === undefined ? {} : { keysToldMs: Math.max(a ?? 0, b ?? 0) };
+/** The proof of one call says nothing about another: a gap is covered only if each of its calls is proven. */
+function withCalls(gap: GapRecord, { kind, calls = [], seenAtMs }: GapSighting): GapRecord {
+  if (kind !== 'bulk-delete') return gap;
+  const reported = new Set(calls.flatMap(({ requestId, isReported }) => (isReported ? (requestId ?? []) : [])));
+  const known = [...(gap.unprovenCalls ?? []), ...calls.flatMap(({ requestId }) => requestId ?? [])];
+  const unproven = [...new Set(known)].filter((id) => !reported.has(id));
+  const isAnyUnknown = calls.length === 0 || calls.length > CALLS_MAX || calls.some(({ requestId }) => requestId === undefined);
+  return withCover({
+    ...gap,
+    ...(reported.size > 0 && { keysToldMs: Math.max(gap.keysToldMs ?? 0, seenAtMs) }),
+    unprovenCalls: unproven.slice(0, CALLS_MAX),
+    hasUnknownCalls: gap.hasUnknownCalls === true || isAnyUnknown || unproven.length > CALLS_MAX,
+  });
 }
 
 function withCover(gap: GapRecord): GapRecord {
-  const isCovered = gap.folded !== true && gap.keysToldMs !== undefined && gap.lastSeenMs - gap.keysToldMs <= KEYS_REPORTED_LIFE_MS;
-  return isCovered ? { ...gap, covered: true } : gap;
+  const { covered: _, unprovenCalls = [], hasUnknownCalls, ...rest } = gap;
+  const isCovered = gap.folded !== true && hasUnknownCalls !== true && unprovenCalls.length === 0;
+  return {
+    ...rest,
+    ...(unprovenCalls.length > 0 && { unprovenCalls }),
+    ...(hasUnknownCalls === true && { hasUnknownCalls }),
+    ...(isCovered && { covered: true }),
+  };
 }

@@ -114,6 +114,7 @@ export const jobExamplesSchema = z.object({ jobId: z.string(), examples: example
 
 /** The worker that has the range, and until when no other worker may take it. */
 export const leaseSchema = z.object({ worker: z.string(), untilMs: z.number() });
+export type Lease = z.infer<typeof leaseSchema>;
 
 /** A part of a job's keys: (from, to], compared up to the cursor. */
 export const rangeSchema = z.object({

@@ -8,18 +8,21 @@
  *
  * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance because the worker
  * died or because of a fault of the range itself.
+ *
+ * A lease states its end by the clock of its worker. A reader whose own clock agrees believes that. A lease that no right clock
+ * can have stored is watched instead: if it has not changed for longer than a lease lasts, it is over.
  */
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, noCounts, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import type { JobFault, JobRecord, RangeRecord } from './job.ts';
+import type { JobFault, JobRecord, Lease, RangeRecord } from './job.ts';
 
 export const FRUITLESS_MAX = 3;
 
 /** The result of trying to take a range. */
 export type Taking =
   | { readonly kind: 'taken'; readonly range: RangeRecord }
-  /** Another worker has the range. */
-  | { readonly kind: 'leased'; readonly leftMs: number }
+  /** Another worker has the range. `watched`: the name of a lease that is over if it has not changed after `leftMs`. */
+  | { readonly kind: 'leased'; readonly leftMs: number; readonly watched?: string }
   | { readonly kind: 'done' }
   /** The task is of an earlier turn. The current turn has a different task. */
   | { readonly kind: 'late' }
@@ -30,16 +33,50 @@ export interface Taker {
   readonly worker: string;
   readonly nowMs: number;
   readonly leaseMs: number;
+  /** The name of the lease that the range had WATCH_MS ago or earlier. */
+  readonly watched?: string | undefined;
   /** The turn that the task names; absent: any turn. */
   readonly turn?: number | undefined;
 }
 
+/** How long a range stays blocked after its worker was killed. */
+export const LEASE_MS = 60_000;
+/** A worker renews its lease in time, by its own monotonic clock, or gives the range up. What it does last may take a moment. */
+const LEASE_SLACK_MS = 15_000;
+/** A lease that has not changed for this long is over. */
+export const WATCH_MS = LEASE_MS + LEASE_SLACK_MS;
+/** A lease that ended longer ago, by the reader's clock, may be that of a living worker whose clock is slow. Lost tasks come back sooner. */
+const LEASE_OVER_MAX_MS = 600_000;
+
+/** How a lease looks to a reader: over, or how long to wait for it. */
+export type LeaseLook =
+  | { readonly kind: 'over' }
+  /** `isWatched`: the wait ends the lease if it has not changed by then. */
+  | { readonly kind: 'leased'; readonly leftMs: number; readonly isWatched: boolean };
+
+/** The name of a lease, which changes with each renewal. */
+export function leaseName({ worker, untilMs }: Lease): string {
+  return `${worker} ${untilMs}`;
+}
+
+/** Looks at a lease. `isUnchanged`: it has not changed for WATCH_MS. */
+export function lookAtLease({ untilMs }: Lease, nowMs: number, isUnchanged: boolean): LeaseLook {
+  if (isUnchanged) return { kind: 'over' };
+  const leftMs = untilMs - nowMs;
+  if (leftMs > WATCH_MS || leftMs < -LEASE_OVER_MAX_MS) return { kind: 'leased', leftMs: WATCH_MS, isWatched: true };
+  return leftMs > 0 ? { kind: 'leased', leftMs, isWatched: false } : { kind: 'over' };
+}
+
 /** Takes the range for one turn, if it is free. */
-export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, turn }: Taker): Taking {
+export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, watched, turn }: Taker): Taking {
   if (range.done) return { kind: 'done' };
   if (turn !== undefined && turn < range.turn) return { kind: 'late' };
   const { lease } = range;
-  if (lease !== undefined && lease.untilMs > nowMs) return { kind: 'leased', leftMs: lease.untilMs - nowMs };
+  if (lease !== undefined) {
+    const name = leaseName(lease);
+    const look = lookAtLease(lease, nowMs, name === watched);
+    if (look.kind === 'leased') return { kind: 'leased', leftMs: look.leftMs, ...(look.isWatched && { watched: name }) };
+  }
   const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
   if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
   const { turnCounts: _, ...rest } = range;
@@ -207,7 +244,11 @@ const RESEND_AFTER_MS = 120_000;
 /** A lost task is sent again within this time, however long the queue is. */
 const RESEND_AFTER_MAX_MS = 3_600_000;
 
-/** Whether a task counts as lost. The time doubles with each resend, so that a long queue is not filled with duplicates of waiting tasks. */
+/**
+ * Whether a task counts as lost. The time doubles with each resend, so that a long queue is not filled with duplicates of waiting
+ * tasks. A time further ahead than any task waits was stored by a clock that is fast, and shows nothing.
+ */
 export function isOverdue({ taskAtMs, resends }: { readonly taskAtMs: number; readonly resends: number }, nowMs: number): boolean {
-  return nowMs - taskAtMs > Math.min(RESEND_AFTER_MAX_MS, RESEND_AFTER_MS * 2 ** Math.min(resends, 10));
+  const sinceMs = nowMs - taskAtMs;
+  return sinceMs > Math.min(RESEND_AFTER_MAX_MS, RESEND_AFTER_MS * 2 ** Math.min(resends, 10)) || sinceMs < -RESEND_AFTER_MAX_MS;
 }

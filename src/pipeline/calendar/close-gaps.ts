@@ -3,9 +3,9 @@
  * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
-import { affordable, gapBudgetSchema, spentNow } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, refused, waiting } from '../../domain/gaps/closing.ts';
-import { commonPrefix, jobsOf, type GapJobPlan } from '../../domain/gaps/plan.ts';
+import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
+import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
+import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
@@ -46,8 +46,8 @@ interface CloseGapsDependencies {
 
 /** Gaps of one bucket that one round plans, since each prefix is counted in the index. Later rounds plan the others. */
 const DUE_MAX = 100;
-/** When to check an exhausted budget again at the latest: a job may have taken fewer requests than estimated. */
-const BUDGET_CHECK_MS = 300_000;
+/** When to look again at a budget of 0: a worker with another setting may have a budget. */
+const NO_BUDGET_CHECK_MS = 300_000;
 /** How long one round asks buckets that have refused before. The next round asks the others first. */
 const ASKING_MAX_MS = 60_000;
 /** Closed gaps of single keys are removed after this time. There is one for each object that ever failed, unlike those of a whole bucket. */
@@ -83,17 +83,13 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     }
   };
 
-  function isDue(gap: GapRecord): boolean {
-    return gapDueAtMs(gap) <= clock.nowMs();
-  }
-
   async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
     const named = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
-    const due = open.filter(isDue).slice(0, DUE_MAX);
+    const due = dueOf(open, clock.nowMs());
     if (latest !== undefined && occupiesBucket(latest)) {
       if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
@@ -122,12 +118,10 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if (requestsPerDay > 0 && (await isRefused(bucket, gaps.due, signal))) return;
     const costs = await budgets.costsOf(bucket, gaps.due, signal);
     const budget = await budgets.read(bucket, signal);
-    const plans = jobsOf({ ...gaps, requestsOf: (prefix) => costs.get(prefix) ?? Infinity });
-    const answers = plans.map((plan) => ({ plan, answer: affordable(budget, costs.get(plan.prefix) ?? Infinity, limits()) }));
-    const chosen = answers.find(({ answer }) => answer === 'yes')?.plan;
-    if (chosen !== undefined) return start(bucket, chosen, { requests: costs.get(chosen.prefix) ?? 0, signal });
-    const fromMs = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.fromMs] : [])).sort((a, b) => a - b)[0];
-    for (const gap of gaps.due) await change(gap, (current) => overBudget(current, spentNow(budget, limits()), fromMs));
+    const requestsOf = (prefix: string): number => costs.get(prefix) ?? Infinity;
+    const choice = chooseJob(jobsOf({ ...gaps, requestsOf }), requestsOf, { budget, limits: limits() });
+    if (choice.kind === 'start') return start(bucket, choice.plan, { requests: choice.requests, signal });
+    for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice, limits()));
   }
 
   /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
@@ -139,14 +133,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const reason = `the bucket cannot be re-indexed now: ${fault.code}: ${fault.reason}`;
     for (const gap of due) await change(gap, (current) => refused(current, reason, clock.nowMs()));
     return true;
-  }
-
-  function overBudget(gap: GapRecord, spent: number, fromMs: number | undefined): GapRecord {
-    const notBeforeMs = Math.min(fromMs ?? Infinity, clock.nowMs() + BUDGET_CHECK_MS);
-    if (fromMs === undefined)
-      return { ...waiting(gap, 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket'), notBeforeMs };
-    const reason = `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
-    return { ...waiting(gap, reason, fromMs), notBeforeMs };
   }
 
   async function start(
@@ -162,7 +148,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       // another job occupies the bucket since: the next round finds it
       if (error instanceof RequestError && error.code === 'job.conflict') return;
       const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-      for (const gap of gaps.filter(isDue))
+      for (const gap of gaps.filter((each) => gapDueAtMs(each) <= clock.nowMs()))
         await change(gap, (current) => failedOf(current, `a re-index job could not be started: ${reason}`, clock.nowMs()));
       return;
     }
@@ -192,6 +178,28 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
 }
 
 const BUCKET_ID = refs.bucket('').id;
+
+/** The gaps to plan now: those that are due, and those that the budget is kept for, so that no other job is begun instead of theirs. */
+function dueOf(open: readonly GapRecord[], nowMs: number): readonly GapRecord[] {
+  const isDue = (gap: GapRecord): boolean => gapDueAtMs(gap) <= nowMs;
+  const firsts = open.filter((gap) => isFirstInLine(gap, nowMs));
+  const others = open.filter((gap) => isDue(gap) && !firsts.includes(gap));
+  return others.length === 0 && !firsts.some(isDue) ? [] : [...firsts, ...others].slice(0, DUE_MAX);
+}
+
+/** The gap for which the budget allows no job now. */
+function unaffordable(gap: GapRecord, choice: Exclude<Choice, { readonly kind: 'start' }>, { nowMs, requestsPerDay }: Limits): GapRecord {
+  if (choice.kind === 'never') {
+    const reason = 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket';
+    return { ...waiting(gap, reason), notBeforeMs: nowMs + NO_BUDGET_CHECK_MS };
+  }
+  const { spent, fromMs, first } = choice;
+  const reason =
+    first === undefined || first.id === gap.id
+      ? `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`
+      : `the LIST requests of its bucket are kept for ${first.id}, which has waited for them for a day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
+  return overBudget(gap, reason, { fromMs, nowMs });
+}
 
 /** Removes gaps of single keys that were closed long ago. */
 async function forgetOldKeys(state: StateStore, gaps: readonly GapRecord[], nowMs: number): Promise<void> {

@@ -3,6 +3,7 @@ import { isBucketName } from '../../domain/bucket.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
+import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -37,7 +38,8 @@ export function createDisconnectBucket({
     await jobs.cancelOf(bucket);
     await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
-    // a bucket that is connected again starts without a history
+    // a bucket that is connected again starts without a history: no earlier job may close its first gap
+    await createOccupancy(state).forget(bucket);
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
     // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
     if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) {

@@ -1,86 +1,89 @@
 /**
- * Recognises trails that also send an event for each key of a bulk delete: events of single deletes with the same time
- * (± 2 s) as a DeleteObjects call on the same bucket. Such objects are already removed from the index, so the gap of the
- * bulk delete may wait for a day. The memory covers this process only; it is enough that one of many workers recognises it.
+ * Recognises bulk deletes of which the audit trail reports each key as well: the events of those single deletes have the request
+ * ID of the DeleteObjects call. Such objects are already removed from the index, so the gap of that call may wait for a day. The
+ * memory covers this process only: a call whose single deletes reach other workers only is repaired at once, like any other.
  */
+import type { BulkDelete } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { GapReports } from './reports.ts';
 
-/** Event times are whole seconds, and the events of one call may have different ones. */
-const MATCH_S = 2;
-/** How many seconds are remembered for one bucket: the events of one call arrive within minutes of each other. */
-const SECONDS_MAX = 600;
-/** How many buckets are remembered. */
-const BUCKETS_MAX = 1_000;
-/** What is stored holds for a day, so it is stored again long before that. */
-const STORE_INTERVAL_MS = 3_600_000;
-/** The next attempt after there was no open gap to store it on, or the store failed. */
+/** Single deletes that are remembered until their call arrives, by request ID. The events of one call arrive within minutes of each other. */
+const SINGLES_MAX = 20_000;
+/** How many calls are remembered. */
+const CALLS_MAX = 1_000;
+/** The next attempt after the store failed. */
 const RETRY_INTERVAL_MS = 10_000;
 
 export interface ReportedKeys {
-  /** Notes a bulk delete with this event time. Returns the latest event time of a bulk delete whose keys were also reported one by one, if one was seen. */
-  bulk(bucket: string, eventTimeMs: number): number | undefined;
-  /** Notes the delete of one key with this event time. What this proves about an open gap is stored in the background. */
-  single(bucket: string, eventTimeMs: number): void;
+  /** Notes a bulk delete. Returns whether its keys are reported one by one, as far as is known yet. */
+  bulk(call: BulkDelete): boolean;
+  /** The gap of the bulk delete is stored. What a single delete has proved since bulk() is stored on it in the background. */
+  bulkStored(call: BulkDelete): void;
+  /** Notes the delete of one key. What this proves about an open gap is stored in the background. */
+  single(bucket: string, requestId: string): void;
 }
 
-interface Seen {
-  readonly bulk: Set<number>;
-  readonly single: Set<number>;
-  reportedMs: number | undefined;
-  /** When it may be stored next, by the monotonic clock. */
+interface Call extends BulkDelete {
+  isGapStored: boolean;
+  /** A single delete of the call was seen. */
+  isReported: boolean;
+  /** When the proof may be stored next, by the monotonic clock; Infinity: it is stored. */
   storeAtMs: number;
 }
 
 /** Creates an empty memory. */
 export function createReportedKeys(dependencies: { readonly gaps: Pick<GapReports, 'keysReported'>; readonly clock: Clock }): ReportedKeys {
   const { gaps, clock } = dependencies;
-  const memory = new Map<string, Seen>();
+  const calls = new Map<string, Call>();
+  const singles = new Set<string>();
 
-  function seenOf(bucket: string): Seen {
-    const known = memory.get(bucket);
+  function callOf(bulk: BulkDelete): Call {
+    const name = nameOf(bulk);
+    const known = calls.get(name);
     if (known !== undefined) return known;
-    const [oldest] = memory.keys();
-    if (oldest !== undefined && memory.size >= BUCKETS_MAX) memory.delete(oldest);
-    const seen: Seen = { bulk: new Set(), single: new Set(), reportedMs: undefined, storeAtMs: 0 };
-    memory.set(bucket, seen);
-    return seen;
+    const [oldest] = calls.keys();
+    if (oldest !== undefined && calls.size >= CALLS_MAX) calls.delete(oldest);
+    const call: Call = { ...bulk, isGapStored: false, isReported: singles.delete(name), storeAtMs: 0 };
+    calls.set(name, call);
+    return call;
   }
 
-  async function store(bucket: string, seen: Seen, reportedMs: number): Promise<void> {
-    seen.storeAtMs = clock.monotonicMs() + RETRY_INTERVAL_MS;
-    const isStored = await gaps.keysReported(bucket, reportedMs).catch(() => false);
-    if (isStored) seen.storeAtMs = clock.monotonicMs() + STORE_INTERVAL_MS;
+  async function store(call: Call): Promise<void> {
+    call.storeAtMs = clock.monotonicMs() + RETRY_INTERVAL_MS;
+    const isStored = await gaps.keysReported(call).then(
+      () => true,
+      () => false,
+    );
+    if (isStored) call.storeAtMs = Infinity;
+  }
+
+  function storeProof(call: Call): void {
+    if (call.isGapStored && call.isReported && clock.monotonicMs() >= call.storeAtMs) void store(call);
   }
 
   return {
-    bulk(bucket, eventTimeMs) {
-      const seen = seenOf(bucket);
-      note(seen.bulk, eventTimeMs);
-      if (isNear(seen.single, eventTimeMs)) seen.reportedMs = Math.max(seen.reportedMs ?? 0, eventTimeMs);
-      return seen.reportedMs;
+    bulk: (call) => callOf(call).isReported,
+    bulkStored(stored) {
+      const call = callOf(stored);
+      call.isGapStored = true;
+      storeProof(call);
     },
-    single(bucket, eventTimeMs) {
-      const seen = seenOf(bucket);
-      note(seen.single, eventTimeMs);
-      if (!isNear(seen.bulk, eventTimeMs)) return;
-      seen.reportedMs = Math.max(seen.reportedMs ?? 0, eventTimeMs);
-      if (clock.monotonicMs() >= seen.storeAtMs) void store(bucket, seen, seen.reportedMs);
+    single(bucket, requestId) {
+      const name = nameOf({ bucket, requestId });
+      const call = calls.get(name);
+      if (call === undefined) {
+        const [oldest] = singles;
+        if (oldest !== undefined && singles.size >= SINGLES_MAX && !singles.has(name)) singles.delete(oldest);
+        singles.add(name);
+        return;
+      }
+      call.isReported = true;
+      storeProof(call);
     },
   };
 }
 
-function secondOf(ms: number): number {
-  return Math.floor(ms / 1_000);
-}
-
-function note(seconds: Set<number>, ms: number): void {
-  seconds.add(secondOf(ms));
-  const [oldest] = seconds;
-  if (oldest !== undefined && seconds.size > SECONDS_MAX) seconds.delete(oldest);
-}
-
-function isNear(seconds: ReadonlySet<number>, ms: number): boolean {
-  for (let distance = -MATCH_S; distance <= MATCH_S; distance += 1) if (seconds.has(secondOf(ms) + distance)) return true;
-  return false;
+function nameOf({ bucket, requestId }: Pick<BulkDelete, 'bucket' | 'requestId'>): string {
+  // neither has a space
+  return `${bucket} ${requestId}`;
 }

@@ -1,6 +1,15 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
 import type { GapsRequest } from '../../api/gaps.ts';
-import { gapId, withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../domain/gaps/gap.ts';
+import {
+  CALLS_MAX,
+  gapId,
+  withKeysReported,
+  withSighting,
+  type BulkCall,
+  type BulkDelete,
+  type GapRecord,
+  type GapSighting,
+} from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
@@ -21,10 +30,10 @@ export interface GapReports {
    */
   report(sighting: GapSighting, signal?: AbortSignal): Promise<void>;
   /**
-   * Stores on the bucket's open gap of bulk deletes that a source also sends an event for each deleted key, as of this event
-   * time. Returns whether there is such an open gap. Throws the store's fault.
+   * Stores on the bucket's open gap of bulk deletes that the source also sends an event for each key of this one. A gap that does
+   * not wait for this proof is not changed. Throws the store's fault.
    */
-  keysReported(bucket: string, keysToldMs: number): Promise<boolean>;
+  keysReported(call: BulkDelete): Promise<void>;
 }
 
 /**
@@ -63,10 +72,9 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   }
 
   return {
-    async keysReported(bucket, keysToldMs) {
-      const ref = refs.gap(gapId({ bucket, kind: 'bulk-delete' }));
-      const gap = await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysReported(current, keysToldMs)));
-      return gap !== undefined && gap.state !== 'closed';
+    async keysReported(call) {
+      const ref = refs.gap(gapId({ bucket: call.bucket, kind: 'bulk-delete' }));
+      await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysReported(current, call)));
     },
     report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
   };
@@ -84,7 +92,7 @@ function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
   return {
     sighting: {
       ...later.sighting,
-      ...latestKeysReported(earlier, later),
+      ...callsOf(earlier, later),
       seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs),
     },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
@@ -92,10 +100,13 @@ function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
   };
 }
 
-function latestKeysReported({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'keysToldMs'> {
-  const latestMs = Math.max(a.keysToldMs ?? 0, b.keysToldMs ?? 0);
-  return latestMs === 0 ? {} : { keysToldMs: latestMs };
+/** All calls of both, or more than a gap can wait for. */
+function callsOf({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'calls'> {
+  if (a.calls === undefined && b.calls === undefined) return {};
+  return { calls: [...(a.calls ?? [UNKNOWN]), ...(b.calls ?? [UNKNOWN])].slice(0, CALLS_MAX + 1) };
 }
+
+const UNKNOWN: BulkCall = { isReported: false };
 
 function withSightings(current: GapRecord | undefined, { sighting, firstSeenMs, count }: SightingSum, toldAtMs: number): GapRecord {
   const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { count, toldAtMs });

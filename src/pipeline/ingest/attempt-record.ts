@@ -175,14 +175,17 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
     }
   }
 
-  function noteSingleDelete({ bucket, dialect, change, eventTimeMs }: ChangeRecord): void {
+  function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
     const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
-    if (isDelete && eventTimeMs !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, eventTimeMs);
+    if (isDelete && requestId !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, requestId);
   }
 
-  async function reportBulkDelete({ bucket, eventName }: ChangeRecord, seenAtMs: number): Promise<void> {
-    const keysToldMs = reportedKeys.bulk(bucket, seenAtMs);
-    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, ...(keysToldMs !== undefined && { keysToldMs }) });
+  async function reportBulkDelete({ bucket, eventName, requestId }: ChangeRecord, seenAtMs: number): Promise<void> {
+    const call = requestId === undefined ? undefined : { bucket, requestId, eventTimeMs: seenAtMs };
+    const isReported = call !== undefined && reportedKeys.bulk(call);
+    const calls = [{ ...(requestId !== undefined && { requestId }), isReported }];
+    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, calls });
+    if (call !== undefined && !isReported) reportedKeys.bulkStored(call);
   }
 
   async function reportLifecycle(bucket: string): Promise<void> {

@@ -13,7 +13,8 @@ import { gapSchema, isOfDeletes } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
-import type { JobRecord } from '../../domain/reindex/job.ts';
+import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
+import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
@@ -151,11 +152,17 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const numbers = Array.from({ length: job.rangesCut ?? 0 }, (_, number) => number);
     await writeEach(numbers, async (number) => {
       const range = ranges.get(number) ?? (await makeRange(job, number));
-      const isFree = range !== undefined && !range.done && (range.lease?.untilMs ?? 0) <= clock.nowMs();
+      const isFree = range !== undefined && !range.done && !isLeased(range);
       if (isFree) await sendTask({ job: job.id, range: number, turn: range.turn });
     });
     await ends.finishIfDone(job.id);
     return REMOVE;
+  }
+
+  /** A lease that must be watched is that of a dead worker more often than not: the task of the range watches it. */
+  function isLeased({ lease }: RangeRecord): boolean {
+    const look = lease === undefined ? undefined : lookAtLease(lease, clock.nowMs(), false);
+    return look?.kind === 'leased' && !look.isWatched;
   }
 
   async function makeRange(job: JobRecord, number: number) {

@@ -5,15 +5,13 @@
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
+import { LEASE_MS, takeRange, type Taker, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
 import { ensureCutRange } from './range-records.ts';
 
-/** How long a range stays blocked at most after its worker was killed. */
-const LEASE_MS = 60_000;
 /** Three renewals may fail before the lease ends, and a worker whose clock is up to 45 s fast takes no lease that is being renewed. */
 const RENEW_MS = 15_000;
 
@@ -45,24 +43,28 @@ interface HeldDependencies {
 /** A held range, or why the range could not be taken. */
 export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
 
+/** The turn that a task names, and the lease that it has watched for WATCH_MS or longer. */
+type Wanted = Pick<Taker, 'turn' | 'watched'>;
+
 /** Creates the function that takes ranges for one worker. It throws the store's fault. */
 export function createTakeRange({ state, clock, worker }: HeldDependencies) {
-  return async function takeAndHold(job: JobRecord, number: number, turn: number | undefined): Promise<Taken> {
+  return async function takeAndHold(job: JobRecord, number: number, wanted: Wanted): Promise<Taken> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-      const taken = await attemptToTake(job, number, turn);
+      const taken = await attemptToTake(job, number, wanted);
       if (taken !== 'conflict') return taken;
     }
     return { kind: 'leased', leftMs: RETRY_MS };
   };
 
-  async function attemptToTake(job: JobRecord, number: number, turn: number | undefined): Promise<Taken | 'conflict'> {
+  async function attemptToTake(job: JobRecord, number: number, { turn, watched }: Wanted): Promise<Taken | 'conflict'> {
     const { id, kind } = refs.range(job.id, number);
     const entry = (await state.get(id)) ?? (await makeIfCut(job, number));
     // the number was reserved for a split that was never stored
     if (entry === undefined) return { kind: 'late' };
     // unique for this lease: a worker that stood still for a minute may take its own range again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
-    const taking = takeRange(parseEntry(entry, rangeSchema), { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, turn });
+    const taker = { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, watched, turn };
+    const taking = takeRange(parseEntry(entry, rangeSchema), taker);
     if (taking.kind !== 'taken') return taking;
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range) }, entry.version);
     // another worker took the range, or its task was sent again: the next attempt reads which

@@ -17,6 +17,8 @@ export interface Occupancy {
   occupy(job: Pick<JobRecord, 'id' | 'bucket'>): Promise<void>;
   /** Whether the job may run: a report always may, an apply job only while its bucket's record names it. Throws the store's fault. */
   mayRun(job: Pick<JobRecord, 'id' | 'bucket' | 'mode'>, signal?: AbortSignal): Promise<boolean>;
+  /** Removes the record of the bucket unless the job that it names occupies the bucket. Throws the store's fault. */
+  forget(bucket: string): Promise<void>;
 }
 
 /** Creates the access to the occupancy of all buckets. */
@@ -50,6 +52,12 @@ export function createOccupancy(state: StateStore): Occupancy {
     },
     async mayRun({ id, bucket, mode }, signal) {
       return mode === 'report' || (await readRecord(state, refs.jobSlot(bucket), signal))?.jobId === id;
+    },
+    async forget(bucket) {
+      const entry = await state.get(refs.jobSlot(bucket).id);
+      if (entry === undefined || (await occupantOf(bucket)) !== undefined) return;
+      // a conflict means that a job has just occupied the bucket
+      await state.remove(entry.id, entry.version);
     },
   };
 }

@@ -3,11 +3,11 @@
  * are no longer needed are removed. One worker runs it every minute.
  */
 import { jobSchema, hasEnded, rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { isOverdue } from '../../domain/reindex/range-transitions.ts';
+import { isOverdue, leaseName, lookAtLease, WATCH_MS } from '../../domain/reindex/range-transitions.ts';
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllIds, listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { removeRanges } from './job-ends.ts';
 import { removeJob } from './job-records.ts';
 import { createOccupancy } from './occupancy.ts';
@@ -30,6 +30,7 @@ export function createOverdueTasks({
   readonly sendTask: SendTask;
 }): (signal: AbortSignal) => Promise<void> {
   const occupancy = createOccupancy(state);
+  const leases = createLeaseWatch(clock);
 
   /** Sends the task of a job again if it is overdue: the job does not compare yet, or range records are missing. */
   async function resendJob(job: JobRecord): Promise<void> {
@@ -41,12 +42,14 @@ export function createOverdueTasks({
     );
   }
 
+  function isLost(range: RangeRecord): boolean {
+    return isRangeLost(range, clock.nowMs(), leases.isUnchanged(range));
+  }
+
   async function resendRange({ jobId, number, turn }: RangeRecord): Promise<void> {
     await sendTask({ job: jobId, range: number, turn });
     await updateRecord(state, refs.range(jobId, number), (current) =>
-      current === undefined || !isLost(current, clock.nowMs())
-        ? undefined
-        : { ...current, taskAtMs: clock.nowMs(), resends: current.resends + 1 },
+      current === undefined || !isLost(current) ? undefined : { ...current, taskAtMs: clock.nowMs(), resends: current.resends + 1 },
     );
   }
 
@@ -57,7 +60,7 @@ export function createOverdueTasks({
     }
     if (job.state === 'paused') return;
     if (phaseOf(job) !== 'comparing' || !isInOrder(job, ranges) || !(await occupancy.mayRun(job, signal))) await resendJob(job);
-    for (const range of ranges.filter((each) => isLost(each, clock.nowMs()))) {
+    for (const range of ranges.filter(isLost)) {
       signal.throwIfAborted();
       await resendRange(range);
     }
@@ -71,9 +74,19 @@ export function createOverdueTasks({
     for (const { id } of gone) await removeJob(state, id);
   }
 
+  /** Removes the records of occupied buckets that are no longer connected: a job may have begun while its bucket was disconnected. */
+  async function pruneOccupancy(): Promise<void> {
+    const occupied = await listAllIds(state, 'job-slot');
+    const connected = new Set(await listAllIds(state, 'bucket'));
+    const buckets = occupied.map((id) => id.slice(refs.jobSlot('').id.length));
+    for (const bucket of buckets.filter((each) => !connected.has(refs.bucket(each).id))) await occupancy.forget(bucket);
+  }
+
   return async function repairOverdue(signal) {
     const jobs = await listAllRecords(state, 'job', jobSchema);
-    const byJob = Map.groupBy(await listAllRecords(state, 'range', rangeSchema), ({ jobId }) => jobId);
+    const ranges = await listAllRecords(state, 'range', rangeSchema);
+    leases.look(ranges);
+    const byJob = Map.groupBy(ranges, ({ jobId }) => jobId);
     for (const job of jobs) {
       signal.throwIfAborted();
       await repair(job, byJob.get(job.id) ?? [], signal);
@@ -84,6 +97,7 @@ export function createOverdueTasks({
       if ((await readRecord(state, refs.job(id), signal)) === undefined) await removeRanges(state, id);
     }
     await prune(jobs);
+    await pruneOccupancy();
   };
 }
 
@@ -93,9 +107,31 @@ function isInOrder(job: JobRecord, ranges: readonly RangeRecord[]): boolean {
   return made > (job.cuts?.length ?? 0) && ranges.some(({ done }) => !done);
 }
 
-function isLost(range: RangeRecord, nowMs: number): boolean {
-  if (range.done || (range.lease?.untilMs ?? 0) > nowMs) return false;
-  return isOverdue({ taskAtMs: Math.max(range.taskAtMs, range.lease?.untilMs ?? 0), resends: range.resends }, nowMs);
+/** Whether the range's task counts as lost. `isUnchanged`: its lease has not changed for long enough to be over. */
+function isRangeLost({ done, lease, taskAtMs, resends }: RangeRecord, nowMs: number, isUnchanged: boolean): boolean {
+  if (done || (lease !== undefined && lookAtLease(lease, nowMs, isUnchanged).kind === 'leased')) return false;
+  const leasedUntilMs = lease === undefined || isUnchanged ? 0 : lease.untilMs;
+  return isOverdue({ taskAtMs: Math.max(taskAtMs, leasedUntilMs), resends }, nowMs);
+}
+
+/** Watches leases by the monotonic clock of this process: a wall clock that was wrong must not block a range. It remembers the leases of the last look only. */
+function createLeaseWatch(clock: Pick<Clock, 'monotonicMs'>) {
+  let seen: ReadonlyMap<string, number> = new Map();
+
+  function nameOf({ jobId, number, lease }: RangeRecord): string | undefined {
+    return lease && `${jobId} ${number} ${leaseName(lease)}`;
+  }
+
+  return {
+    look(ranges: readonly RangeRecord[]): void {
+      const names = ranges.flatMap((range) => nameOf(range) ?? []);
+      seen = new Map(names.map((name) => [name, seen.get(name) ?? clock.monotonicMs()]));
+    },
+    isUnchanged(range: RangeRecord): boolean {
+      const sinceMs = seen.get(nameOf(range) ?? '');
+      return sinceMs !== undefined && clock.monotonicMs() - sinceMs >= WATCH_MS;
+    },
+  };
 }
 
 function endedAtMs(job: JobRecord): number {

@@ -176,7 +176,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
         return settler.hide(message, end.delayS);
       case 'again':
         // sent first: a crash in between leaves two messages, of which one will find nothing to do
-        return sendTask(task, end.delayS).then(
+        return sendTask(taskAgain(task, end.watched), end.delayS).then(
           () => settler.remove(message),
           () => settler.hide(message, end.delayS),
         );
@@ -215,4 +215,10 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     },
     receiveFault: receiveFault.current,
   };
+}
+
+/** The task as it is sent again. What an earlier message watched is no longer of use. */
+function taskAgain(task: Task, watched: string | undefined): Task {
+  const { watched: _, ...rest } = task;
+  return { ...rest, ...(watched !== undefined && { watched }) };
 }

@@ -87,8 +87,8 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
   }
 
   /** The held range, or what happens to the task if the range could not be taken. */
-  async function take(job: JobRecord, { range: number = 0, turn: taskTurn }: Task): Promise<HeldRange | TaskEnd> {
-    const taken = await takeAndHold(job, number, taskTurn);
+  async function take(job: JobRecord, { range: number = 0, turn: taskTurn, watched }: Task): Promise<HeldRange | TaskEnd> {
+    const taken = await takeAndHold(job, number, { turn: taskTurn, watched });
     telemetry.reindexTask(taken.kind);
     switch (taken.kind) {
       case 'taken':
@@ -100,7 +100,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       case 'late':
         return REMOVE;
       case 'leased':
-        return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000) };
+        return { kind: 'again', delayS: Math.ceil(taken.leftMs / 1_000), ...(taken.watched !== undefined && { watched: taken.watched }) };
       case 'poisonous':
         await ends.fail(job, taken.error);
         return REMOVE;

@@ -79,6 +79,14 @@ describe('a synthetic record', () => {
     expect(recordOf(syntheticBody({ key: '' }, { eventName: 'DeleteObject', errorCode })).change).toEqual({ kind: 'ignored', reason });
   });
 
+  test.each([
+    ['A1B2C3D4E5F60708', 'A1B2C3D4E5F60708'],
+    ['', undefined],
+    [undefined, undefined],
+  ])('of a delete with the request ID %j has %j', (requestID, told) => {
+    expect(recordOf(syntheticBody({ key: '' }, { eventName: 'DeleteObjects', requestID })).requestId).toBe(told);
+  });
+
   test.each([undefined, null, ''])('with errorCode %j succeeded', (errorCode) => {
     expect(recordOf(syntheticBody({}, { errorCode })).change.kind).toBe('created');
   });

@@ -44,6 +44,18 @@ describe('an audit-trail record', () => {
     expect(recordOf(trailBody({}, { responseElements }))).not.toHaveProperty('versionId');
   });
 
+  test.each([
+    ['DeleteObject', 'A1B2C3D4E5F60708', 'A1B2C3D4E5F60708'],
+    ['DeleteObjects', '3c784bc1-0d1a-4a27-9a10-7b1c1f5b4e11', '3c784bc1-0d1a-4a27-9a10-7b1c1f5b4e11'],
+    ['PutObject', 'A1B2C3D4E5F60708', undefined],
+    ['DeleteObject', '', undefined],
+    ['DeleteObject', 5, undefined],
+    ['DeleteObject', 'with a space', undefined],
+    ['DeleteObject', 'x'.repeat(129), undefined],
+  ])('of %s with the request ID %j has %j', (eventName, requestID, told) => {
+    expect(recordOf(trailBody({}, { eventName, requestID })).requestId).toBe(told);
+  });
+
   test('of a failed call is ignored', () => {
     expect(recordOf(trailBody({}, { eventName: 'DeleteObject', errorCode: 'AccessDenied' })).change).toEqual({
       kind: 'ignored',

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { affordable, freshBudget, spentNow, withEnded, withJob, type GapBudget } from '../../../src/domain/gaps/budget.ts';
+import { affordable, freshBudget, withEnded, withJob, type GapBudget, type Limits } from '../../../src/domain/gaps/budget.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -12,17 +12,23 @@ function spent(requests: number, atMs = START_MS): GapBudget {
   return withEnded(begun, { jobId: 'job-1', requests }, at(atMs));
 }
 
+/** What counts against the budget, but for oversized jobs. */
+function spentNow(budget: GapBudget, limits: Limits): number {
+  const answer = affordable(budget, limits.requestsPerDay, limits);
+  return typeof answer === 'object' ? answer.spent : 0;
+}
+
 describe('a bucket’s budget', () => {
   it('allows what is left of the day', () => {
     expect(affordable(spent(600), 400, at(START_MS))).toBe('yes');
-    expect(affordable(spent(600), 401, at(START_MS))).toEqual({ fromMs: START_MS + HOUR_MS + DAY_MS });
+    expect(affordable(spent(600), 401, at(START_MS))).toEqual({ spent: 600, fromMs: START_MS + HOUR_MS + DAY_MS });
     expect(affordable(spent(600), 401, at(START_MS + HOUR_MS + DAY_MS))).toBe('yes');
   });
 
   it('counts what is expected of a running job until it ends, and then what it really cost', () => {
     const running = withJob(freshBudget('photos'), { jobId: 'job-1', atMs: START_MS, requests: 900 });
     expect(spentNow(running, at(START_MS))).toBe(900);
-    expect(affordable(running, 101, at(START_MS))).toEqual({ fromMs: START_MS + HOUR_MS + DAY_MS });
+    expect(affordable(running, 101, at(START_MS))).toEqual({ spent: 900, fromMs: START_MS + HOUR_MS + DAY_MS });
     const ended = withEnded(running, { jobId: 'job-1', requests: 300 }, at(START_MS));
     expect(spentNow(ended, at(START_MS))).toBe(300);
     expect(affordable(ended, 700, at(START_MS))).toBe('yes');
@@ -35,11 +41,21 @@ describe('a bucket’s budget', () => {
     expect(withEnded(ended, { jobId: 'job-1', requests: 5 }, at(START_MS))).toBe(ended);
   });
 
-  it('lets a job begin that costs more than a day’s, once nothing is spent, and then waits for as many days', () => {
+  it('lets a job begin that costs more than a day’s, once no other such job counts, which takes as many days', () => {
     expect(affordable(freshBudget('photos'), 3_000, at(START_MS))).toBe('yes');
     const debt = spent(3_000);
-    expect(affordable(debt, 1, at(START_MS + 2 * DAY_MS))).toEqual({ fromMs: START_MS + HOUR_MS + 3 * DAY_MS });
-    expect(affordable(spent(1), 3_000, at(START_MS))).toEqual({ fromMs: START_MS + HOUR_MS + DAY_MS });
+    expect(affordable(debt, 1_001, at(START_MS + 2 * DAY_MS))).toEqual({ spent: 3_000, fromMs: START_MS + HOUR_MS + 3 * DAY_MS });
+    expect(affordable(debt, 1_001, at(START_MS + HOUR_MS + 3 * DAY_MS))).toBe('yes');
+  });
+
+  it('Fix: does not count jobs that cost more than a day’s against the others, nor the others against them', () => {
+    expect(affordable(spent(3_000), 1_000, at(START_MS))).toBe('yes');
+    expect(affordable(spent(1_000), 3_000, at(START_MS))).toBe('yes');
+    const running = withJob(freshBudget('photos'), { jobId: 'job-1', atMs: START_MS, requests: 3_000 });
+    expect(affordable(running, 1_000, at(START_MS))).toBe('yes');
+    expect(affordable(running, 1_001, at(START_MS))).toEqual({ spent: 3_000, fromMs: START_MS + HOUR_MS + 3 * DAY_MS });
+    // what it really cost decides
+    expect(affordable(withEnded(running, { jobId: 'job-1', requests: 4 }, at(START_MS)), 997, at(START_MS))).toMatchObject({ spent: 4 });
   });
 
   it('of nothing allows nothing, ever', () => {

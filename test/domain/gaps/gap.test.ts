@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../../src/domain/gaps/gap.ts';
 
-const DAY_MS = 86_400_000;
 const NOW_MS = 1_800_000_000_000;
 
 const sighting = (more: Partial<GapSighting> = {}): GapSighting => ({
@@ -64,22 +63,49 @@ describe('a sighting', () => {
 });
 
 describe('keys that are told one by one', () => {
-  it('cover bulk deletes for a day', () => {
-    expect(opened({ keysToldMs: NOW_MS - DAY_MS })).toMatchObject({ covered: true, keysToldMs: NOW_MS - DAY_MS });
-    expect(opened({ keysToldMs: NOW_MS - DAY_MS - 1 })).not.toHaveProperty('covered');
-    expect(opened()).not.toHaveProperty('covered');
+  const call = (requestId: string, isReported = false) => ({ requestId, isReported });
+
+  it('cover a gap if they are those of each of its bulk deletes', () => {
+    expect(opened({ calls: [call('r1', true), call('r2', true)] })).toMatchObject({ covered: true, keysToldMs: NOW_MS });
+    expect(opened({ calls: [call('r1', true), call('r2')] })).not.toHaveProperty('covered');
+    // of the same bulk delete, received twice
+    expect(opened({ calls: [call('r1', true), call('r1')] })).toMatchObject({ covered: true });
   });
 
-  it('cover a gap that is open already, and those that follow it', () => {
-    const gap = withKeysReported(opened(), NOW_MS);
+  it('Fix: prove nothing about the bulk deletes after theirs', () => {
+    const gap = opened({ calls: [call('r1', true)] });
     expect(gap).toMatchObject({ covered: true });
-    expect(withSighting(gap, sighting({ seenAtMs: NOW_MS + DAY_MS }), told)).toMatchObject({ covered: true });
-    const reopened = withSighting(closed({ keysToldMs: NOW_MS }), sighting({ seenAtMs: NOW_MS + 70_000 }), told);
-    expect(reopened).toMatchObject({ covered: true, keysToldMs: NOW_MS });
+    const next = withSighting(gap, sighting({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
+    expect(next).not.toHaveProperty('covered');
+    const reopened = withSighting({ ...gap, state: 'closed' }, sighting({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
+    expect(reopened).not.toHaveProperty('covered');
   });
 
-  it('no longer cover once a later bulk delete came without them for a day', () => {
-    const gap = withKeysReported(opened(), NOW_MS);
-    expect(withSighting(gap, sighting({ seenAtMs: NOW_MS + DAY_MS + 1 }), told)).not.toHaveProperty('covered');
+  it('cover a gap that is open already, once they are known of all of its bulk deletes', () => {
+    const gap = opened({ calls: [call('r1'), call('r2')] });
+    const half = withKeysReported(gap, { requestId: 'r2', eventTimeMs: NOW_MS });
+    expect(half).not.toHaveProperty('covered');
+    expect(withKeysReported(half, { requestId: 'r2', eventTimeMs: NOW_MS })).toBe(half);
+    const whole = withKeysReported(half, { requestId: 'r1', eventTimeMs: NOW_MS - 5 });
+    expect(whole).toMatchObject({ covered: true, keysToldMs: NOW_MS });
+    expect(whole).not.toHaveProperty('unprovenCalls');
+    expect(withKeysReported({ ...gap, state: 'closed' }, { requestId: 'r1', eventTimeMs: 0 })).toMatchObject({ state: 'closed' });
+  });
+
+  it('never cover a gap with a bulk delete of unknown request, with folded deletes, or with too many to remember', () => {
+    const reported = { calls: [call('r1', true)] };
+    expect(opened({ calls: [{ isReported: false }] })).not.toHaveProperty('covered');
+    for (const more of [{}, { folded: true }, { calls: [{ isReported: false }] }] as const) {
+      const gap = withSighting(opened(reported), sighting(more), told);
+      expect(gap).not.toHaveProperty('covered');
+      expect(withSighting(gap, sighting(reported), told)).not.toHaveProperty('covered');
+    }
+    const many = opened({ calls: Array.from({ length: 101 }, (_, number) => call(`r${number}`)) });
+    const proven = Array.from({ length: 101 }, (_, number) => `r${number}`).reduce(
+      (gap, requestId) => withKeysReported(gap, { requestId, eventTimeMs: NOW_MS }),
+      many,
+    );
+    expect(proven).not.toHaveProperty('covered');
+    expect(many.unprovenCalls).toHaveLength(100);
   });
 });

@@ -280,6 +280,23 @@ describe('disconnecting a bucket', () => {
     expect(await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
   });
 
+  it('Fix: removes what names its last job, which must not close a gap of its next life, and leaves a job that occupies it since', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
+    await world.disconnect('photos');
+    expect(await readRecord(world.state, refs.jobSlot('photos'))).toBeUndefined();
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const removeBucket = async (bucket: string) => {
+      await world.buckets.autoConnect(bucket, 'notification', 10);
+      await world.jobs.request(reindexRequest({ bucket }), 'someone');
+      await world.objects.removeBucket(bucket);
+    };
+    await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
+    const slot = await readRecord(world.state, refs.jobSlot('photos'));
+    expect(await world.jobs.get(slot?.jobId ?? '')).toMatchObject({ state: 'queued' });
+  });
+
   it('removes the record before the documents, and completes a removal that was cut short', async () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');

@@ -61,6 +61,62 @@ describe('the budget', () => {
     expect((await world.gap())?.state).toBe('open');
   });
 
+  /** Small gaps under logs/ come six times a day, and each costs 304 of 1,000 LIST requests. Returns after how many hours `closes` does. */
+  async function besideSmallOnes(bucketThousands: number, closes: GapRecord['kind'] = 'loss') {
+    const world = await createGapWorld({ requestsPerDay: 1_000, live: { '': bucketThousands, 'logs/': 303 } });
+    for (let hour = 0; hour < 24 * 10; hour += 1) {
+      if (hour === 24) await world.tell({ kind: closes });
+      if (hour % 4 === 0) await world.tell({ kind: 'lifecycle', prefix: 'logs/' });
+      for (let minutes = 0; minutes < 60; minutes += 10) {
+        await world.after(10 * MINUTE_MS - (minutes === 0 ? 2_000 : 0));
+        const job = await world.lastJob();
+        const listRequests = job?.prefix === '' ? bucketThousands + 1 : 304;
+        if (job?.state === 'queued') await world.finish(job, { counts: { ...noCounts, listRequests } });
+        await world.round();
+      }
+      if (hour >= 24 && (await world.gap({ bucket: 'photos', kind: closes }))?.state === 'closed') return { world, hours: hour - 24 };
+    }
+    return { world, hours: Infinity };
+  }
+
+  it('Fix: is not spent on small gaps for ever: a gap that has waited for a day is first, and says so', async () => {
+    const { world, hours } = await besideSmallOnes(899);
+    expect(hours).toBeLessThanOrEqual(24 + 25 + 1);
+    expect(hours).toBeGreaterThanOrEqual(24);
+    const prefixes = (await world.allJobs()).map(({ prefix }) => prefix);
+    expect(prefixes.filter((prefix) => prefix === 'logs/').length).toBeGreaterThan(5);
+  });
+
+  it('Fix: of a day does not keep a gap open that costs more than that', async () => {
+    const { world, hours } = await besideSmallOnes(1_200);
+    expect(hours).toBeLessThanOrEqual(1);
+    // nor does its cost keep the small ones open
+    await world.tell({ kind: 'lifecycle', prefix: 'logs/' });
+    await world.after(DAY_MS);
+    await world.after(10 * MINUTE_MS);
+    expect(await world.lastJob()).toMatchObject({ prefix: 'logs/' });
+  });
+
+  it('shows the small gaps which gap they wait for', async () => {
+    const world = await createGapWorld({ requestsPerDay: 1_000, live: { '': 899, 'logs/': 303 } });
+    const logs = { bucket: 'photos', kind: 'lifecycle', prefix: 'logs/' } as const;
+    for (let hour = 0; hour <= 25; hour += 1) {
+      if (hour === 1) await world.tell({ kind: 'loss' });
+      if (hour % 2 === 0) await world.tell(logs);
+      await world.after(HOUR_MS - 2_000);
+      const job = await world.lastJob();
+      if (job?.state === 'queued') await world.finish(job, { counts: { ...noCounts, listRequests: 304 } });
+      await world.round();
+    }
+    await world.tell(logs);
+    await world.after(HOUR_MS);
+    expect(await world.gap(logs)).toMatchObject({
+      state: 'open',
+      waits: { reason: expect.stringContaining('are kept for gap:photos:loss, which has waited for them for a day') },
+    });
+    expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ waits: { reason: expect.stringContaining('has spent') } });
+  });
+
   it('of 0 leaves gaps to people', async () => {
     const world = await createGapWorld({ requestsPerDay: 0 });
     await world.tell();

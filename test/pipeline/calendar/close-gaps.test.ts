@@ -66,9 +66,28 @@ describe('a gap', () => {
     expect((await world.gap())?.state).not.toBe('closed');
   });
 
+  it('Fix: that a fast clock saw a day ahead is not re-indexed again and again until then, unless it is told again', async () => {
+    const world = await createGapWorld();
+    await world.tell({ kind: 'loss', seenAtMs: world.clock.nowMs() + DAY_MS });
+    const play = async (hours: number): Promise<number> => {
+      for (let minutes = 0; minutes < 60 * hours; minutes += 5) {
+        await world.after(5 * MINUTE_MS);
+        const job = await world.lastJob();
+        if (job?.state === 'queued') await world.finish(job);
+      }
+      return (await world.allJobs()).length;
+    };
+    expect(await play(5)).toBe(1);
+    await world.tell({ kind: 'loss' });
+    expect(await play(1)).toBe(2);
+    expect(await play(20)).toBeLessThanOrEqual(3);
+    await play(25);
+    expect((await world.gap({ bucket: 'photos', kind: 'loss' }))?.state).toBe('closed');
+  });
+
   it('whose keys are told one by one waits for a day', async () => {
     const world = await createGapWorld();
-    await world.tell({ keysToldMs: world.clock.nowMs() });
+    await world.tell({ calls: [{ requestId: 'r1', isReported: true }] });
     await world.after(DAY_MS - MINUTE_MS);
     expect(await world.allJobs()).toEqual([]);
     await world.after(MINUTE_MS);

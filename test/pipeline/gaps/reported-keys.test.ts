@@ -1,68 +1,79 @@
 import { describe, expect, it } from 'vitest';
+import type { BulkDelete } from '../../../src/domain/gaps/gap.ts';
 import { createReportedKeys } from '../../../src/pipeline/gaps/reported-keys.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
-const AT_MS = 1_800_000_000_000;
+const callOf = (requestId: string, bucket = 'photos'): BulkDelete => ({ bucket, requestId, eventTimeMs: 1_800_000_000_000 });
 
-function setUp({ hasGap = true }: { readonly hasGap?: boolean } = {}) {
+function setUp({ failures = 0 }: { readonly failures?: number } = {}) {
   const clock = createFakeClock();
-  const stored: (readonly [string, number])[] = [];
-  const keysReported = async (bucket: string, keysToldMs: number): Promise<boolean> => {
-    stored.push([bucket, keysToldMs]);
-    return hasGap;
+  const stored: string[] = [];
+  let left = failures;
+  const keysReported = async ({ bucket, requestId }: BulkDelete): Promise<void> => {
+    stored.push(`${bucket} ${requestId}`);
+    left -= 1;
+    if (left >= 0) throw new Error('the store does not answer');
   };
   return { clock, stored, told: createReportedKeys({ gaps: { keysReported }, clock }) };
 }
 
 describe('keys that are told one by one', () => {
-  it.each([0, 1_999, 2_000, -2_000])('are noticed when a single delete bears the time of a bulk delete, %i ms apart', (apartMs) => {
+  it('are noticed when a single delete has the request ID of the bulk delete, whichever comes first', () => {
     const before = setUp();
-    before.told.single('photos', AT_MS + apartMs);
-    expect(before.told.bulk('photos', AT_MS)).toBe(AT_MS);
+    before.told.single('photos', 'r1');
+    expect(before.told.bulk(callOf('r1'))).toBe(true);
     const after = setUp();
-    expect(after.told.bulk('photos', AT_MS)).toBeUndefined();
-    after.told.single('photos', AT_MS + apartMs);
-    expect(after.stored).toEqual([['photos', AT_MS + apartMs]]);
-    expect(after.told.bulk('photos', AT_MS + 60_000)).toBe(AT_MS + apartMs);
+    expect(after.told.bulk(callOf('r1'))).toBe(false);
+    after.told.bulkStored(callOf('r1'));
+    after.told.single('photos', 'r1');
+    expect(after.stored).toEqual(['photos r1']);
+    // the message of the call is received again
+    expect(after.told.bulk(callOf('r1'))).toBe(true);
   });
 
-  it.each([
-    ['more than two seconds apart', 'photos', 3_000],
-    ['in another bucket', 'music', 0],
-  ])('are not what happened %s', (_, bucket, apartMs) => {
+  it('are stored once their gap is, if a single delete comes in between', () => {
     const { told, stored } = setUp();
-    told.single(bucket, AT_MS + apartMs);
-    expect(told.bulk('photos', AT_MS)).toBeUndefined();
-    told.single(bucket, AT_MS - apartMs);
+    expect(told.bulk(callOf('r1'))).toBe(false);
+    told.single('photos', 'r1');
     expect(stored).toEqual([]);
+    told.bulkStored(callOf('r1'));
+    expect(stored).toEqual(['photos r1']);
   });
 
-  it('are stored once an hour, and again soon where no gap was there yet', async () => {
-    for (const [hasGap, waitsMs] of [
-      [true, 3_600_000],
-      [false, 10_000],
-    ] as const) {
-      const { told, stored, clock } = setUp({ hasGap });
-      told.bulk('photos', AT_MS);
-      for (let key = 0; key < 100; key += 1) told.single('photos', AT_MS);
-      await clock.advance(waitsMs - 1);
-      told.single('photos', AT_MS);
-      expect(stored).toHaveLength(1);
-      await clock.advance(1);
-      told.single('photos', AT_MS);
-      expect(stored).toHaveLength(2);
-    }
+  it('Fix: are not those of another request, nor of another bucket, nor of a later call', () => {
+    const { told, stored } = setUp();
+    told.single('photos', 'r2');
+    told.single('music', 'r1');
+    expect(told.bulk(callOf('r1'))).toBe(false);
+    told.bulkStored(callOf('r1'));
+    told.single('photos', 'r3');
+    expect(stored).toEqual([]);
+    told.single('photos', 'r1');
+    expect(told.bulk(callOf('r4'))).toBe(false);
   });
 
-  it('are remembered of a bounded number of seconds and buckets', () => {
+  it('are stored once for each call, and again after ten seconds where the store failed', async () => {
+    const { told, stored, clock } = setUp({ failures: 1 });
+    told.bulk(callOf('r1'));
+    told.bulkStored(callOf('r1'));
+    for (let key = 0; key < 100; key += 1) told.single('photos', 'r1');
+    await clock.advance(9_999);
+    told.single('photos', 'r1');
+    expect(stored).toHaveLength(1);
+    await clock.advance(1);
+    for (let key = 0; key < 100; key += 1) told.single('photos', 'r1');
+    await clock.advance(60_000);
+    told.single('photos', 'r1');
+    expect(stored).toHaveLength(2);
+  });
+
+  it('are remembered of a bounded number of calls and single deletes', () => {
     const { told } = setUp();
-    told.bulk('photos', AT_MS);
-    for (let second = 1; second <= 600; second += 1) told.bulk('photos', AT_MS + second * 10_000);
-    told.single('photos', AT_MS);
-    expect(told.bulk('photos', AT_MS + 9_000_000)).toBeUndefined();
-    told.bulk('first', AT_MS);
-    for (let bucket = 0; bucket < 1_000; bucket += 1) told.bulk(`bucket-${bucket}`, AT_MS);
-    told.single('first', AT_MS);
-    expect(told.bulk('first', AT_MS + 60_000)).toBeUndefined();
+    told.single('photos', 'first');
+    for (let number = 0; number < 20_000; number += 1) told.single('photos', `r${number}`);
+    expect(told.bulk(callOf('first'))).toBe(false);
+    expect(told.bulk(callOf('r19999'))).toBe(true);
+    for (let number = 0; number < 1_000; number += 1) told.bulk(callOf(`c${number}`));
+    expect(told.bulk(callOf('r19999'))).toBe(false);
   });
 });

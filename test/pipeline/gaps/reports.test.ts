@@ -61,6 +61,7 @@ describe('gap reports', () => {
         firstSeenMs: 100,
         lastSeenMs: 100,
         count: 1,
+        hasUnknownCalls: true,
         state: 'open',
         openedAtMs: world.clock.nowMs(),
         toldAtMs: world.clock.nowMs(),

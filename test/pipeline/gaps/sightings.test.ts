@@ -1,17 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { BUCKET, createIngestWorld, nativeRecord, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
-const bulkDelete = (world: IngestWorld, agoMs: number) =>
-  syntheticRecord('', { eventName: 'DeleteObjects', eventTimeMs: world.clock.nowMs() - agoMs });
-const singleDelete = (world: IngestWorld, key: string, agoMs: number) =>
-  syntheticRecord(key, { eventName: 'DeleteObject', eventTimeMs: world.clock.nowMs() - agoMs });
+const bulkDelete = (world: IngestWorld, agoMs: number, requestID?: string) => ({
+  ...syntheticRecord('', { eventName: 'DeleteObjects', eventTimeMs: world.clock.nowMs() - agoMs }),
+  ...(requestID !== undefined && { requestID }),
+});
+const singleDelete = (world: IngestWorld, key: string, { agoMs, requestID }: { readonly agoMs: number; readonly requestID?: string }) => ({
+  ...syntheticRecord(key, { eventName: 'DeleteObject', eventTimeMs: world.clock.nowMs() - agoMs }),
+  ...(requestID !== undefined && { requestID }),
+});
 
 describe('a bulk delete of a routed bucket', () => {
   it('whose keys are told one by one is a covered gap, in whatever order the events come', async () => {
     for (const isBulkFirst of [true, false]) {
       const world = await createIngestWorld({ bucket: { source: 'routed' } });
-      const singles = ['a', 'b', 'c'].map((key) => singleDelete(world, key, 59_000));
-      const bulk = bulkDelete(world, 60_000);
+      const requestID = 'A1B2C3D4E5F60708';
+      const singles = ['a', 'b', 'c'].map((key) => singleDelete(world, key, { agoMs: 59_000, requestID }));
+      const bulk = bulkDelete(world, 60_000, requestID);
       for (const record of isBulkFirst ? [bulk, ...singles] : [...singles, bulk]) {
         await world.send(record);
         await world.run(1_500);
@@ -20,13 +25,28 @@ describe('a bulk delete of a routed bucket', () => {
     }
   });
 
-  it('that no single delete of its time came with is not covered', async () => {
+  it.each([
+    ['has another request ID', 'A1B2C3D4E5F60708', '1111111111111111'],
+    ['has none, as those of other installations', undefined, undefined],
+  ])('Fix: is not covered by a single delete of the same second that %s', async (_, ofBulk, ofSingle) => {
     const world = await createIngestWorld({ bucket: { source: 'routed' } });
-    await world.send(singleDelete(world, 'a', 10_000));
-    await world.send(bulkDelete(world, 60_000));
+    await world.send(singleDelete(world, 'a', { agoMs: 60_000, ...(ofSingle !== undefined && { requestID: ofSingle }) }));
+    await world.send(bulkDelete(world, 60_000, ofBulk));
     await world.run(3_000);
     const [gap] = await world.gaps();
+    expect(gap).toMatchObject({ kind: 'bulk-delete' });
     expect(gap).not.toHaveProperty('covered');
+  });
+
+  it('Fix: is not covered by the keys of an earlier one', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'routed' } });
+    await world.send(singleDelete(world, 'a', { agoMs: 60_000, requestID: 'A1B2C3D4E5F60708' }));
+    await world.send(bulkDelete(world, 60_000, 'A1B2C3D4E5F60708'));
+    await world.run(3_000);
+    expect(await world.gaps()).toMatchObject([{ covered: true }]);
+    await world.send(bulkDelete(world, 0, '2222222222222222'));
+    await world.run(3_000);
+    expect((await world.gaps())[0]).not.toHaveProperty('covered');
   });
 
   it('is not covered by S3’s own events, which are of single deletes', async () => {

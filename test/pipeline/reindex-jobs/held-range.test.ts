@@ -39,33 +39,33 @@ describe('a range', () => {
     const state = await rangeIn(createMemoryStore().state);
     const racing = racingState(state, { times: 2, matches: (each) => each === id, interfere: touch });
     const take = createTakeRange({ state: racing, clock: createFakeClock(), worker: 'a' });
-    expect(await take(job, 0, 0)).toMatchObject({ kind: 'taken' });
+    expect(await take(job, 0, { turn: 0 })).toMatchObject({ kind: 'taken' });
   });
 
   it('is left to whoever was faster, until their lease is over', async () => {
     const state = await rangeIn(createMemoryStore().state);
     const clock = createFakeClock();
     const other = createTakeRange({ state, clock, worker: 'b' });
-    const interfere = async (): Promise<void> => void (await other(job, 0, 0));
+    const interfere = async (): Promise<void> => void (await other(job, 0, { turn: 0 }));
     const take = createTakeRange({
       state: racingState(state, { times: 1, matches: (each) => each === id, interfere }),
       clock,
       worker: 'a',
     });
-    expect(await take(job, 0, 0)).toEqual({ kind: 'leased', leftMs: 60_000 });
+    expect(await take(job, 0, { turn: 0 })).toEqual({ kind: 'leased', leftMs: 60_000 });
   });
 
   it('that others write at every look is looked at again soon', async () => {
     const state = await rangeIn(createMemoryStore().state);
     const racing = racingState(state, { times: Infinity, matches: (each) => each === id, interfere: touch });
     const take = createTakeRange({ state: racing, clock: createFakeClock(), worker: 'a' });
-    expect(await take(job, 0, 0)).toEqual({ kind: 'leased', leftMs: 5_000 });
+    expect(await take(job, 0, { turn: 0 })).toEqual({ kind: 'leased', leftMs: 5_000 });
   });
 
   it('Fix: that was given back is not written again by a renewal', async () => {
     const state = await rangeIn(createMemoryStore().state);
     const clock = createFakeClock();
-    const taken = await createTakeRange({ state, clock, worker: 'a' })(job, 0, 0);
+    const taken = await createTakeRange({ state, clock, worker: 'a' })(job, 0, { turn: 0 });
     if (taken.kind !== 'taken') throw new Error(taken.kind);
     await taken.range.change((range) => afterTurn(range, turnEnd, 0));
     const stored = await state.get(id);
@@ -86,7 +86,7 @@ describe('a range', () => {
         return stored;
       },
     };
-    const taken = await createTakeRange({ state: losing, clock, worker: 'a' })(job, 0, 0);
+    const taken = await createTakeRange({ state: losing, clock, worker: 'a' })(job, 0, { turn: 0 });
     if (taken.kind !== 'taken') throw new Error(taken.kind);
     isLosing = true;
     await clock.advance(15_000);
@@ -100,7 +100,7 @@ describe('a range', () => {
   it('keeps what a newer version of Tally stored in it, through every swap', async () => {
     const { state } = createMemoryStore();
     await state.put({ id, kind: 'range', record: { ...freshRange(job.id, 0, { from: '', nowMs: 0 }), hue: 'new' } }, null);
-    const taken = await createTakeRange({ state, clock: createFakeClock(), worker: 'a' })(job, 0, 0);
+    const taken = await createTakeRange({ state, clock: createFakeClock(), worker: 'a' })(job, 0, { turn: 0 });
     expect((await state.get(id))?.record).toMatchObject({ hue: 'new', lease: {} });
     if (taken.kind !== 'taken') throw new Error(taken.kind);
     await taken.range.change((range) => afterTurn(range, turnEnd, 0));

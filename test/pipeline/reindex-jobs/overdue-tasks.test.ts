@@ -77,6 +77,23 @@ describe('the look for what is overdue', () => {
     expect(await world.ranges()).toEqual([]);
   });
 
+  it('Fix: forgets which job had a bucket that is no longer connected, once it has ended', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    const slot = () => readRecord(world.state, refs.jobSlot('photos'));
+    const bucket = await world.bucketRecord();
+    await removeRecord(world.state, refs.bucket('photos').id);
+    await look(world);
+    expect(await slot()).toEqual({ bucket: 'photos', jobId: id });
+    await world.jobs.cancel(id);
+    await updateRecord(world.state, refs.bucket('photos'), () => bucket);
+    await look(world);
+    expect(await slot()).toEqual({ bucket: 'photos', jobId: id });
+    await removeRecord(world.state, refs.bucket('photos').id);
+    await look(world);
+    expect(await slot()).toBeUndefined();
+  });
+
   it('has a job whose requester died before it took the bucket take it, and sets it aside where another has it', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request();

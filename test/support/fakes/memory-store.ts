@@ -138,16 +138,15 @@ function createMemoryState(): StateStore {
   return {
     get: async (id, signal) => {
       signal?.throwIfAborted();
-      const entry = entries.get(id);
-      return entry === undefined ? undefined : copyOf(entry);
+      return entries.get(id);
     },
     put: async (entry, expected, signal) => {
       signal?.throwIfAborted();
       if ((entries.get(entry.id)?.version ?? null) !== expected) return 'conflict';
       versions += 1;
-      const stored = copyOf({ ...entry, version: String(versions) });
+      const stored = frozen(copyOf({ ...entry, version: String(versions) }));
       entries.set(entry.id, stored);
-      return copyOf(stored);
+      return stored;
     },
     remove: async (id, expected, signal) => {
       signal?.throwIfAborted();
@@ -161,14 +160,24 @@ function createMemoryState(): StateStore {
       return [...entries.values()]
         .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
         .sort((a, b) => compareUtf8(a.id, b.id))
-        .slice(0, limit)
-        .map(copyOf);
+        .slice(0, limit);
     },
     count: async (kind) => [...entries.values()].filter((entry) => entry.kind === kind).length,
   };
 }
 
+/** The value, which can no longer be changed: every reader gets the same one. */
+function frozen<Value>(value: Value): Value {
+  if (typeof value === 'object' && value !== null) for (const field of Object.values(Object.freeze(value))) frozen(field);
+  return value;
+}
+
 /** As JSON would bring it back: what is undefined is gone, and nothing is shared. */
 function copyOf<Value>(value: Value): Value {
-  return JSON.parse(JSON.stringify(value)) as Value;
+  if (typeof value === 'number') return (Number.isFinite(value) ? value : null) as Value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((each: unknown) => (each === undefined ? null : copyOf(each))) as Value;
+  const copy: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(value)) if (field !== undefined) copy[name] = copyOf(field);
+  return copy as Value;
 }

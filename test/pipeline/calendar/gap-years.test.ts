@@ -1,0 +1,23 @@
+/** Random histories of gaps in virtual time, played with the product's own calendar, jobs and records. `npm run simulate:gaps` plays whole years. */
+import { describe, expect, it } from 'vitest';
+import { mutants } from './gap-years/mutants.ts';
+import { playYear } from './gap-years/play.ts';
+
+const DAYS = 45;
+
+describe('gaps', () => {
+  it.each([2, 16, 17])('always end, and never without a job that covers them (seed %i)', async (seed) => {
+    const { violations, counts } = await playYear(seed, { days: DAYS });
+    expect(violations).toEqual([]);
+    expect(counts.open).toBe(0);
+    // the history is not trivial
+    expect(counts.reported).toBeGreaterThan(40);
+    expect(counts.closed).toBeGreaterThan(20);
+    expect(counts.jobs).toBeGreaterThan(30);
+  });
+
+  it.each(Object.entries(mutants))('would be seen not to end right, if %s', async (mutant, { seed, finds }) => {
+    const { violations } = await playYear(seed, { days: DAYS, mutant });
+    expect(violations.join('\n')).toMatch(finds);
+  });
+});

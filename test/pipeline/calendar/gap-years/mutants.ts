@@ -1,0 +1,106 @@
+/**
+ * Mistakes that the simulation must find. Each gives one part of the product another view of the stored records, or of time: so
+ * the mistake is as small as one wrong line, and the code that is tested stays as it is.
+ */
+import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
+import type { QueueClient } from '../../../../src/pipeline/ports/queues.ts';
+import type { StateEntry, StateStore } from '../../../../src/pipeline/ports/state.ts';
+
+/** What each part of the product sees. */
+export interface Views {
+  /** The records as the round that closes gaps sees them. */
+  readonly closing: (state: StateStore) => StateStore;
+  /** The work queue as its workers see it. */
+  readonly queues: (queues: QueueClient) => QueueClient;
+  /** The clock of the search for lost tasks. */
+  readonly overdueClock: (clock: Clock) => Clock;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Nothing is wrong. */
+const productViews: Views = {
+  closing: (state) => state,
+  queues: (queues) => queues,
+  overdueClock: (clock) => clock,
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function without(name: string, record: Fields): Fields {
+  return Object.fromEntries(Object.entries(record).filter(([each]) => each !== name));
+}
+
+/** The store with records of one kind changed when they are read by id or listed. */
+function reading(kind: string, change: (record: Fields) => Fields): Views['closing'] {
+  const seen = (entry: StateEntry): StateEntry => (entry.kind === kind ? { ...entry, record: change(entry.record as Fields) } : entry);
+  return (state) => ({
+    ...state,
+    get: async (...asked) => {
+      const entry = await state.get(...asked);
+      return entry && seen(entry);
+    },
+    list: async (...asked) => (await state.list(...asked)).map(seen),
+  });
+}
+
+/** Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it early. */
+export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number }>> = {
+  'a paused job keeps its gap': {
+    views: { closing: reading('job', (job) => (job['state'] === 'paused' ? { ...job, state: 'running' } : job)) },
+    finds: /was not repaired/,
+    seed: 1,
+  },
+  'a failed job keeps its gap': {
+    views: { closing: reading('job', (job) => (job['state'] === 'failed' ? { ...job, state: 'running' } : job)) },
+    finds: /was not repaired/,
+    seed: 3,
+  },
+  'the wall clock of a lease is trusted': {
+    views: {
+      queues: (queues) => ({
+        ...queues,
+        send: (url, message, signal) => {
+          const task = without('watched', JSON.parse(message.body) as Fields);
+          return queues.send(url, { ...message, body: JSON.stringify(task) }, signal);
+        },
+      }),
+      overdueClock: (clock) => ({ ...clock, monotonicMs: () => 0 }),
+    },
+    finds: /has not ended/,
+    seed: 3,
+  },
+  'the budget serves the smallest gap first': {
+    views: {
+      closing: reading('gap', (gap) => without('overBudgetSinceMs', gap)),
+    },
+    finds: /was not repaired/,
+    seed: 7,
+  },
+  'a job is believed to cover more than it does': {
+    views: {
+      closing: reading('job', (job) =>
+        typeof job['coversBeforeMs'] === 'number' ? { ...job, coversBeforeMs: job['coversBeforeMs'] + DAY_MS } : job,
+      ),
+    },
+    finds: /without a job that covers/,
+    seed: 1,
+  },
+  'a job that was requested with --now closes gaps': {
+    views: {
+      closing: reading('job', ({ now, ...job }) => (now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER } : job)),
+    },
+    finds: /without a job that covers/,
+    seed: 1,
+  },
+  'a job of one prefix closes the gaps of the whole bucket': {
+    views: { closing: reading('job', (job) => ({ ...job, prefix: '' })) },
+    finds: /without a job that covers/,
+    seed: 1,
+  },
+};
+
+/** The views of a mutant, or those of the product. */
+export function viewsOf(mutant: string | undefined): Views {
+  return { ...productViews, ...(mutant === undefined ? {} : mutants[mutant]?.views) };
+}

@@ -1,0 +1,239 @@
+/** Plays one random year, and says what was wrong. The same seed gives the same story. */
+import { createRandom, type Random } from '../../../support/random/seeded.ts';
+import { reindexRequest } from '../../../support/requests.ts';
+import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
+import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
+import { RequestError } from '../../../../src/domain/request-error.ts';
+import { createLedger, type Ledger } from './ledger.ts';
+import { buckets, createWorld, DAY_MS, HOUR_MS, PREFIXES, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';
+
+const MINUTE_MS = 60_000;
+const STEP_MS = 15_000;
+/** How often the calendars look while no job runs: where a gap is about to be due, and otherwise. Each look is that of one process. */
+const DUE_MS = 20 * MINUTE_MS;
+const IDLE_MS = 2 * HOUR_MS;
+/** The last days are quiet: whatever is open then must close. */
+const QUIET_DAYS = 15;
+
+export interface YearResult {
+  readonly seed: number;
+  readonly violations: readonly string[];
+  readonly counts: Ledger['counts'] & { readonly open: number };
+}
+
+/** How often something happens to each bucket, in a day. */
+const RATES = {
+  report: 0.5,
+  burst: 0.05,
+  manual: 0.08,
+  trouble: 0.03,
+  emptied: 0.008,
+  disconnect: 0.008,
+  pause: 0.012,
+} as const;
+
+interface Story {
+  readonly world: World;
+  readonly ledger: Ledger;
+  readonly random: Random;
+  /** What people do later, in order of time. */
+  readonly plans: { readonly atMs: number; readonly act: () => Promise<void> }[];
+  /** Until when small gaps keep coming, by bucket. */
+  readonly burstUntilMs: Map<string, number>;
+  requests: number;
+}
+
+const chance = (random: Random, share: number): boolean => random.integer(0, 999_999) < share * 1_000_000;
+
+/** Plays the year of a seed. `mutant`: a mistake that is in the product. */
+export async function playYear(
+  seed: number,
+  { mutant, days = 365 }: { readonly mutant?: string; readonly days?: number } = {},
+): Promise<YearResult> {
+  const random = createRandom(seed);
+  const held: { world?: World } = {};
+  const ledger = createLedger(() => {
+    if (held.world === undefined) throw new Error('there is no world yet');
+    return held.world;
+  });
+  const world = await createWorld(random, mutant, { gapClosed: (gap) => ledger.gapClosed(gap) });
+  held.world = world;
+  const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map(), requests: 0 };
+  const endMs = world.clock.nowMs() + days * DAY_MS;
+  for (const bucket of buckets) await connect(story, bucket);
+  let lastMs = world.clock.nowMs();
+  while (world.clock.nowMs() < endMs && ledger.violations.length === 0) {
+    await step(story);
+    const nowMs = world.clock.nowMs();
+    const sinceDays = (nowMs - lastMs) / DAY_MS;
+    lastMs = nowMs;
+    if (nowMs < endMs - QUIET_DAYS * DAY_MS) for (const bucket of buckets) await happens(story, bucket, sinceDays);
+    else world.troubles.clear();
+  }
+  const open = (await world.gaps()).filter(({ state }) => state !== 'closed').length;
+  return { seed, violations: ledger.violations, counts: { ...ledger.counts, open } };
+}
+
+/** Lets time pass: seconds while there is work, minutes otherwise. */
+async function step({ world, ledger, random, plans }: Story): Promise<void> {
+  const nowMs = world.clock.nowMs();
+  const nextMs = world.nextMessageAtMs();
+  const hasWork = nextMs <= nowMs + STEP_MS;
+  if (hasWork && world.workersRunning() === 0) world.startWorkers();
+  if (!hasWork && world.workersRunning() > 0) await world.stopWorkers();
+  const planMs = Math.min(Infinity, ...plans.map(({ atMs }) => atMs));
+  // a job without a task waits for the search for lost tasks
+  const isLost =
+    nextMs === Infinity && (await Promise.all(buckets.map(({ name }) => world.runningJob(name)))).some((job) => job !== undefined);
+  const isDueSoon = !hasWork && (await world.gaps()).some((gap) => gap.state !== 'closed' && gapDueAtMs(gap) < nowMs + IDLE_MS);
+  const untilMs = Math.min(nowMs + (isLost ? MINUTE_MS : isDueSoon ? DUE_MS : IDLE_MS), nextMs, planMs);
+  await world.clock.advance(hasWork ? STEP_MS : Math.max(STEP_MS, untilMs - nowMs));
+  if (world.workersRunning() > 0 && chance(random, 0.05)) world.killWorker();
+  // lost tasks are rare: without work on the queue they are looked for now and then
+  await world.calendar(isLost || chance(random, hasWork ? 0.3 : 0.1));
+  for (const plan of plans.filter(({ atMs }) => atMs <= world.clock.nowMs())) {
+    plans.splice(plans.indexOf(plan), 1);
+    await plan.act();
+  }
+  await ledger.check();
+}
+
+function later({ world, plans }: Story, delayMs: number, act: () => Promise<void>): void {
+  plans.push({ atMs: world.clock.nowMs() + delayMs, act });
+}
+
+/** What people ask for may be refused. */
+async function asked<Answer>(story: Story, work: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await story.world.during(work);
+  } catch (error) {
+    if (error instanceof RequestError) return undefined;
+    throw error;
+  }
+}
+
+async function connect(story: Story, { name, source }: SimBucket): Promise<void> {
+  const { world, ledger, random } = story;
+  for (const key of ['logs/1', 'a/1', 'b']) await world.put(name, key, false);
+  ledger.reset(name);
+  const isHeld = chance(random, 0.2);
+  const topic = source === 'topic' ? { topic_arn: 'arn:aws:sns:us-east-1:123456789012:t' } : {};
+  await world.during(world.connecting.connect({ bucket: name, source, ...topic, ...(isHeld && { reindex: false }) }, 'person'));
+  const first = (await world.gaps()).find((gap) => gap.bucket === name);
+  if (first !== undefined) await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, ['b']);
+  if (isHeld) later(story, random.integer(1, 20) * DAY_MS, () => manual(story, name, false));
+}
+
+async function happens(story: Story, bucket: SimBucket, days: number): Promise<void> {
+  const { world, random, burstUntilMs } = story;
+  const { name } = bucket;
+  if (!(await world.isConnected(name))) return;
+  const nowMs = world.clock.nowMs();
+  if (chance(random, RATES.burst * days)) burstUntilMs.set(name, nowMs + random.integer(5, 14) * DAY_MS);
+  const isBurst = (burstUntilMs.get(name) ?? 0) > nowMs;
+  if (isBurst && chance(random, 8 * days)) await report(story, name, 'logs/');
+  if (chance(random, RATES.report * days)) await report(story, name);
+  if (chance(random, RATES.manual * days)) await manual(story, name, chance(random, 0.3));
+  if (chance(random, RATES.trouble * days)) trouble(story, name);
+  if (chance(random, RATES.emptied * days)) await empty(story, name);
+  if (chance(random, RATES.disconnect * days)) await disconnect(story, bucket);
+  await disturb(story, name);
+}
+
+/** A gap is reported, with the changes that it stands for. */
+async function report(story: Story, bucket: string, burst?: string): Promise<void> {
+  const { world, ledger, random } = story;
+  const process = random.integer(0, SKEWS_MS.length - 1);
+  const trueMs = world.clock.nowMs();
+  // times of loss are those of the machine if it is fast, and otherwise of SQS; those of bulk deletes are of AWS
+  const lossMs = Math.max(trueMs, trueMs + SKEWS_MS[process]!);
+  const whole = { bucket, reason: 'simulated' };
+  const prefix = burst ?? random.pick(PREFIXES);
+  story.requests += 1;
+  const requestId = `request-${story.requests}`;
+  const key = `a/${random.integer(0, 9)}`;
+  const kinds: readonly (readonly [GapSighting, readonly string[]])[] = [
+    [
+      { ...whole, kind: 'bulk-delete', seenAtMs: trueMs - random.integer(0, 600) * 1_000, calls: [{ requestId, isReported: false }] },
+      ['b'],
+    ],
+    [{ ...whole, kind: 'bulk-delete', seenAtMs: trueMs, calls: [{ requestId, isReported: true }] }, []],
+    [{ ...whole, kind: 'lifecycle', prefix, seenAtMs: lossMs }, [`${prefix}1`]],
+    [{ ...whole, kind: 'lifecycle', prefix, seenAtMs: lossMs }, [`${prefix}2`]],
+    [{ ...whole, kind: 'loss', seenAtMs: lossMs }, ['b', 'c']],
+    [{ ...whole, kind: 'loss', prefix: key, folded: true, seenAtMs: trueMs + 10_000 }, [key]],
+    [{ ...whole, kind: 'loss', folded: true, tags: true, seenAtMs: trueMs + 10_000 }, []],
+  ];
+  const [sighting, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
+  const isChanged = sighting.kind === 'bulk-delete' ? false : chance(random, 0.5);
+  for (const each of keys) {
+    if (isChanged) await world.put(bucket, each, false);
+    else world.s3s.get(bucket)?.objects.delete(each);
+  }
+  // the bucket is emptied only where people are to decide
+  await world.put(bucket, 'kept', true);
+  await world.report(sighting, process);
+  await ledger.reported(sighting, keys);
+}
+
+async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
+  const wishes = { ...(isNow && { now: true }), ...(allowDeletes !== undefined && { allow_deletes: allowDeletes }) };
+  const started = await asked(story, story.world.jobs.request(reindexRequest({ bucket, ...wishes }), 'person'));
+  // the person tries again until the bucket is free
+  if (started === undefined && !isNow && (await story.world.isConnected(bucket)))
+    later(story, HOUR_MS, () => manual(story, bucket, isNow, allowDeletes));
+}
+
+function trouble(story: Story, bucket: string): void {
+  const { world, ledger, random } = story;
+  if (world.troubles.has(bucket)) return;
+  const kinds: readonly Trouble[] = ['object.denied', 's3.unavailable', 'bucket.missing', 'listing.disorder'];
+  world.troubles.set(bucket, random.pick(kinds));
+  later(story, random.integer(1, 100) * HOUR_MS, async () => {
+    world.troubles.delete(bucket);
+    ledger.disturbed(bucket);
+  });
+}
+
+/** All objects are gone, which even the job of a bulk delete leaves to a person. */
+async function empty(story: Story, bucket: string): Promise<void> {
+  const { world, ledger, random } = story;
+  world.s3s.get(bucket)?.objects.clear();
+  const seenAtMs = world.clock.nowMs();
+  const sighting = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  await world.report(sighting, 0);
+  await ledger.reported(sighting, []);
+  const decide = async (): Promise<void> => {
+    if (!(await world.isConnected(bucket))) return;
+    const isHeld = (await world.gaps()).some((gap) => gap.bucket === bucket && gap.state !== 'closed' && gap.heldDeletes !== undefined);
+    if (isHeld) {
+      ledger.disturbed(bucket);
+      await manual(story, bucket, false, 1_000);
+    }
+    if (world.clock.nowMs() < seenAtMs + 60 * DAY_MS) later(story, DAY_MS, decide);
+  };
+  later(story, random.integer(1, 5) * DAY_MS, decide);
+}
+
+async function disconnect(story: Story, bucket: SimBucket): Promise<void> {
+  const { world, ledger, random } = story;
+  await asked(story, world.disconnect(bucket.name));
+  ledger.reset(bucket.name);
+  const pauseMs = random.pick([MINUTE_MS, HOUR_MS, 2 * DAY_MS]);
+  later(story, pauseMs, async () => {
+    world.troubles.delete(bucket.name);
+    await connect(story, bucket);
+  });
+}
+
+/** People pause and cancel jobs while they run, and forget the paused ones for a while, or for good. */
+async function disturb(story: Story, bucket: string): Promise<void> {
+  const { world, ledger, random } = story;
+  const job = await world.runningJob(bucket);
+  if (job === undefined || !chance(random, RATES.pause)) return;
+  ledger.disturbed(bucket);
+  if (chance(random, 0.3)) return void (await asked(story, world.jobs.cancel(job.id)));
+  await asked(story, world.jobs.pause(job.id));
+  if (chance(random, 0.6))
+    later(story, random.integer(1, 40 * 24) * HOUR_MS, async () => void (await asked(story, world.jobs.resume(job.id, {}))));
+}

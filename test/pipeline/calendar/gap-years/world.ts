@@ -1,0 +1,249 @@
+/**
+ * A year of buckets with gaps: the calendar, the jobs, the reports of gaps and the records are the product's own, on the fake
+ * state, queue and S3 of the tests, in virtual time. ledger.ts judges what happens.
+ */
+import type { BucketSource } from '../../../../src/domain/bucket.ts';
+import { CLOSE_GAPS_NAME } from '../../../../src/domain/calendar/schedule.ts';
+import { documentOf, type PresentState } from '../../../../src/domain/documents/document.ts';
+import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
+import { gapSchema, type GapRecord, type GapSighting } from '../../../../src/domain/gaps/gap.ts';
+import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
+import { occupiesBucket, type JobRecord } from '../../../../src/domain/reindex/job.ts';
+import { createConnectBucket } from '../../../../src/pipeline/buckets/connect.ts';
+import { createAskToRepair } from '../../../../src/pipeline/calendar/ask-to-repair.ts';
+import { createCloseGaps, type StartJob } from '../../../../src/pipeline/calendar/close-gaps.ts';
+import { createSchedules } from '../../../../src/pipeline/calendar/schedules.ts';
+import { createVisitFull } from '../../../../src/pipeline/calendar/sweep-full.ts';
+import { createSweep } from '../../../../src/pipeline/calendar/sweep.ts';
+import { createDisconnectBucket } from '../../../../src/pipeline/control/disconnect-bucket.ts';
+import { createReindexJobs } from '../../../../src/pipeline/control/reindex-jobs.ts';
+import { createGapReports } from '../../../../src/pipeline/gaps/reports.ts';
+import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
+import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
+import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
+import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
+import { createOverdueTasks } from '../../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
+import { createSendTask } from '../../../../src/pipeline/reindex-jobs/tasks.ts';
+import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../../support/fakes/ports.ts';
+import { createMemoryStore } from '../../../support/fakes/memory-store.ts';
+import { createFakeBucketS3, type FakeBucketS3 } from '../../../support/worlds/reindex.ts';
+import type { Random } from '../../../support/random/seeded.ts';
+import { viewsOf } from './mutants.ts';
+import { startWorker, WORK_QUEUE, type Worker } from './workers.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+const never = new AbortController().signal;
+
+/** A bucket of the simulation: its budget in a day, and what closing costs, in LIST requests. */
+export interface SimBucket {
+  readonly name: string;
+  readonly source: BucketSource;
+  readonly costs: Readonly<Record<string, number>>;
+}
+
+/** The budget of each bucket for a day. */
+export const REQUESTS_PER_DAY = 1_000;
+
+/** Parts of a bucket that gaps with a prefix concern. */
+export const PREFIXES = ['logs/', 'a/'] as const;
+
+export const buckets: readonly SimBucket[] = [
+  { name: 'ample', source: 'routed', costs: { '': 10, 'logs/': 4, 'a/': 2 } },
+  { name: 'tight', source: 'topic', costs: { '': 900, 'logs/': 300, 'a/': 20 } },
+  { name: 'large', source: 'routed', costs: { '': 2_500, 'logs/': 1_200, 'a/': 20 } },
+];
+
+/** How wrong the clocks of the processes are. */
+export const SKEWS_MS: readonly number[] = [0, 0, DAY_MS, -HOUR_MS];
+
+/** What keeps a bucket from being listed. */
+export type Trouble = Extract<FaultCode, 'object.denied' | 's3.unavailable' | 'bucket.missing' | 'listing.disorder'>;
+
+export interface Hooks {
+  readonly gapClosed: (gap: GapRecord) => void;
+}
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+/** Creates the world: no bucket is connected, and no worker runs. */
+export async function createWorld(random: Random, mutant: string | undefined, hooks: Hooks) {
+  const views = viewsOf(mutant);
+  const clock = createFakeClock();
+  const telemetry = quietTelemetry(hooks);
+  const store = createMemoryStore();
+  const { state, objects } = store;
+  const strictQueues = createStrictQueues(clock);
+  const queues = views.queues(strictQueues);
+  const s3s = new Map(buckets.map(({ name }) => [name, createFakeBucketS3(clock)]));
+  const troubles = new Map<string, Trouble>();
+  const s3 = manyBuckets({ clock, random }, s3s, troubles);
+  const sendTask = createSendTask(queues, WORK_QUEUE);
+  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const trueReports = createGapReports({ state, clock, telemetry });
+  const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
+  const disconnect = createDisconnectBucket({ state, objects, jobs, clock });
+  const costOf = (bucket: string, prefix: string): number => costsOf(bucket)[prefix] ?? 2;
+  const scan = { countLive: async (bucket: string, prefix: string) => (costOf(bucket, prefix) - 1) * 1_000 };
+  const processes = SKEWS_MS.map((skewMs, number) => createProcess(skewMs, number));
+  const workers = new Set<Worker>();
+  let started = 0;
+  let rightUntilMs = 0;
+
+  /** The calendar of one process, and the reports of its role `ingest`. */
+  function createProcess(skewMs: number, number: number) {
+    const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
+    const ownJobs = createReindexJobs({ state, clock: own, telemetry, sendTask });
+    const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
+    const askToRepair = createAskToRepair({ listing: s3, objects, clock });
+    const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
+    const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
+    const overdue = createOverdueTasks({ state, clock: views.overdueClock(own), sendTask });
+    const sweepFull = createSweep({ state, telemetry }, 'full', createVisitFull({ state, startJob, clock: own }));
+    const schedules = createSchedules({ state, clock: own, telemetry, worker: `calendar-${number}` });
+    const work = [
+      [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS }, closeGaps],
+      [{ name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS }, overdue],
+      [{ name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS }, sweepFull],
+    ] as const;
+    return {
+      clock: own,
+      reports: createGapReports({ state, clock: own, telemetry }),
+      async calendar(areTasksSearched: boolean): Promise<void> {
+        for (const [schedule, run] of work) if (areTasksSearched || run !== overdue) await schedules.runIfDue(schedule, run, never);
+      },
+    };
+  }
+
+  /** The time passes; whatever sleeps wakes at its moment. */
+  async function during<Result>(work: Promise<Result>): Promise<Result> {
+    const over = new AbortController();
+    const ended = work.finally(() => over.abort());
+    ended.catch(() => undefined);
+    await clock.advance(0);
+    while (!over.signal.aborted) await clock.advance(SECOND_MS);
+    return ended;
+  }
+
+  /** Some workers; the queue has work. The machine with the wrong clock may be the one that died: then all others are right for a while. */
+  function startWorkers(): void {
+    const count = random.integer(1, 3);
+    for (let each = 0; each < count; each += 1) {
+      const skewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
+      const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
+      started += 1;
+      workers.add(startWorker({ name: `worker-${started}`, store, queues, s3, clock: own, telemetry, costOf }));
+    }
+  }
+
+  async function stopWorkers(): Promise<void> {
+    const all = [...workers];
+    workers.clear();
+    for (const worker of all) await during(worker.stop());
+  }
+
+  return {
+    clock,
+    state,
+    store,
+    jobs,
+    s3s,
+    troubles,
+    connecting,
+    disconnect,
+    during,
+    startWorkers,
+    stopWorkers,
+    /** The first worker that runs is killed. */
+    killWorker(): void {
+      const [worker] = workers;
+      if (worker === undefined) return;
+      workers.delete(worker);
+      worker.kill();
+      rightUntilMs = clock.nowMs() + 6 * HOUR_MS;
+    },
+    workersRunning: () => workers.size,
+    /** One of the processes looks what is due. */
+    calendar: (areTasksSearched: boolean) => during(random.pick(processes).calendar(areTasksSearched)),
+    /** Reports a gap from the process whose clock is so wrong. */
+    report: (sighting: GapSighting, process: number) => during(processes[process]!.reports.report(sighting)),
+    /** When the next message of the work queue can be received; Infinity if there is none. */
+    nextMessageAtMs: () => Math.min(Infinity, ...strictQueues.messages(WORK_QUEUE).map(({ visibleAtMs }) => visibleAtMs)),
+    gaps: () => listAllRecords(state, 'gap', gapSchema),
+    /** The job that occupies the bucket, or that occupied it last. */
+    async latestJob(bucket: string): Promise<JobRecord | undefined> {
+      const slot = await readRecord(state, refs.jobSlot(bucket));
+      return slot === undefined ? undefined : readRecord(state, refs.job(slot.jobId));
+    },
+    async runningJob(bucket: string): Promise<JobRecord | undefined> {
+      const job = await this.latestJob(bucket);
+      return job !== undefined && occupiesBucket(job) ? job : undefined;
+    },
+    isConnected: async (bucket: string) => (await state.get(refs.bucket(bucket).id)) !== undefined,
+    /** An object, and its document if an event told of it. */
+    async put(bucket: string, key: string, isTold: boolean): Promise<void> {
+      const atMs = Math.floor(clock.nowMs() / SECOND_MS) * SECOND_MS;
+      const object: PresentState = { present: true, etag: `${key}-${atMs}`, sizeBytes: 1, lastModifiedMs: atMs, storageClass: 'STANDARD' };
+      s3s.get(bucket)?.objects.set(key, object);
+      if (!isTold) return;
+      const facts = { bucket, key, state: object, clock: clockOfMs(atMs), settled: true, source: 'native' } as const;
+      await objects.write([{ document: documentOf({ ...facts, cause: {}, stateAtMs: atMs, nowMs: atMs }), equalClock: 'accept' }]);
+    },
+    /** The keys that searches find. */
+    found: async (bucket: string) =>
+      new Set((await store.scan.scan(bucket, { prefix: '', after: '', limit: 10_000 })).map(({ key }) => key)),
+  };
+}
+
+export function costsOf(bucket: string): SimBucket['costs'] {
+  return buckets.find(({ name }) => name === bucket)?.costs ?? {};
+}
+
+/** Nothing is kept of a year's facts but what the ledger looks at. */
+function quietTelemetry(hooks: Hooks): Telemetry {
+  const known: Readonly<Record<string, unknown>> = { gapClosed: hooks.gapClosed };
+  return new Proxy(createFakeTelemetry(), { get: (_, name) => known[String(name)] ?? (() => undefined) });
+}
+
+/** A queue that refuses what SQS refuses. */
+function createStrictQueues(clock: ReturnType<typeof createFakeClock>) {
+  const queues = createFakeQueues(clock);
+  return {
+    ...queues,
+    send: async (...[url, message, signal]: Parameters<typeof queues.send>) => {
+      if ((message.delayS ?? 0) > 900) throw new FaultError('queue.unreachable', `DelaySeconds ${message.delayS} is refused`);
+      return queues.send(url, message, signal);
+    },
+  };
+}
+
+/** One S3 with all buckets. A bucket in trouble refuses; one whose listing is in disorder still lists a single key. */
+function manyBuckets(
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  s3s: ReadonlyMap<string, FakeBucketS3>,
+  troubles: ReadonlyMap<string, Trouble>,
+): ObjectStorage & BucketListing {
+  const of = (bucket: string, keys = 1): FakeBucketS3 => {
+    const s3 = s3s.get(bucket);
+    const trouble = troubles.get(bucket);
+    if (s3 === undefined) throw new FaultError('bucket.missing', `no bucket ${bucket}`);
+    if (trouble !== undefined && (trouble !== 'listing.disorder' || keys > 1)) throw new FaultError(trouble, `${bucket} is in trouble`);
+    return s3;
+  };
+  const [first] = s3s.values();
+  if (first === undefined) throw new Error('there is no bucket');
+  return {
+    ...first,
+    page: async (location, range, signal) => {
+      // so that workers are killed while they compare
+      if (range.limit > 1) await clock.sleep(random.pick([0, 0, 10_000, 25_000]), signal);
+      return of(location.bucket, range.limit).page(location, range, signal);
+    },
+    observe: async (location, ...asked) => of(location.bucket).observe(location, ...asked),
+    regionOf: async () => 'us-east-1',
+    versioningOf: async () => ({ status: 'never', observedAtMs: (await first.observe({ bucket: '', region: '' }, '')).observedAtMs }),
+  };
+}
