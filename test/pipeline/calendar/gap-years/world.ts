@@ -102,7 +102,11 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const overdue = createOverdueTasks({ state, clock: views.overdueClock(own), sendTask });
-    const sweepFull = createSweep({ state, clock: own, telemetry, runMaxMs: MINUTE_MS }, 'full', createVisitFull({ state, startJob, clock: own }));
+    const sweepFull = createSweep(
+      { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
+      'full',
+      createVisitFull({ state, startJob, clock: own }),
+    );
     const schedules = createSchedules({ state, clock: own, telemetry, worker: `calendar-${number}` });
     const work = [
       [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS }, closeGaps],
