@@ -3,7 +3,7 @@
  * every process.
  */
 
-export const keyShapes = ['flat', 'deep', 'awkward'] as const;
+export const keyShapes = ['flat', 'deep', 'awkward', 'prefix', 'hash'] as const;
 export type KeyShape = (typeof keyShapes)[number];
 
 /** What a listing says of an object. */
@@ -24,9 +24,12 @@ export interface KeySpace {
   readonly stateAt: (at: number) => ListedState;
 }
 
-/** The keys of one shape. `deep` has folders of 100 keys within folders of 100; `awkward` has every kind of odd name in each folder. */
+/**
+ * The keys of one shape. `deep` has folders of 100 keys within folders of 100; `awkward` has every kind of odd name in each
+ * folder; `prefix` has all keys in one folder far down; the names of `hash` are hexadecimal digits without a pattern.
+ */
 export function createKeySpace(shape: KeyShape, count: number): KeySpace {
-  return { count, keyAt: keyOf[shape], stateAt };
+  return { count, keyAt: (at) => keyOf[shape](at, count), stateAt };
 }
 
 /** An object's state from two numbers: the same numbers, the same state. */
@@ -47,11 +50,20 @@ const YEAR_S = 31_536_000;
 
 const stateAt = (at: number): ListedState => stateOf(at);
 
-const keyOf: Readonly<Record<KeyShape, (at: number) => string>> = {
+const keyOf: Readonly<Record<KeyShape, (at: number, count: number) => string>> = {
   flat: (at) => `object-${digits(at, 10)}.bin`,
   deep: (at) => `team-${digits(Math.floor(at / 10_000), 5)}/day-${digits(Math.floor(at / 100) % 100, 2)}/part-${digits(at % 100, 2)}.json`,
+  prefix: (at) => `backups/2026/cluster-7/volume-0001/generation-12/segments/block-${digits(at, 9)}.seg`,
+  // a place of its own for each key, and chance within it: the order is kept
+  hash: (at, count) => {
+    const place = Math.floor(HASHES / count);
+    return `${(at * place + (mixed(at, 3) % place)).toString(16).padStart(12, '0')}${hex(mixed(at, 5))}`;
+  },
   awkward: (at) => `g${digits(Math.floor(at / awkwardNames.length), 6)}/${awkwardNames[at % awkwardNames.length] ?? ''}`,
 };
+
+/** The first twelve hexadecimal digits of a hash, which a number holds exactly. */
+const HASHES = 2 ** 48;
 
 function digits(value: number, length: number): string {
   return String(value).padStart(length, '0');

@@ -1,0 +1,279 @@
+/**
+ * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
+ * job's end; what it asks of S3, OpenSearch and SQS is answered from the numbers of the objects.
+ */
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { hasEnded } from '../../../src/domain/reindex/job.ts';
+import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
+import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
+import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
+import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
+import { createSendTask } from '../../../src/pipeline/reindex-jobs/tasks.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
+import { createRandom } from '../random/seeded.ts';
+import { reindexRequest } from '../requests.ts';
+import type { KeyShape } from '../servers/listing/key-space.ts';
+import { createLargeObjects } from './objects.ts';
+import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
+import { createLargeQueue, createLargeState, type LargeQueue, type QueueCounted, type StateCounted } from './state-and-queue.ts';
+import { createCores, createVirtualClock, withVirtualDelays, type Cores } from './virtual-clock.ts';
+
+const BUCKET = 'large';
+const QUEUE_URL = 'http://queues/work';
+const VISIBILITY_S = 60;
+/** As the program's own. */
+const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
+const LISTINGS = 8;
+const WRITER_LIMITS = { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 4 };
+/** How often `--wait` and the event streams read the job. */
+const WATCH_MS = 1_000;
+
+export interface LargeCase {
+  readonly shape: KeyShape;
+  readonly objects: number;
+  readonly workers: number;
+  /** `unchanged`: index and bucket agree. `first`: the index is empty. */
+  readonly mode: 'unchanged' | 'first';
+  /** Of the machines of the index, all together. */
+  readonly indexCores: number;
+  readonly seed?: number;
+  /** Called each time another hundredth of the objects was listed. */
+  readonly onProgress?: (share: number) => void;
+}
+
+export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
+  readonly job: JobRecord;
+  /** Of comparing, in virtual time. */
+  readonly tookS: number;
+  /** How many documents the index has in the end. */
+  readonly documents: number;
+  readonly requests: Counted;
+  readonly state: StateCounted;
+  readonly queue: QueueCounted;
+  readonly turns: number;
+  readonly splits: number;
+  readonly faults: readonly string[];
+  /** The share of the time in which the cores of the index were busy. */
+  readonly indexBusy: number;
+  /** How many ranges were compared at the same time, on average, as a share of those that the workers could compare. */
+  readonly slotsBusy: number;
+  /** How long fewer than half as many ranges as on average were compared at the end. */
+  readonly tailS: number;
+}
+
+/** Runs one re-index to its end. Throws unless the job is done. */
+export async function runLarge(wanted: LargeCase): Promise<LargeResult> {
+  const clock = createVirtualClock();
+  return withVirtualDelays(clock, async () => {
+    const world = createWorld(wanted, clock);
+    const result = await clock.runUntil(world.run());
+    world.end();
+    return result;
+  });
+}
+
+function createWorld(wanted: LargeCase, clock: Shared['clock']) {
+  const { workers: count, mode, objects: objectCount, indexCores } = wanted;
+  const shared: Shared = {
+    clock,
+    objects: createLargeObjects(wanted.shape, objectCount),
+    random: createRandom(wanted.seed ?? 1),
+    counted: withProgress(objectCount, wanted.onProgress),
+  };
+  const state = createLargeState(clock);
+  const queue = createLargeQueue(clock, { queueUrl: QUEUE_URL, visibilityS: VISIBILITY_S });
+  const cores = createCores(clock, indexCores);
+  const index = createLargeIndex(shared, cores, mode === 'unchanged');
+  const work = createWork(clock, count * LISTINGS);
+  const stopping = new AbortController();
+  const parts = { shared, state, queue, index, work, stopping: stopping.signal };
+  const jobs = createReindexJobs({ state, clock, telemetry: work.telemetryOf(), sendTask: createSendTask(queue.client, QUEUE_URL) });
+
+  /** From the request to the job's end, read as `--wait` reads it. */
+  async function run(): Promise<LargeResult> {
+    await updateRecord(state, refs.bucket(BUCKET), () => bucketRecord);
+    for (let number = 0; number < count; number += 1) startWorker(parts, `worker-${number}`);
+    const { id } = await jobs.request(reindexRequest({ bucket: BUCKET, now: true }), 'test');
+    while (!hasEnded(await jobs.get(id))) await clock.sleep(WATCH_MS);
+    const job = await readRecord(state, refs.job(id));
+    if (job?.state !== 'done') throw new Error(`the job did not get done: ${JSON.stringify(job)}; ${work.faults.join('; ')}`);
+    return resultOf(job);
+  }
+
+  function resultOf(job: JobRecord): LargeResult {
+    const { comparingAtMs = 0, finishedAtMs = 0 } = job;
+    const { onProgress: _, seed: __, ...asked } = wanted;
+    const tookS = (finishedAtMs - comparingAtMs) / 1_000;
+    return {
+      ...asked,
+      job,
+      tookS,
+      documents: index.size,
+      requests: shared.counted,
+      state: state.counted,
+      queue: queue.counted,
+      turns: work.turns,
+      splits: work.splits,
+      faults: work.faults,
+      indexBusy: cores.usedMs() / (tookS * 1_000 * indexCores),
+      ...work.use(tookS * 1_000),
+    };
+  }
+
+  return { run, end: () => stopping.abort(new Error('the job has ended')) };
+}
+
+const bucketRecord = {
+  bucket: BUCKET,
+  region: 'us-east-1',
+  source: 'notification',
+  versioning: { status: 'unknown', observedAtMs: 0 },
+  enrich: 'none',
+  floor: 0,
+  createdAtMs: 0,
+  createdBy: 'test',
+  checkedAtMs: 0,
+} as const;
+
+interface WorldParts {
+  readonly shared: Shared;
+  readonly state: ReturnType<typeof createLargeState>;
+  readonly queue: LargeQueue;
+  readonly index: LargeIndex;
+  readonly work: Work;
+  readonly stopping: AbortSignal;
+}
+
+/** One process with the role reindex, put together as the program does it. */
+function startWorker({ shared, state, queue, index, work, stopping }: WorldParts, name: string): void {
+  const { clock } = shared;
+  const telemetry = work.telemetryOf();
+  const core: Cores = createCores(clock, 1);
+  const { objects, scan } = index.portsOf(core);
+  const listing = createLargeListing(shared, core);
+  const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
+  const sendTask = createSendTask(queue.client, QUEUE_URL);
+  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
+  const role = createReindexRole({
+    store: { state, scan },
+    listing,
+    turn: createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits }),
+    queues: queue.client,
+    workQueueUrl: QUEUE_URL,
+    sendTask,
+    receiver: queue.receiverOf(),
+    circuits,
+    clock,
+    telemetry,
+    worker: name,
+    limits: { ...RANGE_LIMITS, listings: LISTINGS, visibilityS: VISIBILITY_S },
+  });
+  role.start();
+  createSchedules({ state, clock, telemetry, worker: name }).every(OVERDUE, createOverdueTasks({ state, clock, sendTask }), stopping);
+}
+
+/** Nothing differs in a way that only a HEAD decides. */
+const noStorage: ObjectStorage = {
+  observe: unasked,
+  regionOf: unasked,
+  versioningOf: unasked,
+  readVersion: unasked,
+  readTags: unasked,
+};
+
+function unasked(): never {
+  throw new Error('a re-index of this bucket sends no HEAD');
+}
+
+function withProgress(objects: number, onProgress: LargeCase['onProgress']): Counted {
+  const counted = noRequests();
+  if (onProgress === undefined) return counted;
+  let listed = 0;
+  let reported = 0;
+  return Object.defineProperty(counted, 'listed', {
+    enumerable: true,
+    get: () => listed,
+    set(value: number) {
+      listed = value;
+      const share = Math.floor((listed * 100) / objects);
+      if (share > reported) onProgress((reported = share) / 100);
+    },
+  });
+}
+
+// ── what the workers report ───────────────────────────────────────────────────────────────────────────────────────
+
+const FAULTS_MAX = 20;
+
+interface Work {
+  /** The telemetry of one worker. */
+  telemetryOf(): Telemetry;
+  readonly turns: number;
+  readonly splits: number;
+  /** The first faults that were reported. */
+  readonly faults: readonly string[];
+  use(tookMs: number): Pick<LargeResult, 'slotsBusy' | 'tailS'>;
+}
+
+function createWork(clock: Shared['clock'], slots: number): Work {
+  const faults: string[] = [];
+  const counted = { turns: 0, splits: 0 };
+  /** Ranges that are compared now, since when, and how long so many were. */
+  let running = 0;
+  let sinceMs = 0;
+  let busyMs = 0;
+  /** Since when never again as many were compared, for each number of them. */
+  const lastAtMs = Array.from({ length: slots + 1 }, () => 0);
+
+  function change(by: number): void {
+    const nowMs = clock.monotonicMs();
+    busyMs += running * (nowMs - sinceMs);
+    for (let number = running + by; number < running; number += 1) lastAtMs[number + 1] = nowMs;
+    running += by;
+    sinceMs = nowMs;
+  }
+
+  function report(fault: string): void {
+    if (faults.length < FAULTS_MAX) faults.push(fault);
+  }
+
+  return {
+    faults,
+    get turns() {
+      return counted.turns;
+    },
+    get splits() {
+      return counted.splits;
+    },
+    telemetryOf() {
+      let own = 0;
+      const noted: Partial<Telemetry> = {
+        reindexTurn: ({ result }) => {
+          counted.turns += 1;
+          if (result !== 'done' && result !== 'on') report(`turn: ${result}`);
+        },
+        reindexSplit: (isSplit) => {
+          if (isSplit) counted.splits += 1;
+        },
+        reindexRanges(now) {
+          change(now - own);
+          own = now;
+        },
+        requestFailed: (operation, code, reason) => report(`${operation}: ${code}: ${reason}`),
+        warn: (message) => report(message),
+      };
+      return new Proxy(noted, { get: (target, name) => Reflect.get(target, name) ?? (() => undefined) }) as Telemetry;
+    },
+    use(tookMs) {
+      const average = busyMs / tookMs;
+      const halfAtMs = lastAtMs[Math.max(1, Math.ceil(average / 2))] ?? 0;
+      return { slotsBusy: average / slots, tailS: Math.max(0, sinceMs - halfAtMs) / 1_000 };
+    },
+  };
+}
