@@ -26,7 +26,8 @@ export interface Counted {
   lists: number;
   listProbes: number;
   listed: number;
-  /** The most LIST requests that ran at the same time. */
+  /** LIST requests that run now, and the most that ever ran at the same time. */
+  listsRunning: number;
   listsAtOnce: number;
   scans: number;
   scanned: number;
@@ -38,7 +39,7 @@ export interface Counted {
 }
 
 export function noRequests(): Counted {
-  return { lists: 0, listProbes: 0, listed: 0, listsAtOnce: 0, scans: 0, scanned: 0, reads: 0, bulks: 0, written: 0, rewritten: 0 };
+  return { lists: 0, listProbes: 0, listed: 0, listsRunning: 0, listsAtOnce: 0, scans: 0, scanned: 0, reads: 0, bulks: 0, written: 0, rewritten: 0 };
 }
 
 /** What all workers share. */
@@ -49,29 +50,32 @@ export interface Shared {
   readonly counted: Counted;
 }
 
-/** S3's listing as one worker reads it. `own`: the worker's core, which takes the page in. */
-export function createLargeListing({ objects, clock, random, counted }: Shared, own: Cores): BucketListing {
-  let running = 0;
+/**
+ * S3's listing as one worker reads it. `own`: the worker's core, which takes the page in. `isHollow`: whole pages have their last
+ * object only.
+ */
+export function createLargeListing({ objects, clock, random, counted }: Shared, own: Cores, isHollow = false): BucketListing {
   return {
     async page(_location, { after, limit }, signal) {
       if (limit === 1_000) counted.lists += 1;
       else counted.listProbes += 1;
-      running += 1;
-      counted.listsAtOnce = Math.max(counted.listsAtOnce, running);
+      counted.listsRunning += 1;
+      counted.listsAtOnce = Math.max(counted.listsAtOnce, counted.listsRunning);
       const sentAtMs = clock.nowMs();
       try {
         await clock.sleep(random.integer(S3.listMinMs, S3.listMaxMs), signal);
       } finally {
-        running -= 1;
+        counted.listsRunning -= 1;
       }
       const from = objects.firstAfter(after);
       const to = Math.min(objects.count, from + limit);
       counted.listed += to - from;
       await own.use((to - from) * WORKER.listedMs);
       signal?.throwIfAborted();
-      const listed = Array.from({ length: to - from }, (_, index) => ({
-        key: objects.keyAt(from + index),
-        state: objects.stateAt(from + index),
+      const first = isHollow && limit === 1_000 ? Math.max(from, to - 1) : from;
+      const listed = Array.from({ length: to - first }, (_, index) => ({
+        key: objects.keyAt(first + index),
+        state: objects.stateAt(first + index),
       }));
       return { objects: listed, observedAtMs: Math.floor(sentAtMs / 1_000) * 1_000, isTruncated: to < objects.count };
     },
@@ -81,8 +85,17 @@ export function createLargeListing({ objects, clock, random, counted }: Shared, 
 export interface LargeIndex {
   /** Both ports as one worker asks them. `own`: its core. */
   portsOf(own: Cores): { readonly objects: ObjectIndex; readonly scan: ObjectScan };
+  /** The same requests by how many documents they are about, of which none is made. */
+  hollowOf(own: Cores): HollowIndex;
   /** How many documents it has. */
   readonly size: number;
+}
+
+export interface HollowIndex {
+  scan(documents: number, signal: AbortSignal): Promise<void>;
+  /** A realtime read that finds nothing. */
+  read(keys: number): Promise<void>;
+  write(from: number, length: number): Promise<void>;
 }
 
 /** An index of one bucket, on cores that all workers share. `isFull`: it agrees with the bucket; else it is empty. */
@@ -184,8 +197,32 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
     },
   });
 
+  const hollowOf: LargeIndex['hollowOf'] = (own) => ({
+    async scan(documents, signal) {
+      counted.scans += 1;
+      counted.scanned += documents;
+      await ask(INDEX.pageMs + documents * INDEX.scannedMs, signal);
+      await own.use(documents * WORKER.scannedMs);
+    },
+    async read(keys) {
+      counted.reads += keys;
+      await ask(INDEX.networkMs + keys * INDEX.absentMs);
+    },
+    async write(from, length) {
+      counted.bulks += 1;
+      await own.use(length * WORKER.writtenMs);
+      await ask(INDEX.bulkMs + length * INDEX.writtenMs);
+      const before = stored.size;
+      stored.addRun(from, length);
+      unshown.push({ from, length });
+      counted.written += length;
+      counted.rewritten += length - (stored.size - before);
+    },
+  });
+
   return {
     portsOf,
+    hollowOf,
     get size() {
       return isFull ? objects.count : stored.size;
     },

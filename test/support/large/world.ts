@@ -19,6 +19,7 @@ import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
 import { reindexRequest } from '../requests.ts';
 import type { KeyShape } from '../servers/listing/key-space.ts';
+import { createHollowTurn } from './hollow-turn.ts';
 import { createLargeObjects } from './objects.ts';
 import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
 import { createLargeQueue, createLargeState, type LargeQueue, type QueueCounted, type StateCounted } from './state-and-queue.ts';
@@ -42,6 +43,8 @@ export interface LargeCase {
   readonly mode: 'unchanged' | 'first';
   /** Of the machines of the index, all together. */
   readonly indexCores: number;
+  /** Whether keys are compared by the product's turn, or only counted (hollow-turn.ts). */
+  readonly isHollow?: boolean;
   readonly seed?: number;
   /** Called each time another hundredth of the objects was listed. */
   readonly onProgress?: (share: number) => void;
@@ -92,7 +95,8 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
   const index = createLargeIndex(shared, cores, mode === 'unchanged');
   const work = createWork(clock, count * LISTINGS);
   const stopping = new AbortController();
-  const parts = { shared, state, queue, index, work, stopping: stopping.signal };
+  const turns = { isHollow: wanted.isHollow === true, isFull: mode === 'unchanged' };
+  const parts = { shared, state, queue, index, work, turns, stopping: stopping.signal };
   const jobs = createReindexJobs({ state, clock, telemetry: work.telemetryOf(), sendTask: createSendTask(queue.client, QUEUE_URL) });
 
   /** From the request to the job's end, read as `--wait` reads it. */
@@ -147,23 +151,27 @@ interface WorldParts {
   readonly queue: LargeQueue;
   readonly index: LargeIndex;
   readonly work: Work;
+  readonly turns: { readonly isHollow: boolean; readonly isFull: boolean };
   readonly stopping: AbortSignal;
 }
 
 /** One process with the role reindex, put together as the program does it. */
-function startWorker({ shared, state, queue, index, work, stopping }: WorldParts, name: string): void {
+function startWorker({ shared, state, queue, index, work, turns, stopping }: WorldParts, name: string): void {
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
   const { objects, scan } = index.portsOf(core);
-  const listing = createLargeListing(shared, core);
+  const listing = createLargeListing(shared, core, turns.isHollow);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
   const sendTask = createSendTask(queue.client, QUEUE_URL);
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
+  const turn = turns.isHollow
+    ? createHollowTurn({ shared, listing, index: index.hollowOf(core), isFull: turns.isFull })
+    : createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits });
   const role = createReindexRole({
     store: { state, scan },
     listing,
-    turn: createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits }),
+    turn,
     queues: queue.client,
     workQueueUrl: QUEUE_URL,
     sendTask,
