@@ -15,6 +15,7 @@ import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
+import { createOpenRanges } from './open-ranges.ts';
 import type { SendTask } from './tasks.ts';
 
 /** The store's lists may lag. Once they show no more open ranges than this, each open or unlisted range is read by its id. */
@@ -52,6 +53,8 @@ export function createJobEnds({
   telemetry,
   sendTask,
 }: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
+  const openRanges = createOpenRanges(state);
+
   async function end(job: JobRecord): Promise<void> {
     telemetry.jobEnded(job);
     await removeRanges(state, job.id);
@@ -126,7 +129,7 @@ export function createJobEnds({
     const entry = await state.get(id);
     if (entry === undefined) return 'over';
     const job = parseEntry(entry, jobSchema);
-    if (phaseOf(job) !== 'comparing') return 'over';
+    if (phaseOf(job) !== 'comparing' || (await openRanges.isAny(jobId))) return 'over';
     const ranges = await allDone(job);
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();

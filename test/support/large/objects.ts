@@ -74,7 +74,11 @@ export function runsOf(objects: LargeObjects, keys: readonly string[]): readonly
 }
 
 /** How many keys from the first one on are those of the numbers in a row: as many ascending keys as numbers fit between two of them only so. */
-function rowFrom(objects: LargeObjects, keys: readonly string[], { first, from }: { readonly first: number; readonly from: number }): number {
+function rowFrom(
+  objects: LargeObjects,
+  keys: readonly string[],
+  { first, from }: { readonly first: number; readonly from: number },
+): number {
   let ascending = 1;
   while (first + ascending < keys.length && (keys[first + ascending - 1] ?? '') < (keys[first + ascending] ?? '')) ascending += 1;
   for (let length = ascending; length > 1; length = Math.ceil(length / 2)) {

@@ -16,7 +16,17 @@ import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
 import type { Cores, VirtualClock } from './virtual-clock.ts';
 
 const S3 = { listMinMs: 80, listMaxMs: 150 };
-const INDEX = { networkMs: 1, pageMs: 3, scannedMs: 0.017, absentMs: 0.01, readMs: 0.026, bulkMs: 3, writtenMs: 0.04, countMs: 5, refreshMs: 20 };
+const INDEX = {
+  networkMs: 1,
+  pageMs: 3,
+  scannedMs: 0.017,
+  absentMs: 0.01,
+  readMs: 0.026,
+  bulkMs: 3,
+  writtenMs: 0.04,
+  countMs: 5,
+  refreshMs: 20,
+};
 const WORKER = { listedMs: 0.009, scannedMs: 0.004, writtenMs: 0.008 };
 /** The interval at which OpenSearch shows searches what was written. */
 const REFRESH_MS = 1_000;
@@ -39,7 +49,19 @@ export interface Counted {
 }
 
 export function noRequests(): Counted {
-  return { lists: 0, listProbes: 0, listed: 0, listsRunning: 0, listsAtOnce: 0, scans: 0, scanned: 0, reads: 0, bulks: 0, written: 0, rewritten: 0 };
+  return {
+    lists: 0,
+    listProbes: 0,
+    listed: 0,
+    listsRunning: 0,
+    listsAtOnce: 0,
+    scans: 0,
+    scanned: 0,
+    reads: 0,
+    bulks: 0,
+    written: 0,
+    rewritten: 0,
+  };
 }
 
 /** What all workers share. */

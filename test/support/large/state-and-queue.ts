@@ -137,7 +137,10 @@ export interface LargeQueue {
 }
 
 /** One queue: a message that becomes visible goes to the poller that has waited longest. */
-export function createLargeQueue(clock: VirtualClock, { queueUrl, visibilityS }: { readonly queueUrl: string; readonly visibilityS: number }): LargeQueue {
+export function createLargeQueue(
+  clock: VirtualClock,
+  { queueUrl, visibilityS }: { readonly queueUrl: string; readonly visibilityS: number },
+): LargeQueue {
   const counted: QueueCounted = { sent: 0, received: 0, polls: 0, settled: 0, extended: 0, looks: 0, atOnce: 0 };
   const messages = new Set<Message>();
   const byHandle = new Map<string, Message>();
@@ -167,7 +170,17 @@ export function createLargeQueue(clock: VirtualClock, { queueUrl, visibilityS }:
     message.isInFlight = true;
     hide(message, visibilityS * 1_000);
     const { id: messageId, receiptHandle, body, sentAtMs, firstReceivedAtMs, receiveCount } = message;
-    return { queueUrl, messageId, receiptHandle, body, attributes: {}, sentAtMs, firstReceivedAtMs, receiveCount, receivedAtMonotonicMs: clock.monotonicMs() };
+    return {
+      queueUrl,
+      messageId,
+      receiptHandle,
+      body,
+      attributes: {},
+      sentAtMs,
+      firstReceivedAtMs,
+      receiveCount,
+      receivedAtMonotonicMs: clock.monotonicMs(),
+    };
   }
 
   /** A long poll. */
