@@ -1,9 +1,10 @@
 /** The entry of `npm run bench`: one command for each benchmark. Exit codes: 0 measured; 1 what was measured went wrong; 64 called in a way it cannot be. */
 import { runBenches } from './run-benches.ts';
 import { ingestBench } from './ingest/ingest.ts';
+import { largeBench } from './large/large.ts';
 import { reindexBench } from './reindex/reindex.ts';
 
-process.exitCode = await runBenches([ingestBench, reindexBench], process.argv.slice(2), {
+process.exitCode = await runBenches([ingestBench, reindexBench, largeBench], process.argv.slice(2), {
   print: (text) => void process.stdout.write(text),
   tell: (text) => void process.stderr.write(text),
 });
