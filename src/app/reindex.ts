@@ -6,6 +6,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { Core, Queues } from './core.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
+import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
 import { createOverdueTasks } from '../pipeline/reindex-jobs/overdue-tasks.ts';
 import { RANGE_LIMITS } from '../pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
@@ -71,7 +72,8 @@ function createRole(
 ): ReindexRole {
   const clock = systemClock;
   const { store, storage, queues, aws } = core;
-  const { objects, scan } = store;
+  const load = createIndexLoad(clock);
+  const { objects, scan } = measured(load, store);
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
   const writeAll = createBackgroundWriter({
     objects,
@@ -98,7 +100,8 @@ function createRole(
     clock,
   });
   const limits = { ...RANGE_LIMITS, listings: settings.TALLY_REINDEX_LISTINGS, visibilityS: VISIBILITY_S };
-  return createReindexRole({ store, listing, turn, queues, workQueueUrl, sendTask, receiver, circuits, clock, telemetry, worker, limits });
+  const work = { turn, queues, workQueueUrl, sendTask, receiver };
+  return createReindexRole({ ...work, store, listing, indexIsSlow: load.isSlow, circuits, clock, telemetry, worker, limits });
 }
 
 const NO_WORK_QUEUE: ReadinessCheck = {

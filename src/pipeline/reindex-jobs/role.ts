@@ -57,6 +57,8 @@ export interface ReindexParts {
   readonly circuits: Pick<Circuits, 'openOf'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  /** Whether the index is so slow that more ranges at the same time would only wait longer. Default: it never is. */
+  readonly indexIsSlow?: () => boolean;
   /** A name that no other process has or had. */
   readonly worker: string;
   readonly limits: RangeLimits & { readonly listings: number; readonly visibilityS: number };
@@ -72,7 +74,7 @@ export interface ReindexRole {
 
 /** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
-  const { store, queues, receiver, circuits, sendTask, clock, telemetry, limits } = parts;
+  const { store, queues, receiver, circuits, sendTask, clock, telemetry, limits, indexIsSlow = () => false } = parts;
   const { state, scan } = store;
   const occupancy = createOccupancy(state);
   const ends = createJobEnds({ state, scan, clock, telemetry, sendTask });
@@ -186,12 +188,12 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   /** Splits ranges of this worker while the queue is empty and slots are free. */
   async function fillOwnSlots(): Promise<void> {
     const isEmpty = receivingSinceMs !== undefined && clock.monotonicMs() - receivingSinceMs >= QUEUE_EMPTY_MS;
-    if (isEmpty) slots.wantSplits(slots.free);
+    if (isEmpty && !indexIsSlow()) slots.wantSplits(slots.free);
   }
 
   /** Splits one range for other workers while the queue is empty and no slot is free here. */
   async function feedOthers(signal: AbortSignal): Promise<void> {
-    if (!slots.isFull) return;
+    if (!slots.isFull || indexIsSlow()) return;
     const { visible, delayed } = await queues.attributes(parts.workQueueUrl, signal);
     if (visible + delayed === 0) slots.wantSplits(1);
   }

@@ -3,13 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { RANGES_MAX } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { runLarge, type LargeCase, type LargeResult } from '../../support/large/world.ts';
 
-const INDEX_CORES = 64;
+type Wanted = Pick<LargeCase, 'shape' | 'mode' | 'objects' | 'workers'> & {
+  readonly turns: 'whole' | 'counted';
+  readonly indexCores?: number;
+};
 
-function run(
-  wanted: Pick<LargeCase, 'shape' | 'mode' | 'objects' | 'workers'> & { readonly turns: 'whole' | 'counted' },
-): Promise<LargeResult> {
-  const { turns, ...rest } = wanted;
-  return runLarge({ ...rest, indexCores: INDEX_CORES, isHollow: turns === 'counted' });
+/** The index has as many cores as 64 workers need unless the case says otherwise. */
+function run({ turns, indexCores = 64, ...rest }: Wanted): Promise<LargeResult> {
+  return runLarge({ ...rest, indexCores, isHollow: turns === 'counted' });
 }
 
 function pagesOf({ objects }: LargeResult): number {
@@ -29,7 +30,7 @@ describe('a re-index of a large bucket', () => {
     expect(result.job.counts).toMatchObject({ listed: 200_000, [mode === 'first' ? 'missing' : 'equal']: 200_000 });
     expect(result.requests).toMatchObject({ written: mode === 'first' ? 200_000 : 0, rewritten: 0 });
     // a range begins with a page, and its end may fall within one; what is requested ahead of a turn's end is listed again
-    expect(result.requests.lists).toBeLessThanOrEqual(pagesOf(result) + 2 * result.turns + result.splits);
+    expect(result.requests.lists).toBeLessThanOrEqual(pagesOf(result) + 5 * result.turns);
     // eight parts take about fifty
     expect(result.requests.listProbes).toBeLessThanOrEqual(10 + 10 * Math.max(10, 2 * (result.job.rangesCut ?? 0)));
   });
@@ -70,5 +71,12 @@ describe('a re-index of a large bucket', () => {
     // one reader lists all of them each second; the workers list each about once, and a few more near the end
     expect(result.state.listedEntries).toBeLessThanOrEqual(rangesDone * (result.tookS + 2 * 64));
     expect(result.faults).toEqual([]);
+  });
+
+  it('by more workers than its index has work for is not split further', async () => {
+    const result = await run({ shape: 'hash', mode: 'first', objects: 2_000_000, workers: 64, indexCores: 2, turns: 'counted' });
+    expect(result.documents).toBe(2_000_000);
+    // more than twice as many while ranges were split whatever the index did
+    expect(result.requests.lists + result.requests.listProbes).toBeLessThanOrEqual(4 * pagesOf(result));
   });
 });

@@ -10,6 +10,7 @@
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
+import type { IndexLoad } from '../../../src/pipeline/reindex-jobs/index-load.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { Random } from '../random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
@@ -108,7 +109,7 @@ export interface LargeIndex {
   /** Both ports as one worker asks them. `own`: its core. */
   portsOf(own: Cores): { readonly objects: ObjectIndex; readonly scan: ObjectScan };
   /** The same requests by how many documents they are about, of which none is made. */
-  hollowOf(own: Cores): HollowIndex;
+  hollowOf(own: Cores, load: IndexLoad): HollowIndex;
   /** How many documents it has. */
   readonly size: number;
 }
@@ -219,11 +220,11 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
     },
   });
 
-  const hollowOf: LargeIndex['hollowOf'] = (own) => ({
+  const hollowOf: LargeIndex['hollowOf'] = (own, load) => ({
     async scan(documents, signal) {
       counted.scans += 1;
       counted.scanned += documents;
-      await ask(INDEX.pageMs + documents * INDEX.scannedMs, signal);
+      await load.measure(() => ask(INDEX.pageMs + documents * INDEX.scannedMs, signal));
       await own.use(documents * WORKER.scannedMs);
     },
     async read(keys) {
@@ -233,7 +234,7 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
     async write(from, length) {
       counted.bulks += 1;
       await own.use(length * WORKER.writtenMs);
-      await ask(INDEX.bulkMs + length * INDEX.writtenMs);
+      await load.measure(() => ask(INDEX.bulkMs + length * INDEX.writtenMs));
       const before = stored.size;
       stored.addRun(from, length);
       unshown.push({ from, length });

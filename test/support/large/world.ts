@@ -11,6 +11,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/index-load.ts';
 import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
@@ -160,18 +161,20 @@ function startWorker({ shared, state, queue, index, work, turns, stopping }: Wor
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
-  const { objects, scan } = index.portsOf(core);
+  const load = createIndexLoad(clock);
+  const { objects, scan } = measured(load, index.portsOf(core));
   const listing = createLargeListing(shared, core, turns.isHollow);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
   const sendTask = createSendTask(queue.client, QUEUE_URL);
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
   const turn = turns.isHollow
-    ? createHollowTurn({ shared, listing, index: index.hollowOf(core), isFull: turns.isFull })
+    ? createHollowTurn({ shared, listing, index: index.hollowOf(core, load), isFull: turns.isFull })
     : createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits });
   const role = createReindexRole({
     store: { state, scan },
     listing,
     turn,
+    indexIsSlow: load.isSlow,
     queues: queue.client,
     workQueueUrl: QUEUE_URL,
     sendTask,

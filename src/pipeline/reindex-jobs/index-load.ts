@@ -1,0 +1,51 @@
+/**
+ * Whether re-index waits for the index. More ranges at the same time help while a worker waits for listings or for HEADs; once
+ * the index has all the work that it can do, they only make each other wait, and cost requests: each split needs about ten LIST
+ * requests, and each turn that ends has listed a page in vain.
+ */
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
+
+/**
+ * A bulk request of 1,000 documents takes 30 to 200 ms and a scan page 20 to 60 ms. One that takes this long has waited for others
+ * for most of the time.
+ */
+const SLOW_MS = 1_000;
+/** The weight of the latest request in the average: the last ten or so decide, which are the last second or two of a busy worker. */
+const WEIGHT = 0.1;
+
+export interface IndexLoad {
+  /** Runs a request and measures it, whatever becomes of it. */
+  readonly measure: <Answer>(request: () => Promise<Answer>) => Promise<Answer>;
+  /** Whether the last requests took so long that more ranges would only wait longer. */
+  readonly isSlow: () => boolean;
+}
+
+/** Creates the measure of one process. */
+export function createIndexLoad(clock: Pick<Clock, 'monotonicMs'>): IndexLoad {
+  let averageMs = 0;
+  return {
+    async measure(request) {
+      const startedMs = clock.monotonicMs();
+      try {
+        return await request();
+      } finally {
+        averageMs += WEIGHT * (clock.monotonicMs() - startedMs - averageMs);
+      }
+    },
+    isSlow: () => averageMs > SLOW_MS,
+  };
+}
+
+interface MeasuredPorts {
+  readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
+}
+
+/** The same ports; the requests that comparing sends most are measured: scan pages and bulk requests. */
+export function measured({ measure }: IndexLoad, { objects, scan }: MeasuredPorts): MeasuredPorts {
+  return {
+    objects: { ...objects, write: (...asked) => measure(() => objects.write(...asked)) },
+    scan: { ...scan, scan: (...asked) => measure(() => scan.scan(...asked)) },
+  };
+}
