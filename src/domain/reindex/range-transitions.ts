@@ -110,7 +110,7 @@ export interface TurnEnd {
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
   const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, ...rest } = range;
   const { cursor, done, counts, examples, fault } = end;
-  const allExamples = addExamples(range.examples ?? {}, examples, isWhole(range) ? EXAMPLES_MAX : EXAMPLES_MAX_PART);
+  const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));
   return {
     ...rest,
     cursor,
@@ -166,8 +166,16 @@ export function waitMs(sinceMs: number, nowMs: number): number {
   return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
 }
 
-/** Limit for a range that is one of several: four of them fill a job's examples, and a sum over hundreds of ranges must stay cheap. */
+/** Examples of each kind in a range that is one of several: four of them fill a job's. */
 const EXAMPLES_MAX_PART = 25;
+/** Those of the ranges with higher numbers: a job is read whole each second by those who watch it, and may have two thousand ranges. */
+const EXAMPLES_MAX_LATE = 5;
+const LATE_FROM = 64;
+
+function examplesMaxOf(range: RangeRecord): number {
+  if (isWhole(range)) return EXAMPLES_MAX;
+  return range.number < LATE_FROM ? EXAMPLES_MAX_PART : EXAMPLES_MAX_LATE;
+}
 
 function isWhole({ from, to }: RangeRecord): boolean {
   return from === '' && to === undefined;

@@ -24,7 +24,7 @@ export interface OpenRanges {
    * True: a range of the job is open now. False: the list shows none, which may lag, and ranges that were split off just now are
    * missing in it; so the caller reads them by their ids. Throws the store's fault.
    */
-  isAny(jobId: string): Promise<boolean>;
+  readonly isAny: (jobId: string) => Promise<boolean>;
 }
 
 /** Creates the memory of one worker. */

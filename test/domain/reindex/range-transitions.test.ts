@@ -70,6 +70,16 @@ describe('a turn', () => {
     });
   });
 
+  it('keeps so many examples of each kind that a job with all its ranges stays small', () => {
+    const { to: _, ...endless } = fresh;
+    const examples = { missing: Array.from({ length: 200 }, (__, at) => ({ key: `k${at}` })) };
+    const keptBy = (range: RangeRecord): number | undefined =>
+      afterTurn(taken(range), { ...nothing, cursor: 'k', examples }, 9_000).examples?.missing?.length;
+    expect(keptBy({ ...endless, number: 0, from: '' })).toBe(100);
+    expect(keptBy({ ...fresh, number: 63 })).toBe(25);
+    expect(keptBy({ ...fresh, number: 64 })).toBe(5);
+  });
+
   it('that got further forgives what was before', () => {
     const range = { ...taken(fresh), fruitless: 2 };
     const fault = { code: 'listing.disorder', reason: 'r' } as const;

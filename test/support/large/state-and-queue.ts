@@ -58,7 +58,7 @@ export function createLargeState(clock: VirtualClock): StateStore & { readonly c
       const entry = entries.get(id);
       return entry && copyOf(entry);
     },
-    async put({ id, kind, record }, expected) {
+    async put({ id, kind, record, ...how }, expected) {
       await clock.sleep(STATE.swapMs);
       if ((entries.get(id)?.version ?? null) !== expected) {
         counted.conflicts += 1;
@@ -67,7 +67,9 @@ export function createLargeState(clock: VirtualClock): StateStore & { readonly c
       counted.puts[kind] = (counted.puts[kind] ?? 0) + 1;
       versions += 1;
       const stored = { id, kind, record, version: String(versions), text: JSON.stringify(record) };
-      await change(id, stored);
+      const isShown = change(id, stored);
+      // a write that need not be listed yet does not wait for the refresh
+      if (!('listed' in how && how.listed === 'soon')) await isShown;
       return copyOf(stored);
     },
     async remove(id, expected) {
