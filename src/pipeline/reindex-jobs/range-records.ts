@@ -91,6 +91,17 @@ export async function writeEach<Item>(items: readonly Item[], write: (item: Item
   if (failed !== undefined) throw failed.reason;
 }
 
+/** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
+export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
+  const all: RangeRecord[] = [];
+  let page: readonly RangeRecord[];
+  do {
+    page = await listRangesAfter(state, jobId, { number: all.at(-1)?.number ?? -1, limit: LIST_MAX }, signal);
+    all.push(...page);
+  } while (page.length === LIST_MAX);
+  return all;
+}
+
 /** A page of a job's range records as listed: at most `limit` (1 to 1,000) with greater numbers than this one. Throws the store's fault. */
 export async function listRangesAfter(
   state: StateStore,
@@ -102,15 +113,4 @@ export async function listRangesAfter(
   const after = number < 0 ? ofJob : refs.range(jobId, number).id;
   const entries = await state.list('range', { after, limit }, signal);
   return entries.filter(({ id }) => id.startsWith(ofJob)).map((entry) => parseEntry(entry, rangeSchema));
-}
-
-/** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
-export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
-  const all: RangeRecord[] = [];
-  let page: readonly RangeRecord[];
-  do {
-    page = await listRangesAfter(state, jobId, { number: all.at(-1)?.number ?? -1, limit: LIST_MAX }, signal);
-    all.push(...page);
-  } while (page.length === LIST_MAX);
-  return all;
 }
