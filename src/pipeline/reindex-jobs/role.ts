@@ -39,6 +39,8 @@ const JOB_CHECK_MS = 2_000;
 /** Receiving nothing for this long means that the work queue is empty. */
 const QUEUE_EMPTY_MS = 1_500;
 const SPLIT_CHECK_MS = 500;
+/** Ranges of one worker that are compared at the same time even if the index is slow: one alone would keep a job from other workers. */
+const RANGES_WHEN_SLOW = 2;
 /** How often a worker without a free slot, which receives nothing, reads the queue's depth to see whether others may lack work. */
 const QUEUE_CHECK_MS = 5_000;
 /** Attempts to start a job whose start fails because of the job itself. */
@@ -185,10 +187,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     }
   }
 
-  /** Splits ranges of this worker while the queue is empty and slots are free. */
+  /** Splits ranges of this worker while the queue is empty and slots are free; while the index is slow, a few slots suffice. */
   async function fillOwnSlots(): Promise<void> {
     const isEmpty = receivingSinceMs !== undefined && clock.monotonicMs() - receivingSinceMs >= QUEUE_EMPTY_MS;
-    if (isEmpty && !indexIsSlow()) slots.wantSplits(slots.free);
+    const wanted = indexIsSlow() ? RANGES_WHEN_SLOW - (limits.listings - slots.free) : slots.free;
+    if (isEmpty && wanted > 0) slots.wantSplits(Math.min(wanted, slots.free));
   }
 
   /** Splits one range for other workers while the queue is empty and no slot is free here. */
