@@ -1,7 +1,7 @@
 /**
  * Whether re-index waits for the index. More ranges at the same time help while a worker waits for listings or for HEADs; once
  * the index has all the work that it can do, they only make each other wait, and cost requests: each split needs about ten LIST
- * requests, and each turn that ends has listed a page in vain.
+ * requests, and each turn that ends has listed a page that it did not compare.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
