@@ -196,6 +196,7 @@ const noStorage: ObjectStorage = {
   versioningOf: unasked,
   readVersion: unasked,
   readTags: unasked,
+  firstKey: unasked,
 };
 
 function unasked(): never {
