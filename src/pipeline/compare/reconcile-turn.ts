@@ -96,10 +96,11 @@ const HEADS_MAX = 16;
 /** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
 const LOOKS_MAX = 100;
 /**
- * The number of slices that are settled at the same time, so that the next one is compared while a bulk request is in
- * flight. Each holds a listing page in memory. Measured with eight ranges: four slices were no faster and took 20 % more memory.
+ * The number of slices of one turn that are settled at the same time, so that the next one is compared while bulk requests are
+ * in flight. Each holds a listing page in memory. With eight turns it is two: four were no faster and took 20 % more memory.
+ * Fewer turns share as many slices, because the bulk requests of a single one must keep the index busy.
  */
-const SETTLING_MAX = 2;
+const SETTLING = { ofAll: 16, min: 2, max: 8 };
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
  * in which every page has one is compared at 3,200 keys a second.
@@ -112,17 +113,25 @@ const EXPIRED: Fault = {
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
-/** Creates the turn function, once for the process: all turns share its HEAD concurrency. */
+/** Creates the turn function, once for the process: all turns share its HEAD concurrency and the number of slices being settled. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
   const writeAll = withPlainFallbacks(dependencies.writeAll, dependencies.telemetry);
   const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
+  let turns = 0;
+  const settlingMax = (): number => Math.max(SETTLING.min, Math.min(SETTLING.max, Math.floor(SETTLING.ofAll / turns)));
+
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();
-    const turn = createTurn({ ...dependencies, settle }, request, { controls, signal });
+    const turn = createTurn({ ...dependencies, settle, settlingMax }, request, { controls, signal });
     let end: PassEnd = { kind: 'expired' };
-    for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    turns += 1;
+    try {
+      for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    } finally {
+      turns -= 1;
+    }
     signal.throwIfAborted();
     const result = turn.result();
     // without progress, which the next turn must not try for at once
@@ -160,15 +169,15 @@ interface Settling extends SliceSides {
 }
 
 function createTurn(
-  parts: TurnDependencies & { readonly settle: SettleSlice },
+  parts: TurnDependencies & { readonly settle: SettleSlice; readonly settlingMax: () => number },
   request: TurnRequest,
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
-  const { clock, settle } = parts;
+  const { clock, settle, settlingMax } = parts;
   const progress = createTurnProgress(request.after, controls);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
-  const settlingMax = request.mode === 'report' ? SETTLING_MAX_REPORT : SETTLING_MAX;
+  let passes = 0;
   const findsEqual = readsTags(request);
   const isLook = (finding: Finding): boolean => needsLook(finding, request);
 
@@ -176,6 +185,7 @@ function createTurn(
   async function pass(): Promise<PassEnd> {
     const ending = new AbortController();
     const settling: Settling[] = [];
+    passes += 1;
     try {
       return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
     } catch (error) {
@@ -227,6 +237,8 @@ function createTurn(
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
+        // a later pass may find what the earlier one wrote, before the scan shows it
+        writesUnread: passes === 1,
         earlierEnded: () => allEnded(earlier),
       };
       const settled = settle(work, passSignal);
@@ -247,7 +259,8 @@ function createTurn(
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
-    while (settling.length >= settlingMax || settling[0]?.hasEnded === true) {
+    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : settlingMax());
+    while (settling.length >= max() || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
       if (end !== undefined) return end;
     }
