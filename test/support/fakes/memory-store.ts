@@ -140,7 +140,7 @@ function createMemoryState(): StateStore {
       signal?.throwIfAborted();
       return entries.get(id);
     },
-    put: async (entry, expected, signal) => {
+    put: async ({ listed: _, ...entry }, expected, signal) => {
       signal?.throwIfAborted();
       if ((entries.get(entry.id)?.version ?? null) !== expected) return 'conflict';
       versions += 1;
