@@ -241,13 +241,13 @@ function after(cursor: string, boundaries: readonly string[]): readonly string[]
   return boundaries.filter((boundary) => compareKeys(boundary, cursor) > 0);
 }
 
-function isWhole(result: TurnResult): boolean {
-  return !result.done && isOrdinary(result);
+function isWhole({ done, fault }: TurnResult): boolean {
+  return !done && fault === undefined;
 }
 
 /** Whether nothing stopped the turn. Lists show at once what became of another one, because a person may look at its job now. */
-function isOrdinary({ fault, braked }: TurnResult): boolean {
-  return fault === undefined && braked === undefined;
+function isOrdinary({ fault, heldBack }: TurnResult): boolean {
+  return fault === undefined && heldBack === undefined;
 }
 
 function outcomeOf({ done, fault, heldBack }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {

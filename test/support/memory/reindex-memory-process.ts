@@ -49,7 +49,7 @@ async function measure({ mode, objects }: Measurement): Promise<Measured> {
   const memory = createGauge(Math.ceil(objects / 1_000 / SAMPLES));
   const cuts = Array.from({ length: RANGES - 1 }, (_, at) => space.keyAt(Math.floor((objects * (at + 1)) / RANGES)));
   const bounds = Array.from({ length: RANGES }, (_, at) => ({ after: cuts[at - 1] ?? '', upTo: cuts[at] }));
-  const ranges = await Promise.all(bounds.map((range) => runRange(turn, range, memory.compared)));
+  const ranges = await Promise.all(bounds.map((range) => runRange(turn, range, () => memory.compared())));
   memory.sample();
   const differences = ranges.reduce((sum, { found }) => sum + found, 0);
   return { peakBytes: memory.peakBytes(), differences };
