@@ -96,11 +96,11 @@ const HEADS_MAX = 16;
 /** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
 const LOOKS_MAX = 100;
 /**
- * The number of slices of one turn that are settled at the same time, so that the next one is compared while bulk requests are
- * in flight. Each holds a listing page in memory. With eight turns it is two: four were no faster and took 20 % more memory.
- * Fewer turns share as many slices, because the bulk requests of a single one must keep the index busy.
+ * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
+ * Each holds a listing page in memory and its documents: three times the default number of bulk requests. The turns share
+ * them: eight turns have one each, and a single one has enough to keep the index busy.
  */
-const SETTLING = { ofAll: 16, min: 2, max: 8 };
+const SETTLING = { ofAll: 12, ofTurn: 8 };
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
  * in which every page has one is compared at 3,200 keys a second.
@@ -120,7 +120,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
   const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
   let turns = 0;
-  const settlingMax = (): number => Math.max(SETTLING.min, Math.min(SETTLING.max, Math.floor(SETTLING.ofAll / turns)));
+  const settlingMax = (): number => Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
 
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();
