@@ -17,7 +17,7 @@ import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
-/** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, so many at a time, until one is found open. */
+/** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, this many at a time, until one is found open. */
 const READS_AT_ONCE = 16;
 /** Attempts to store the end while other workers split ranges or reserve tombstones, which changes the job's record too. */
 const ATTEMPTS_MAX = 5;

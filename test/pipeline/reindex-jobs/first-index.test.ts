@@ -14,12 +14,18 @@ async function bucketOf(objects: number, options: Parameters<typeof createJobsWo
   return world;
 }
 
+/** Runs until the condition holds, for a minute at most. */
+async function runUntil(world: JobsWorld, holds: () => Promise<boolean>): Promise<void> {
+  for (let step = 0; step < 600 && !(await holds()); step += 1) await world.run(100);
+  expect(await holds()).toBe(true);
+}
+
 describe('the ranges of a first index', () => {
   it('are cut by the listing before the first turn, lose no key and double none', async () => {
     const world = await bucketOf(OBJECTS);
     world.startWorker();
     const { id } = await world.request({ now: true });
-    while ((await world.ranges()).length === 0) await world.run(100);
+    await runUntil(world, async () => (await world.ranges()).length > 0);
     await world.run(100);
     const ranges = await world.ranges();
     expect(ranges.length).toBeGreaterThan(4);
@@ -53,19 +59,21 @@ describe('the ranges of a first index', () => {
     for (let number = 0; number < 50; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');
     world.startWorker();
     await world.request({ now: true });
-    while ((await world.ranges()).length === 0) await world.run(100);
+    await runUntil(world, async () => (await world.ranges()).length > 0);
     expect(await world.ranges()).toHaveLength(1);
   });
 });
 
 describe('a job whose ranges are listed late', () => {
   it('ends with its last range, and counts all of them', async () => {
-    const world = await bucketOf(OBJECTS, { listLagMs: 30_000, limits: { rangeDocumentsMin: 8, splitKeysMin: 4 } });
+    const world = await bucketOf(OBJECTS, { listLagMs: 3_000, limits: { rangeDocumentsMin: 8, splitKeysMin: 4 } });
     for (let number = 0; number < OBJECTS; number += 2) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');
     world.s3.pageSize = 1_000;
+    // the lists show the ranges when their turns end, all within a moment, but not yet that they are done
+    world.s3.onPage = () => world.clock.sleep(5_000);
     world.startWorker({ listings: 40 });
     const { id } = await world.request({ now: true });
-    // long before the lists show that a range is done, and before the calendar looks for lost tasks
+    // before the calendar looks for lost tasks
     await world.run(20_000);
     const counts = { listed: OBJECTS, missing: OBJECTS / 2, equal: OBJECTS / 2, written: OBJECTS / 2 };
     const done = await world.job(id);
@@ -79,7 +87,7 @@ describe('a job whose ranges are listed late', () => {
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     const doneRanges = async () => (await world.rangesById(id)).filter(({ done }) => done);
-    while ((await doneRanges()).length < 2) await world.run(100);
+    await runUntil(world, async () => (await doneRanges()).length >= 2);
     const listed = (await doneRanges()).reduce((sum, { counts }) => sum + counts.listed, 0);
     expect(listed).toBeGreaterThan(0);
     expect((await world.jobs.cancel(id)).counts?.listed).toBe(listed);
