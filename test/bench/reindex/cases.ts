@@ -156,11 +156,11 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
 }
 
 function endOf(job: Job): { readonly counts: JobCounts; readonly tookMs: number } {
-  const { state, counts, started_at: startedAt, finished_at: finishedAt } = job;
-  if (state !== 'done' || counts === undefined || startedAt === undefined || finishedAt === undefined) {
+  const { state, counts, created_at: createdAt, finished_at: finishedAt } = job;
+  if (state !== 'done' || counts === undefined || finishedAt === undefined) {
     throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
   }
-  return { counts, tookMs: Date.parse(finishedAt) - Date.parse(startedAt) };
+  return { counts, tookMs: Date.parse(finishedAt) - Date.parse(createdAt) };
 }
 
 function cpuOf(workers: readonly Worker[]): number {

@@ -72,7 +72,7 @@ Measures:
   lag        Live events beside a worker at idle, while it compares, and while it
              writes all: from the message in the queue to the document.
 
-Each is a job of a fresh worker, from its start to its end. Afterwards the index
+Each is a job of a fresh worker, from its request to its end. Afterwards the index
 must say what the bucket says, the job's counts be right, and S3 have had one
 HEAD for each phantom and no more.
 
