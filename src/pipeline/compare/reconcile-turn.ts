@@ -98,9 +98,10 @@ const LOOKS_MAX = 100;
 /**
  * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
  * Each holds a listing page in memory and its documents: three times the default number of bulk requests. The turns share
- * them: eight turns have one each, and a single one has enough to keep the index busy.
+ * them: eight turns have one each, and a single one has enough to keep the index busy. Of slices with HEADs a turn settles two,
+ * so that few HEADs are sent before the brake is asked for their tombstones.
  */
-const SETTLING = { ofAll: 12, ofTurn: 8 };
+const SETTLING = { ofAll: 12, ofTurn: 8, withHeads: 2 };
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
  * in which every page has one is compared at 3,200 keys a second.
@@ -166,6 +167,7 @@ interface Settling extends SliceSides {
   readonly settled: Promise<SliceEnd>;
   hasEnded: boolean;
   readonly progress: SliceProgress;
+  readonly needsHeads: boolean;
 }
 
 function createTurn(
@@ -243,6 +245,7 @@ function createTurn(
       };
       const settled = settle(work, passSignal);
       const sidesOfSlice = {
+        needsHeads: slice.findings.some(isLook),
         listed: objects.slice(listedFrom, slice.listedTo),
         scanned: documents.slice(documentsFrom, slice.documentsTo),
         equal: slice.equal,
@@ -259,12 +262,17 @@ function createTurn(
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
-    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : settlingMax());
+    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling));
     while (settling.length >= max() || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
       if (end !== undefined) return end;
     }
     return undefined;
+  }
+
+  /** How many slices of a job that writes may be settled at the same time. */
+  function roomFor(settling: readonly Settling[]): number {
+    return settling.some(({ needsHeads }) => needsHeads) ? Math.min(SETTLING.withHeads, settlingMax()) : settlingMax();
   }
 
   /** Whether the range contains no key after this one; undefined is the end of the listing. */
@@ -308,7 +316,7 @@ function createTurn(
   return { pass, result: progress.result };
 }
 
-function beingSettled(sides: SliceSides, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
+function beingSettled(sides: SliceSides & Pick<Settling, 'needsHeads'>, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
   const entry: Settling = { ...sides, progress, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
   // awaited in key order: by then an earlier slice may have ended the pass

@@ -145,11 +145,12 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       const probe = probeIndex({ scan, bucket, prefix, keysMin: Math.min(LISTING_PAGE, limits.rangeDocumentsMin) }, signal);
       return { cuts: await cutKeys({ cursor: '' }, parts, probe), requests: 0 };
     }
-    const isUnknown = first.isTruncated && first.objects.length > documentsAtStart;
+    const keys = first.isTruncated ? first.objects.length : 0;
+    const isUnknown = keys >= limits.splitKeysMin && keys > documentsAtStart;
     return isUnknown ? cutsOfListing({ location, prefix, keysMin: limits.splitKeysMin }, signal) : { cuts: [], requests: 0 };
   }
 
-  /** The cuts of a bucket of which one page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
+  /** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
   async function cutsOfListing(
     part: { readonly location: BucketLocation; readonly prefix: string; readonly keysMin: number },
     signal: AbortSignal,

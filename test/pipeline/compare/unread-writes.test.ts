@@ -84,9 +84,13 @@ describe('an object for which the scan shows no document', () => {
 
   it('is read in a report, and asked for by a HEAD in an enriched bucket', async () => {
     world.put('a');
-    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ missing: 1, written: 0 });
-    expect(looked).toEqual(['a']);
+    const report = world.run({ mode: 'report' });
+    // a report may look again later
+    await world.clock.advance(60_000);
+    expect((await report).counts).toMatchObject({ missing: 1, written: 0 });
+    expect(looked).toContain('a');
+    looked = [];
     expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, headRequests: 1 });
-    expect(looked).toEqual(['a', 'a']);
+    expect(looked).toEqual(['a']);
   });
 });
