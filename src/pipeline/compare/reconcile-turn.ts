@@ -99,7 +99,7 @@ const LOOKS_MAX = 100;
  * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
  * Each holds a listing page in memory and its documents: three times the default number of bulk requests. The turns share
  * them: eight turns have one each, and a single one has enough to keep the index busy. Of slices with HEADs a turn settles two,
- * so that few HEADs are sent before the brake is asked for their tombstones.
+ * so that few HEADs are sent before the tombstones are reserved.
  */
 const SETTLING = { ofAll: 12, ofTurn: 8, withHeads: 2 };
 /**
