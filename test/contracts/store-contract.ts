@@ -681,6 +681,19 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.state.get(unique('nothing'))).toBeUndefined();
       });
 
+      it('gives back at once what is listed soon, and lists it with whatever is listed at once afterwards', async () => {
+        const id = unique('soon');
+        const first = await store.state.put({ id, kind: 'range', record: { round: 1 }, listed: 'soon' }, null);
+        if (first === 'conflict') throw new Error(`conflict at the first put of ${id}`);
+        expect(first).toEqual({ id, kind: 'range', record: { round: 1 }, version: first.version });
+        expect(await store.state.get(id)).toEqual(first);
+        expect(await store.state.put({ id, kind: 'range', record: { round: 2 }, listed: 'soon' }, null)).toBe('conflict');
+        const second = await store.state.put({ id, kind: 'range', record: { round: 2 }, listed: 'soon' }, first.version);
+        expect(await store.state.get(id)).toEqual(second);
+        await created('range');
+        expect((await store.state.list('range', { limit: 1_000 })).find((entry) => entry.id === id)).toEqual(second);
+      });
+
       it('creates only where nothing is stored', async () => {
         const entry = await created('bucket');
         expect(await store.state.put({ id: entry.id, kind: 'bucket', record: { other: true } }, null)).toBe('conflict');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
+import type { Listed, StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
 import { stateKinds } from '../../domain/state-kind.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import type { StoreError } from './faults.ts';
@@ -46,7 +46,7 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
 /**
  * Creates the state store: records are documents of one index, and compare-and-swap uses sequence number and primary term.
  * Requests contain ids in their bodies, never in a path. The index is refreshed every 200 ms and not every second, because
- * each write waits for the next refresh, so that list() returns it.
+ * most writes wait for the next refresh, so that list() returns them.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
   const { get, swap, search } = createStateRequests(client, names);
@@ -54,14 +54,14 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
   return {
     get,
 
-    async put({ id, kind, record }, expected, signal) {
+    async put({ id, kind, record, listed }, expected, signal) {
       signal?.throwIfAborted();
       const sequence = expected === null ? null : sequenceOf(expected);
       if (sequence === undefined) return 'conflict';
       const target = { _index: names.state, _id: id };
       const operation = sequence === null ? { create: target } : { index: { ...target, ...conditionOf(sequence) } };
       const document = { id, kind, record, updated_at: new Date(clock.nowMs()).toISOString() };
-      const item = await swap(operation, `${JSON.stringify(document)}\n`, signal);
+      const item = await swap({ operation, lines: `${JSON.stringify(document)}\n`, listed }, signal);
       if (isConflict(item.error)) return 'conflict';
       return { id, kind, record, version: versionOf(written(item)) };
     },
@@ -69,7 +69,7 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
     async remove(id, expected, signal) {
       signal?.throwIfAborted();
       const sequence = sequenceOf(expected);
-      const item = sequence && (await swap({ delete: { _index: names.state, _id: id, ...conditionOf(sequence) } }, '', signal));
+      const item = sequence && (await swap({ operation: { delete: { _index: names.state, _id: id, ...conditionOf(sequence) } } }, signal));
       if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
       written(item);
       return 'removed';
@@ -88,6 +88,13 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
   };
 }
 
+interface Swap {
+  readonly operation: Readonly<Record<string, unknown>>;
+  /** The document line with its newline; a deletion has none. */
+  readonly lines?: string;
+  readonly listed?: Listed | undefined;
+}
+
 function createStateRequests(client: OpenSearchClient, names: IndexNames) {
   async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
     const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body: { ids: [id] } }, signal);
@@ -97,13 +104,13 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
   }
 
   /** Sends one conditional operation. */
-  async function swap(operation: Readonly<Record<string, unknown>>, lines: string, signal?: AbortSignal): Promise<Item> {
+  async function swap({ operation, lines = '', listed = 'now' }: Swap, signal?: AbortSignal): Promise<Item> {
     const answer = await client.send(
       {
         method: 'POST',
         path: '/_bulk',
         // require_alias: a deleted state index must not be created again by this write, empty and without its mapping
-        query: { require_alias: true, refresh: 'wait_for', timeout: '5s' },
+        query: { require_alias: true, ...(listed === 'now' && { refresh: 'wait_for' }), timeout: '5s' },
         lines: `${JSON.stringify(operation)}\n${lines}`,
       },
       signal,

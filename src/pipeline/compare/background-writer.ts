@@ -107,16 +107,22 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     });
   }
 
-  /** Empty when every waiting write has expired or was aborted by its caller. */
+  /**
+   * Takes writes from the front of the queue. Empty when all of them have expired or were aborted by their callers. Those behind
+   * the batch are not looked at: dozens of batches may wait, and each would be looked at dozens of times.
+   */
   function takeBatch(): readonly Entry[] {
     const nowMs = clock.monotonicMs();
     const sendable: Entry[] = [];
+    let looked = 0;
     for (const entry of waiting) {
+      if (sendable.length === limits.actionsMax) break;
+      looked += 1;
       if (entry.isWanted() && entry.request.expiresAtMs > nowMs) sendable.push(entry);
       else answerUnsent(entry);
     }
     const batch = sendable.slice(0, fittingCount(sendable, limits));
-    waiting = sendable.slice(batch.length);
+    waiting = [...sendable.slice(batch.length), ...waiting.slice(looked)];
     return batch;
   }
 

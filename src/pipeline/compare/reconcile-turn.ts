@@ -96,10 +96,12 @@ const HEADS_MAX = 16;
 /** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
 const LOOKS_MAX = 100;
 /**
- * The number of slices that are settled at the same time, so that the next one is compared while a bulk request is in
- * flight. Each holds a listing page in memory. Measured with eight ranges: four slices were no faster and took 20 % more memory.
+ * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
+ * Each holds a listing page in memory and its documents: three times the default number of bulk requests. The turns share
+ * them: eight turns have one each, and a single one has enough to keep the index busy. Of slices with HEADs a turn settles two,
+ * so that few HEADs are sent before the tombstones are reserved.
  */
-const SETTLING_MAX = 2;
+const SETTLING = { ofAll: 12, ofTurn: 8, withHeads: 2 };
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
  * in which every page has one is compared at 3,200 keys a second.
@@ -112,17 +114,30 @@ const EXPIRED: Fault = {
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
-/** Creates the turn function, once for the process: all turns share its HEAD concurrency. */
+/** How many slices each of so many turns settles at the same time. */
+export function settlingMaxOf(turns: number): number {
+  return Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
+}
+
+/** Creates the turn function, once for the process: all turns share its HEAD concurrency and the number of slices being settled. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
   const writeAll = withPlainFallbacks(dependencies.writeAll, dependencies.telemetry);
   const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
+  let turns = 0;
+  const settlingMax = (): number => settlingMaxOf(turns);
+
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();
-    const turn = createTurn({ ...dependencies, settle }, request, { controls, signal });
+    const turn = createTurn({ ...dependencies, settle, settlingMax }, request, { controls, signal });
     let end: PassEnd = { kind: 'expired' };
-    for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    turns += 1;
+    try {
+      for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    } finally {
+      turns -= 1;
+    }
     signal.throwIfAborted();
     const result = turn.result();
     // without progress, which the next turn must not try for at once
@@ -157,18 +172,19 @@ interface Settling extends SliceSides {
   readonly settled: Promise<SliceEnd>;
   hasEnded: boolean;
   readonly progress: SliceProgress;
+  readonly needsHeads: boolean;
 }
 
 function createTurn(
-  parts: TurnDependencies & { readonly settle: SettleSlice },
+  parts: TurnDependencies & { readonly settle: SettleSlice; readonly settlingMax: () => number },
   request: TurnRequest,
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
-  const { clock, settle } = parts;
+  const { clock, settle, settlingMax } = parts;
   const progress = createTurnProgress(request.after, controls);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
-  const settlingMax = request.mode === 'report' ? SETTLING_MAX_REPORT : SETTLING_MAX;
+  let passes = 0;
   const findsEqual = readsTags(request);
   const isLook = (finding: Finding): boolean => needsLook(finding, request);
 
@@ -176,6 +192,7 @@ function createTurn(
   async function pass(): Promise<PassEnd> {
     const ending = new AbortController();
     const settling: Settling[] = [];
+    passes += 1;
     try {
       return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
     } catch (error) {
@@ -227,10 +244,13 @@ function createTurn(
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
+        // a later pass may find what the earlier one wrote, before the scan shows it
+        writesUnread: passes === 1,
         earlierEnded: () => allEnded(earlier),
       };
       const settled = settle(work, passSignal);
       const sidesOfSlice = {
+        needsHeads: slice.findings.some(isLook),
         listed: objects.slice(listedFrom, slice.listedTo),
         scanned: documents.slice(documentsFrom, slice.documentsTo),
         equal: slice.equal,
@@ -247,11 +267,17 @@ function createTurn(
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
-    while (settling.length >= settlingMax || settling[0]?.hasEnded === true) {
+    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling));
+    while (settling.length >= max() || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
       if (end !== undefined) return end;
     }
     return undefined;
+  }
+
+  /** How many slices of a job that writes may be settled at the same time. */
+  function roomFor(settling: readonly Settling[]): number {
+    return settling.some(({ needsHeads }) => needsHeads) ? Math.min(SETTLING.withHeads, settlingMax()) : settlingMax();
   }
 
   /** Whether the range contains no key after this one; undefined is the end of the listing. */
@@ -295,7 +321,7 @@ function createTurn(
   return { pass, result: progress.result };
 }
 
-function beingSettled(sides: SliceSides, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
+function beingSettled(sides: SliceSides & Pick<Settling, 'needsHeads'>, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
   const entry: Settling = { ...sides, progress, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
   // awaited in key order: by then an earlier slice may have ended the pass

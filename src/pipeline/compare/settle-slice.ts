@@ -1,9 +1,10 @@
 /**
  * Settles the findings of one slice:
  *
+ *   missing, not enriched ──────────────────────► listing write, unread
  *   stored documents read (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
  *     ▲                                              │                                      │
- *     └───── refused: the store holds something newer ◄─────────────────────────────────────┘
+ *     └───── refused: the store holds something newer, or the same clock ◄──────────────────┘
  *
  * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
  * documents checks it again, so nothing is remembered here.
@@ -59,6 +60,8 @@ export interface SliceWork {
   /** The time of the listing page (D). */
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
+  /** Whether missing objects may be written without reading what is stored. Not if this turn may have written them a moment ago, so that they are not counted twice. */
+  readonly writesUnread: boolean;
   /** Resolves when every slice before this one has ended, so that tombstones are reserved in key order. Rejects when one did not. */
   readonly earlierEnded: () => Promise<void>;
   readonly tombstones: Tombstones;
@@ -140,7 +143,9 @@ export function createSettleSlice({
     let brake: Brake | undefined;
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
-      const plans = work.mode === 'report' ? await patientPlansOf(open, work, signal) : await plansOf(open, work, signal);
+      // what was refused is read, whatever it is
+      const current = round === 1 ? work : { ...work, writesUnread: false };
+      const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
       const planned = plans.flatMap((plan) => ('write' in plan ? [plan.write] : []));
       const cut = cutByBrake(planned, await refusedByBrake(planned, work), work);
       brake = cut.brake ?? brake;
@@ -155,11 +160,14 @@ export function createSettleSlice({
     return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
   };
 
-  /** What is stored now requires of each finding, in the order of the findings. */
+  /** What is stored now requires of each finding, in the order of the findings; of those that are written unread, nothing is read. */
   async function firstPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly (Plan | HeadPlan)[]> {
-    const keys = findings.map((finding) => finding.key);
-    const stored = await objects.getMany(work.bucket.bucket, keys, signal);
-    return findings.map((finding, index) => planOf({ finding, stored: stored[index] }, work));
+    const keys = findings.filter((finding) => !isUnread(finding, work)).map(({ key }) => key);
+    const documents = keys.length === 0 ? [] : await objects.getMany(work.bucket.bucket, keys, signal);
+    const stored = documents.values();
+    return findings.map((finding) =>
+      isUnread(finding, work) ? planUnread(finding, work) : planOf({ finding, stored: stored.next().value }, work),
+    );
   }
 
   /** Plans each finding against what is stored now, and what S3 says where that must decide. */
@@ -210,6 +218,15 @@ export function createSettleSlice({
     if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
     const isWanted = isInexact || (work.fill && kind === 'incomplete');
     return isWanted && !isNewer ? planByListing(at, work, ending) : { end: ending };
+  }
+
+  /**
+   * The write of an object for which the scan shows no document. The store accepts it over a tombstone, or a document that was
+   * written since the scan, only if its clock is lower (rule 6). An equal clock is refused as a higher one is, and read then.
+   */
+  function planUnread(finding: Finding, work: SliceWork): Plan {
+    const plan = planByListing({ finding, stored: undefined }, work, endingOf(finding, 'missing'));
+    return 'write' in plan ? { write: { ...plan.write, request: { ...plan.write.request, equalClock: 'refuse' } } } : plan;
   }
 
   function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
@@ -306,6 +323,11 @@ interface Written {
   /** The listing page is too old to be written from. */
   readonly isListingExpired: boolean;
   readonly isLookExpired: boolean;
+}
+
+/** Whether the finding is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
+function isUnread({ kind }: Finding, work: SliceWork): boolean {
+  return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !looksAtContent(work);
 }
 
 export interface Looked {

@@ -1,4 +1,5 @@
 /** The progress of a turn: its cursor, counts and examples, which advance slice by slice in key order. */
+import { detached } from '../../domain/documents/detached.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import {
   addCounts,
@@ -73,7 +74,7 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
   let heldBack: { readonly cursor: string; readonly counts: ReconcileCounts } | undefined;
 
   function moveTo(key: string | undefined): void {
-    if (key !== undefined && compareKeys(key, cursor) > 0) cursor = key;
+    if (key !== undefined && compareKeys(key, cursor) > 0) cursor = detached(key);
   }
 
   return {
@@ -106,7 +107,7 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
       if (left.length > 0) uncommitted.set(opened, left);
       const done = end.kind === 'braked' ? sidesBefore(slice, end.beforeKey, end.endings) : slice;
       counts = addCounts(counts, countsOf(done, end.endings));
-      examples = addExamples(examples, examplesOf(end.endings));
+      examples = addExamples(examples, examplesOf(end.endings, examples));
       moveTo(done.through);
     },
     counts: () => withUncommitted(counts),
@@ -208,13 +209,18 @@ function countsOf({ listed, scanned, equal }: SliceSides, endings: readonly Endi
   };
 }
 
-function examplesOf(endings: readonly Ending[]): DifferenceExamples {
+/** The first examples in key order, as many as there is room for beside `earlier`. Their keys are copies, because they are kept longer than their pages. */
+function examplesOf(endings: readonly Ending[], earlier: DifferenceExamples = {}): DifferenceExamples {
   const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
-  const add = (kind: ExampleKind, example: DifferenceExample): void => {
-    const alike = (examples[kind] ??= []);
-    if (alike.length < EXAMPLES_MAX) alike.push(example);
+  const hasRoom = (kind: ExampleKind): boolean => (earlier[kind]?.length ?? 0) + (examples[kind]?.length ?? 0) < EXAMPLES_MAX;
+  const add = (kind: ExampleKind, { key, ...example }: DifferenceExample): void => {
+    if (hasRoom(kind)) (examples[kind] ??= []).push({ key: detached(key), ...example });
   };
-  for (const ending of endings.toSorted((a, b) => compareKeys(a.key, b.key))) {
+  const isExample = ({ kind, effect, unenriched }: Ending): boolean =>
+    (kind !== 'equal' && kind !== 'gone' && hasRoom(kind)) ||
+    (unenriched !== undefined && hasRoom('unenriched')) ||
+    (effect === 'refused' && hasRoom('refused'));
+  for (const ending of endings.filter(isExample).toSorted((a, b) => compareKeys(a.key, b.key))) {
     const { kind, key, effect, reason, unenriched } = ending;
     if (kind !== 'equal' && kind !== 'gone') add(kind, exampleOf(ending));
     if (unenriched !== undefined) add('unenriched', { key, fields: [...unenriched] });

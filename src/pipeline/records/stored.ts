@@ -10,7 +10,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 
 /** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
@@ -62,19 +62,22 @@ export async function readRecord<Schema extends z.ZodObject>(
 /**
  * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
  * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
- * version of Tally stored are kept. Throws the store's fault, and `record.contended` after ten lost rounds (at most 4 s).
+ * version of Tally stored are kept. `listed: 'soon'` does not wait until lists show the record (see StateStore.put). Throws the
+ * store's fault, and `record.contended` after ten lost rounds (at most 4 s).
  */
 export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
   state: StateStore,
   ref: RecordRef<Schema>,
   change: (current: z.infer<Schema> | undefined) => Next,
+  listed: Listed = 'now',
 ): Promise<Next> {
   return retryConflicts(ref.id, async () => {
     const entry = await state.get(ref.id);
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const next = change(current);
     if (next === undefined || next === current) return { done: next };
-    const stored = await state.put({ id: ref.id, kind: ref.kind, record: keepingUnknown(entry, ref.schema, next) }, entry?.version ?? null);
+    const record = keepingUnknown(entry, ref.schema, next);
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record, listed }, entry?.version ?? null);
     return stored === 'conflict' ? 'conflict' : { done: next };
   });
 }

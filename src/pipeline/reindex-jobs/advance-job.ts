@@ -18,11 +18,12 @@ import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import type { BucketListing, ListingPage } from '../ports/storage.ts';
+import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
+import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
-import { cutKeys, probeIndex } from './key-probes.ts';
+import { cutKeys, probeIndex, probeListing } from './key-probes.ts';
 import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
 import { REMOVE, type TaskEnd } from './tasks.ts';
 
@@ -32,6 +33,22 @@ const FLOOR_SLACK_MS = 3_000;
 const DATE_STEP_MS = 1_000;
 /** Twice the listings of two workers with default settings; a range that takes longer than the others is split later. */
 const CUTS_MAX = 32;
+
+/** As many as a worker compares at once with default settings. They differ in size, and those that take longer are split later. */
+const LISTED_CUTS = 8;
+/** LIST requests of these cuts, which take about fifty. The bound ends a search among keys that are hard to cut. */
+const CUT_REQUESTS_MAX = 100;
+
+/** What a job begins with. `first`: the first page of its listing. */
+interface Begin {
+  readonly first: ListingPage;
+  readonly location: BucketLocation;
+}
+
+interface Cuts {
+  readonly cuts: readonly string[];
+  readonly requests: number;
+}
 
 interface AdvanceDependencies extends EndsDependencies {
   readonly listing: BucketListing;
@@ -60,10 +77,10 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const phase = phaseOf(job);
     if (phase === 'comparing') return sendRanges(job);
     const startedMs = clock.monotonicMs();
-    const first = await listing.page(bucket, { prefix: job.prefix, after: '', limit: 1 }, signal);
+    const first = await listing.page(bucket, { prefix: job.prefix, after: '', limit: LISTING_PAGE }, signal);
     if (phase === 'queued' && job.mode === 'apply' && job.now !== true) return wait(job, { first, startedMs });
     const leftMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) - first.observedAtMs : 0;
-    return leftMs > 0 ? again(leftMs) : begin(job, first, signal);
+    return leftMs > 0 ? again(leftMs) : begin(job, { first, location: bucket }, signal);
   }
 
   /** An apply job that does not occupy its bucket occupies it now, or is paused if another job does. */
@@ -96,20 +113,11 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     return again(RECONCILE_WAIT_MS);
   }
 
-  async function begin(job: JobRecord, first: ListingPage, signal: AbortSignal): Promise<TaskEnd> {
+  async function begin(job: JobRecord, { first, location }: Begin, signal: AbortSignal): Promise<TaskEnd> {
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
-    // a power of two, because keys are cut by halving: then the parts are of like size and end together
-    const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.rangeDocumentsMin)));
-    const cuts =
-      parts > 1
-        ? await cutKeys(
-            { cursor: '' },
-            parts,
-            probeIndex({ scan, bucket, prefix, keysMin: Math.min(1_000, limits.rangeDocumentsMin) }, signal),
-          )
-        : [];
+    const { cuts, requests } = await cutsOf(job, { first, location, documentsAtStart }, signal);
     const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
     const closesDeletes = await closesDeletesOf(job);
     const { allowDeletes, deletesMax } = job;
@@ -120,9 +128,40 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       documentsAtStart,
       cuts,
       ...(limit !== undefined && { tombstonesMax: limit }),
-      listRequests: (job.waitUntilMs === undefined ? 1 : 2) + (isEmptyBucket ? 1 : 0),
+      listRequests: (job.waitUntilMs === undefined ? 1 : 2) + (isEmptyBucket ? 1 : 0) + requests,
     });
     return begun === undefined || begun === 'refused' ? again(0) : sendRanges(begun);
+  }
+
+  /** Where the first ranges end, and the number of LIST requests that finding it took. */
+  async function cutsOf(
+    { bucket, prefix }: JobRecord,
+    { first, location, documentsAtStart }: Begin & { readonly documentsAtStart: number },
+    signal: AbortSignal,
+  ): Promise<Cuts> {
+    // a power of two, because keys are cut by halving: then the parts are of like size and end together
+    const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.rangeDocumentsMin)));
+    if (parts > 1) {
+      const probe = probeIndex({ scan, bucket, prefix, keysMin: Math.min(LISTING_PAGE, limits.rangeDocumentsMin) }, signal);
+      return { cuts: await cutKeys({ cursor: '' }, parts, probe), requests: 0 };
+    }
+    const keys = first.isTruncated ? first.objects.length : 0;
+    const isUnknown = keys >= limits.splitKeysMin && keys > documentsAtStart;
+    return isUnknown ? cutsOfListing({ location, prefix, keysMin: limits.splitKeysMin }, signal) : { cuts: [], requests: 0 };
+  }
+
+  /** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
+  async function cutsOfListing(
+    part: { readonly location: BucketLocation; readonly prefix: string; readonly keysMin: number },
+    signal: AbortSignal,
+  ): Promise<Cuts> {
+    const probe = probeListing({ ...part, listing, isWanted: () => probe.requests() < CUT_REQUESTS_MAX }, signal);
+    try {
+      return { cuts: await cutKeys({ cursor: '' }, LISTED_CUTS, probe), requests: probe.requests() };
+    } catch (error) {
+      if (!(error instanceof FaultError)) throw error;
+      return { cuts: [], requests: probe.requests() };
+    }
   }
 
   /** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */

@@ -5,6 +5,7 @@
  */
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { TurnResult } from '../compare/reconcile-turn.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -33,13 +34,15 @@ export function createBrake(state: StateStore, jobId: string): Brake {
   async function reserveMore(wanted: number): Promise<void> {
     let granted = 0;
     isLimitMet = false;
-    await updateRecord(state, refs.job(jobId), (job) => {
+    const reserve = (job: JobRecord | undefined): JobRecord | undefined => {
       if (job === undefined) return undefined;
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
       isLimitMet = granted < wanted && phaseOf(job) === 'comparing';
       return reservation.job;
-    });
+    };
+    // other ranges read the record by its id, and a slice waits for this
+    await updateRecord(state, refs.job(jobId), reserve, 'soon');
     ahead += granted;
   }
 
@@ -59,7 +62,7 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       const unused = ahead;
       if (unused === 0) return;
       ahead = 0;
-      await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused)).catch(() => undefined);
+      await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused), 'soon').catch(() => undefined);
     },
     explain({ braked, ...result }) {
       return braked === undefined || fault === undefined ? result : { ...result, fault };

@@ -8,7 +8,7 @@ import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/rein
 import { LEASE_MS, takeRange, type Taker, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
 import { ensureCutRange } from './range-records.ts';
 
@@ -27,9 +27,9 @@ export interface HeldRange {
   readonly lost: AbortSignal;
   /**
    * Stores what `next` returns, unless that is the record itself. False: the range is lost. Throws the store's fault; then the
-   * record may or may not be stored.
+   * record may or may not be stored. Lists show it within a second, or at once with `listed: 'now'`.
    */
-  change(next: (range: RangeRecord) => RangeRecord): Promise<boolean>;
+  change(next: (range: RangeRecord) => RangeRecord, listed?: Listed): Promise<boolean>;
   /** Stops renewing the lease. */
   release(): void;
 }
@@ -66,7 +66,7 @@ export function createTakeRange({ state, clock, worker }: HeldDependencies) {
     const taker = { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, watched, turn };
     const taking = takeRange(parseEntry(entry, rangeSchema), taker);
     if (taking.kind !== 'taken') return taking;
-    const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range) }, entry.version);
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range), listed: 'soon' }, entry.version);
     // another worker took the range, or its task was sent again: the next attempt reads which
     if (stored === 'conflict') return 'conflict';
     return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
@@ -94,12 +94,12 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     lost.abort(new Error(`${entry.id} was lost: ${reason}`));
   }
 
-  async function swap(next: (range: RangeRecord) => RangeRecord): Promise<boolean> {
+  async function swap(next: (range: RangeRecord) => RangeRecord, listed: Listed): Promise<boolean> {
     if (lost.signal.aborted) return false;
     const changed = next(record);
     if (changed === record) return true;
-    let stored = await put(changed);
-    if (stored === 'conflict' && (await isStillOurs())) stored = await put(changed);
+    let stored = await put(changed, listed);
+    if (stored === 'conflict' && (await isStillOurs())) stored = await put(changed, listed);
     if (stored === 'conflict') {
       lose('another worker has taken it, or its job has ended');
       return false;
@@ -109,9 +109,9 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     return true;
   }
 
-  function put(changed: RangeRecord): Promise<StateEntry | 'conflict'> {
+  function put(changed: RangeRecord, listed: Listed): Promise<StateEntry | 'conflict'> {
     const { id, kind } = refs.range(changed.jobId, changed.number);
-    return state.put({ id, kind, record: keepingUnknown(current, rangeSchema, changed) }, current.version);
+    return state.put({ id, kind, record: keepingUnknown(current, rangeSchema, changed), listed }, current.version);
   }
 
   /** Whether the lease is still this worker's: a renewal that timed out may have been stored all the same. */
@@ -124,8 +124,8 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
     return true;
   }
 
-  function change(next: (range: RangeRecord) => RangeRecord): Promise<boolean> {
-    return swaps.add(() => swap(next));
+  function change(next: (range: RangeRecord) => RangeRecord, listed: Listed = 'soon'): Promise<boolean> {
+    return swaps.add(() => swap(next, listed));
   }
 
   async function renew(): Promise<void> {

@@ -18,8 +18,8 @@ import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from '
 import { createOpenRanges } from './open-ranges.ts';
 import type { SendTask } from './tasks.ts';
 
-/** The store's lists may lag. Once they show no more open ranges than this, each open or unlisted range is read by its id. */
-const READS_MAX = 16;
+/** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, this many at a time, until one is found open. */
+const READS_AT_ONCE = 16;
 /** Attempts to store the end while other workers split ranges or reserve tombstones, which changes the job's record too. */
 const ATTEMPTS_MAX = 5;
 
@@ -64,16 +64,19 @@ export function createJobEnds({
   async function allDone(job: JobRecord): Promise<readonly RangeRecord[] | undefined> {
     const listed = await listRanges(state, job.id);
     const ranges = new Map(listed.filter(({ done }) => done).map((range) => [range.number, range]));
-    if (listed.length - ranges.size > READS_MAX) return undefined;
     const open = numbersOf(job).filter((number) => !ranges.has(number));
-    for (const number of open) {
-      const range = await readRecord(state, refs.range(job.id, number));
-      if (range !== undefined) ranges.set(number, range);
-      else if (await makeIfCut(job, number)) return undefined;
-      // else the number was reserved for a split that was never stored
+    // from the last, which are the most likely to be open
+    for (let numbers = open.splice(-READS_AT_ONCE); numbers.length > 0; numbers = open.splice(-READS_AT_ONCE)) {
+      const read = await Promise.all(numbers.map(async (number) => readRecord(state, refs.range(job.id, number))));
+      if (read.some((range) => range?.done === false)) return undefined;
+      for (const [at, number] of numbers.entries()) {
+        const range = read[at];
+        if (range !== undefined) ranges.set(number, range);
+        else if (await makeIfCut(job, number)) return undefined;
+        // else the number was reserved for a split that was never stored
+      }
     }
     for (const range of ranges.values()) {
-      if (!range.done) return undefined;
       const isMade = (range.splits ?? []).every(({ number }) => ranges.has(number));
       if (!isMade && (await completeSplit(range))) return undefined;
     }

@@ -5,7 +5,7 @@ import { sumOf, withLost } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../records/stored.ts';
-import { listRanges } from './range-records.ts';
+import { readRanges } from './range-records.ts';
 
 /**
  * Carries out one transition by compare-and-swap. Resolves with the record after it, `refused` if the job's phase does not allow
@@ -14,11 +14,13 @@ import { listRanges } from './range-records.ts';
 export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
   if ('sums' in transition) await keepExamples(state, id, transition.sums);
   let isRefused = false;
-  const job = await updateRecord(state, refs.job(id), (current) => {
+  const change = (current: JobRecord | undefined): JobRecord | undefined => {
     const next = current === undefined ? undefined : afterTransition(current, transition);
     isRefused = next === 'refused';
     return next === 'refused' ? undefined : next;
-  });
+  };
+  // comparing begins without the wait for lists: whatever works on the job reads it by its id
+  const job = await updateRecord(state, refs.job(id), change, transition.kind === 'compare' ? 'soon' : 'now');
   return isRefused ? 'refused' : job;
 }
 
@@ -44,5 +46,5 @@ export async function removeJob(state: StateStore, jobId: string): Promise<void>
 
 /** The sums of the job's ranges now, which are kept when the job ends early. Throws the store's fault. */
 export async function sumsNow(state: StateStore, job: JobRecord): Promise<JobSums> {
-  return job.comparingAtMs === undefined ? {} : sumOf(job, await listRanges(state, job.id));
+  return job.comparingAtMs === undefined ? {} : sumOf(job, await readRanges(state, job));
 }

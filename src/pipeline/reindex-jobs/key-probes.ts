@@ -1,4 +1,5 @@
 /** Probes of a bucket's keys: through its documents in the index, or through its listing, whose requests S3 charges. */
+import { detached } from '../../domain/documents/detached.ts';
 import { findBoundary, type KeyProbe, type Uncut } from '../../domain/reindex/boundary.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
@@ -74,11 +75,12 @@ export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Pro
 }
 
 async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]> {
-  const boundary = await findBoundary(segment, probe);
-  return boundary === undefined
-    ? [segment]
-    : [
-        { cursor: segment.cursor, to: boundary },
-        { ...segment, cursor: boundary },
-      ];
+  const found = await findBoundary(segment, probe);
+  if (found === undefined) return [segment];
+  // it is kept for as long as its range, and begins with a part of a key of a page
+  const boundary = detached(found);
+  return [
+    { cursor: segment.cursor, to: boundary },
+    { ...segment, cursor: boundary },
+  ];
 }

@@ -5,7 +5,7 @@
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
-import { parseEntry, refs } from '../records/stored.ts';
+import { parseEntry, readRecord, refs } from '../records/stored.ts';
 
 /**
  * The most ranges of one job, those that are done included. 64 workers compare 512 at once, and parts that were cut without
@@ -56,10 +56,13 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
   };
 }
 
-/** Stores the range unless its record exists; resolves with whether it was stored. Throws the store's fault. */
+/**
+ * Stores the range unless its record exists; resolves with whether it was stored. Lists may lack it for a second, since
+ * whatever decides about a range reads it by its id. Throws the store's fault.
+ */
 export async function ensureRange(state: StateStore, range: RangeRecord): Promise<boolean> {
   const { id, kind } = refs.range(range.jobId, range.number);
-  return (await state.put({ id, kind, record: range }, null)) !== 'conflict';
+  return (await state.put({ id, kind, record: range, listed: 'soon' }, null)) !== 'conflict';
 }
 
 /**
@@ -77,7 +80,7 @@ export async function ensureCutRange(
   return true;
 }
 
-/** A write returns once the store's lists show it, and 16 writes take no longer than one. */
+/** A removal returns once the store's lists show it, and 16 removals take no longer than one. */
 const WRITES_AT_ONCE = 16;
 
 /** Writes the records of many ranges, 16 at a time. Waits for all writes in flight, then rejects with the first failure, if any. */
@@ -91,7 +94,21 @@ export async function writeEach<Item>(items: readonly Item[], write: (item: Item
   if (failed !== undefined) throw failed.reason;
 }
 
-/** A job's range records as listed, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
+/**
+ * A job's range records as they are stored now, in the order of their numbers: those that the list shows as done, which never
+ * change again, and the others read by their ids. Throws the store's fault.
+ */
+export async function readRanges(state: StateStore, job: Pick<JobRecord, 'id' | 'rangesCut'>): Promise<readonly RangeRecord[]> {
+  const ranges = new Map((await listRanges(state, job.id)).filter(({ done }) => done).map((range) => [range.number, range]));
+  const open = Array.from({ length: job.rangesCut ?? 0 }, (_, number) => number).filter((number) => !ranges.has(number));
+  await writeEach(open, async (number) => {
+    const range = await readRecord(state, refs.range(job.id, number));
+    if (range !== undefined) ranges.set(number, range);
+  });
+  return [...ranges.values()].toSorted((a, b) => a.number - b.number);
+}
+
+/** A job's range records as listed, which may be a second behind, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
 export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
   const all: RangeRecord[] = [];
   let page: readonly RangeRecord[];

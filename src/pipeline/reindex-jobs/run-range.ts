@@ -117,7 +117,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     const written = { counts: noCounts };
     const ended = await turnOf(held, turnSlot, { brake, written, signal });
     const { boundaries, requests } = await search.end();
-    // in parallel with the next swap: each waits until the store's lists show it
+    // in parallel with the next swap
     const brakeReleased = brake.giveBack();
     if ('kind' in ended) {
       await brakeReleased;
@@ -129,7 +129,8 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     const counts = addCounts(result.counts, { listRequests: requests });
     const { listRequests, headRequests } = counts;
     const repeated = addCounts(written.counts, { listRequests, headRequests });
-    const isStored = await range.change((record) => splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts));
+    const stored = (record: RangeRecord): RangeRecord => splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts);
+    const isStored = await range.change(stored, isOrdinary(result) ? 'soon' : 'now');
     await brakeReleased;
     telemetry.reindexTurn({
       mode: job.mode,
@@ -242,6 +243,11 @@ function after(cursor: string, boundaries: readonly string[]): readonly string[]
 
 function isWhole({ done, fault }: TurnResult): boolean {
   return !done && fault === undefined;
+}
+
+/** Whether nothing stopped the turn. Lists show at once what became of another one, because a person may look at its job now. */
+function isOrdinary({ fault, heldBack }: TurnResult): boolean {
+  return fault === undefined && heldBack === undefined;
 }
 
 function outcomeOf({ done, fault, heldBack }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {

@@ -1,5 +1,11 @@
-/** What OpenSearch takes when nothing is compared, listed or read: documents of the product's own shape, ready in memory, in bulk requests. */
-import { createOpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
+/**
+ * What OpenSearch takes when nothing is compared, listed or read: documents of the product's own shape, in bulk requests. Their
+ * bodies are made before the clock starts and wait in files, which the system keeps in memory: two million take 2 GB.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { bulkAction, linesOf } from '../../../src/adapters/opensearch/bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
@@ -13,67 +19,69 @@ export interface Load {
   readonly space: KeySpace;
   readonly bulkActions: number;
   readonly concurrency: number;
+  /** Called when the bodies are made, right before the clock starts. */
+  readonly ready?: () => Promise<void>;
 }
 
-/** Documents whose requests are in memory at once: some 100 MB. */
-const READY_MAX = 100_000;
+type Documents = Pick<Load, 'indexPrefix' | 'bucket' | 'space' | 'bulkActions'>;
 
-/** Loads the documents of a whole key space; resolves with how long the requests took, without their making. Throws when one is refused. */
-export async function loadBare({ url, indexPrefix, bucket, space, bulkActions, concurrency }: Load): Promise<number> {
+/** Loads the documents of a whole key space; resolves with the wall time from the first request to the last answer. Throws when a document is refused. */
+export async function loadBare({ url, concurrency, ready, ...made }: Load): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-bench-'));
   const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 60_000, clock: systemClock });
-  const names = indexNames(indexPrefix);
-  let tookMs = 0;
   try {
-    for (let from = 0; from < space.count; from += READY_MAX) {
-      const ready = bodiesOf({ from, to: Math.min(space.count, from + READY_MAX) });
-      const beganMs = performance.now();
-      await Promise.all(Array.from({ length: concurrency }, () => sendAll(ready)));
-      tookMs += performance.now() - beganMs;
-    }
+    const files = await writeBodies(folder, made);
+    await ready?.();
+    const beganMs = performance.now();
+    await Promise.all(Array.from({ length: concurrency }, () => sendAll(client, files)));
+    return performance.now() - beganMs;
   } finally {
     await client.close();
+    await rm(folder, { recursive: true });
   }
-  return tookMs;
+}
 
-  function bodiesOf({ from, to }: { readonly from: number; readonly to: number }): string[] {
-    const bodies: string[] = [];
-    for (let at = from; at < to; at += bulkActions) {
-      let lines = '';
-      for (let number = at; number < Math.min(to, at + bulkActions); number += 1) lines += linesAt(number);
-      bodies.push(lines);
-    }
-    return bodies.reverse();
+/** Writes the body of each request into a file; the first is the last of the names, so that `pop` takes it. */
+async function writeBodies(folder: string, made: Documents): Promise<string[]> {
+  const { space, bulkActions } = made;
+  const files: string[] = [];
+  for (let at = 0; at < space.count; at += bulkActions) {
+    let lines = '';
+    for (let number = at; number < Math.min(space.count, at + bulkActions); number += 1) lines += linesAt(made, number);
+    const file = join(folder, String(at));
+    await writeFile(file, lines);
+    files.push(file);
   }
+  return files.reverse();
+}
 
-  function linesAt(number: number): string {
-    const key = space.keyAt(number);
-    const { etag, sizeBytes, lastModifiedMs, storageClass } = space.stateAt(number);
-    const document = documentOf({
-      bucket,
-      key,
-      state: { present: true, etag, sizeBytes, lastModifiedMs, storageClass },
-      // years before any listing's moment
-      clock: lastModifiedMs * 1_000,
-      settled: true,
-      source: 'listing',
-      cause: {},
-      stateAtMs: lastModifiedMs,
-      nowMs: Date.now(),
+function linesAt({ space, bucket, indexPrefix }: Documents, number: number): string {
+  const { etag, sizeBytes, lastModifiedMs, storageClass } = space.stateAt(number);
+  const document = documentOf({
+    bucket,
+    key: space.keyAt(number),
+    state: { present: true, etag, sizeBytes, lastModifiedMs, storageClass },
+    // years before any listing's moment
+    clock: lastModifiedMs * 1_000,
+    settled: true,
+    source: 'listing',
+    cause: {},
+    stateAtMs: lastModifiedMs,
+    nowMs: Date.now(),
+  });
+  const action = bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix));
+  if ('kind' in action) throw new Error(action.reason);
+  return linesOf(action);
+}
+
+async function sendAll(client: OpenSearchClient, files: string[]): Promise<void> {
+  for (let file = files.pop(); file !== undefined; file = files.pop()) {
+    const { status, body } = await client.send({
+      method: 'POST',
+      path: '/_bulk',
+      query: { require_alias: true, filter_path: 'errors' },
+      lines: await readFile(file, 'utf8'),
     });
-    const action = bulkAction({ document, equalClock: 'accept' }, names);
-    if ('kind' in action) throw new Error(action.reason);
-    return linesOf(action);
-  }
-
-  async function sendAll(ready: string[]): Promise<void> {
-    for (let lines = ready.pop(); lines !== undefined; lines = ready.pop()) {
-      const { status, body } = await client.send({
-        method: 'POST',
-        path: '/_bulk',
-        query: { require_alias: true, filter_path: 'errors' },
-        lines,
-      });
-      if (status !== 200 || (body as { errors?: unknown }).errors !== false) throw new Error(`bulk: ${status} ${JSON.stringify(body)}`);
-    }
+    if (status !== 200 || (body as { errors?: unknown }).errors !== false) throw new Error(`bulk: ${status} ${JSON.stringify(body)}`);
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Job, JobCounts } from '../../../src/api/jobs.ts';
 import { createContents } from '../../support/servers/listing/contents.ts';
 import { applyDrift } from '../../support/servers/listing/drift.ts';
+import type { Drift } from '../../support/servers/listing/drift.ts';
 import { createKeySpace } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape, KeySpace } from '../../support/servers/listing/key-space.ts';
 import type { Latency, RequestCounts } from '../../support/servers/listing/listing-server.ts';
@@ -29,6 +30,8 @@ export interface CaseResult {
   readonly peakRssBytes: number;
   /** User and system time of all workers for one object. */
   readonly cpuUsPerObject: number;
+  /** That of OpenSearch. */
+  readonly indexCpuUsPerObject: number;
   /** Turns of ranges, and splits of them, of all workers. */
   readonly turns: number;
   readonly splits: number;
@@ -50,30 +53,36 @@ export interface CaseOptions {
   readonly withLiveEvents?: boolean;
 }
 
-const DRIFT_EVERY = 100;
 const START_MS = 3_000;
 
-/** What a bucket is to hold: all of a key space, or that with 1 % changed. */
+/** What a bucket is to hold: all of a key space, or that with every n-th key changed. */
 export interface BucketState {
   readonly bucket: string;
   readonly shape: KeyShape;
   readonly count: number;
-  readonly isDrifted: boolean;
+  readonly driftEvery?: number | undefined;
 }
 
 /** Makes the bucket so, and answers what it holds and how many keys of each kind differ between the two states. */
-export async function setBucket(world: BenchWorld, { bucket, shape, count, isDrifted }: BucketState): Promise<Fingerprint> {
+export async function setBucket(world: BenchWorld, { bucket, shape, count, driftEvery }: BucketState): Promise<Fingerprint> {
   const space = createKeySpace(shape, count);
   const contents = createContents(space);
-  if (isDrifted) applyDrift(contents, space, DRIFT_EVERY);
-  await world.listing.control({ buckets: [{ name: bucket, shape, count, ...(isDrifted && { driftEvery: DRIFT_EVERY }) }] });
+  if (driftEvery !== undefined) applyDrift(contents, space, driftEvery);
+  await world.listing.control({ buckets: [{ name: bucket, shape, count, ...(driftEvery !== undefined && { driftEvery }) }] });
   return fingerprintOfContents(contents);
 }
 
 /** How many keys differ between a bucket and its drifted state. */
-export function driftOf(shape: KeyShape, count: number): { readonly missing: number; readonly stale: number; readonly phantom: number } {
+export function driftOf(shape: KeyShape, count: number, driftEvery: number): Drift {
   const space: KeySpace = createKeySpace(shape, count);
-  return applyDrift(createContents(space), space, DRIFT_EVERY);
+  return applyDrift(createContents(space), space, driftEvery);
+}
+
+export interface BareCosts {
+  readonly objectsPerSecond: number;
+  /** User and system time of the loader, which is this process, and of OpenSearch, for one object. */
+  readonly cpuUsPerObject: number;
+  readonly indexCpuUsPerObject: number;
 }
 
 /** What the same documents take without listing, comparing and reading. */
@@ -85,15 +94,24 @@ export async function measureBare(
     bulkActions,
     concurrency,
   }: { readonly shape: KeyShape; readonly count: number; readonly bulkActions: number; readonly concurrency: number },
-): Promise<number> {
+): Promise<BareCosts> {
   const bucket = 'bench-bare';
   await world.emptyIndex(bucket);
   const space = createKeySpace(shape, count);
-  const tookMs = await loadBare({ url: world.openSearchUrl, indexPrefix: world.indexPrefix, bucket, space, bulkActions, concurrency });
+  let own: NodeJS.CpuUsage | undefined;
+  let indexBeforeUs = 0;
+  const ready = async (): Promise<void> => {
+    indexBeforeUs = await world.indexCpuUs();
+    own = process.cpuUsage();
+  };
+  const { openSearchUrl: url, indexPrefix } = world;
+  const tookMs = await loadBare({ url, indexPrefix, bucket, space, bulkActions, concurrency, ready });
+  const { user, system } = process.cpuUsage(own);
+  const indexCpuUs = (await world.indexCpuUs()) - indexBeforeUs;
   const { objects } = await world.fingerprint(bucket);
   if (objects !== count) throw new Error(`the bare loader loaded ${objects} of ${count} documents`);
   await world.removeIndex(bucket);
-  return (count / tookMs) * 1_000;
+  return { objectsPerSecond: (count / tookMs) * 1_000, cpuUsPerObject: (user + system) / count, indexCpuUsPerObject: indexCpuUs / count };
 }
 
 /** Re-indexes a bucket with fresh workers, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
@@ -108,12 +126,12 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   await delay(START_MS);
   await warm?.end();
   await world.listing.control({ latency: latencyOf[latency], resetCounts: true });
-  const cpuBefore = cpuOf(workers);
+  const [cpuBefore, indexCpuBefore] = [cpuOf(workers), await world.indexCpuUs()];
   const live = options.withLiveEvents === true ? probeLag(world.live) : undefined;
   const job = await first.reindex(bucket);
   const lagsMs = (await live?.end()) ?? [];
   const requests = await world.listing.control({ latency: null });
-  const cpuUs = cpuOf(workers) - cpuBefore;
+  const [cpuUs, indexCpuUs] = [cpuOf(workers) - cpuBefore, (await world.indexCpuUs()) - indexCpuBefore];
   const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
   const work = await Promise.all(workers.map((worker) => worker.work()));
   await Promise.all(workers.map((worker) => worker.stop()));
@@ -128,6 +146,7 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
     tookMs,
     peakRssBytes,
     cpuUsPerObject: cpuUs / objects,
+    indexCpuUsPerObject: indexCpuUs / objects,
     turns: work.reduce((sum, { turns }) => sum + turns, 0),
     splits: work.reduce((sum, { splits }) => sum + splits, 0),
     counts,
@@ -137,11 +156,11 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
 }
 
 function endOf(job: Job): { readonly counts: JobCounts; readonly tookMs: number } {
-  const { state, counts, started_at: startedAt, finished_at: finishedAt } = job;
-  if (state !== 'done' || counts === undefined || startedAt === undefined || finishedAt === undefined) {
+  const { state, counts, created_at: createdAt, finished_at: finishedAt } = job;
+  if (state !== 'done' || counts === undefined || finishedAt === undefined) {
     throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
   }
-  return { counts, tookMs: Date.parse(finishedAt) - Date.parse(startedAt) };
+  return { counts, tookMs: Date.parse(finishedAt) - Date.parse(createdAt) };
 }
 
 function cpuOf(workers: readonly Worker[]): number {

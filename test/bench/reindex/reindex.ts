@@ -15,7 +15,7 @@ import type { BareResult, LagResult, ReindexReport } from './report.ts';
 import { openWorld } from './world.ts';
 import type { BenchWorld } from './world.ts';
 
-const measures = ['first', 'unchanged', 'workers', 'drift', 'lag'] as const;
+const measures = ['first', 'unchanged', 'workers', 'drift', 'drift-10', 'lag'] as const;
 type Measure = (typeof measures)[number];
 
 interface ReindexOptions {
@@ -63,14 +63,16 @@ function describe(command: Command): Command {
       `
 Measures:
   first      An empty index is filled; beside it a bare bulk loader, which sends
-             the same documents, ready in memory, right before.
+             the same documents right before, from bodies that were made before
+             its clock starts.
   unchanged  Index and bucket agree.
   workers    The same with two workers on the one job.
   drift      1 % of the keys differ: a third missing, stale and phantom each.
+  drift-10   The same with 10 %.
   lag        Live events beside a worker at idle, while it compares, and while it
              writes all: from the message in the queue to the document.
 
-Each is a job of a fresh worker, from its start to its end. Afterwards the index
+Each is a job of a fresh worker, from its request to its end. Afterwards the index
 must say what the bucket says, the job's counts be right, and S3 have had one
 HEAD for each phantom and no more.
 
@@ -130,7 +132,8 @@ async function measureSize(bench: Run, objects: number): Promise<void> {
   else await loadIndex(bench, objects);
   if (wants('unchanged')) for (const latency of options.latency) await measureCase(bench, { name: 'unchanged', objects, latency });
   if (wants('workers')) await measureCase(bench, { name: 'unchanged', objects, latency: 'none', workers: 2 });
-  if (wants('drift')) await measureDrift(bench, objects);
+  if (wants('drift')) await measureDrift(bench, objects, { name: 'drift', driftEvery: 100 });
+  if (wants('drift-10')) await measureDrift(bench, objects, { name: 'drift-10', driftEvery: 10 });
   if (wants('lag')) measured.lags.push(await measureLag(bench, objects));
   await world.removeIndex(BUCKET);
 }
@@ -149,26 +152,33 @@ async function measureFirst(bench: Run, objects: number): Promise<void> {
   const { shape, bulkActions, bulkConcurrency: concurrency } = options;
   for (const latency of options.latency) {
     // right before: what OpenSearch takes changes with what it has to merge
-    const objectsPerSecond = await measureBare(world, { shape, count: objects, bulkActions, concurrency });
-    measured.bare.push({ objects, latency, objectsPerSecond });
-    tell(`bare loader, ${objects} objects: ${objectsPerSecond.toFixed(0)}/s`);
+    const costs = await measureBare(world, { shape, count: objects, bulkActions, concurrency });
+    measured.bare.push({ objects, latency, ...costs });
+    tell(
+      `bare loader, ${objects} objects: ${costs.objectsPerSecond.toFixed(0)}/s, ${costs.cpuUsPerObject.toFixed(1)} µs CPU an object, ` +
+        `OpenSearch ${costs.indexCpuUsPerObject.toFixed(1)} µs`,
+    );
     await world.emptyIndex(BUCKET);
     await measureCase(bench, { name: 'first', objects, latency, expected: { missing: objects, written: objects } });
   }
 }
 
-/** 1 % is changed for the first latency, and changed back for the second. */
-async function measureDrift(bench: Run, objects: number): Promise<void> {
-  const { missing, stale, phantom } = driftOf(bench.options.shape, objects);
+/** The keys are changed for the first latency, and changed back for the second. */
+async function measureDrift(
+  bench: Run,
+  objects: number,
+  { name, driftEvery }: { readonly name: Measure; readonly driftEvery: number },
+): Promise<void> {
+  const { missing, stale, phantom } = driftOf(bench.options.shape, objects, driftEvery);
   let isDrifted = false;
   for (const latency of bench.options.latency) {
     isDrifted = !isDrifted;
     const expected = isDrifted ? { missing, stale, phantom } : { missing: phantom, stale, phantom: missing };
-    await measureCase(bench, { name: 'drift', objects, latency, expected, isDrifted });
+    await measureCase(bench, { name, objects, latency, expected, ...(isDrifted && { driftEvery }) });
   }
   // what follows finds the bucket as it was
   if (isDrifted)
-    await measureCase(bench, { name: 'drift, back', objects, latency: 'none', expected: { missing: phantom, stale, phantom: missing } });
+    await measureCase(bench, { name: `${name}, back`, objects, latency: 'none', expected: { missing: phantom, stale, phantom: missing } });
 }
 
 /** The live path's lag at idle, while everything is compared, and while everything is written anew, at full speed. */
@@ -197,21 +207,21 @@ interface Measurement {
   /** Differences that the job is to find; others: none. */
   readonly expected?: Partial<JobCounts>;
   readonly workers?: number;
-  readonly isDrifted?: boolean;
+  readonly driftEvery?: number;
   readonly withLiveEvents?: boolean;
 }
 
 async function measureCase({ world, options, measured, tell }: Run, measurement: Measurement): Promise<CaseResult> {
-  const { expected = {}, isDrifted = false, ...rest } = measurement;
+  const { expected = {}, driftEvery, ...rest } = measurement;
   const nodeArguments = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${options.profile}`];
-  const wanted = await setBucket(world, { bucket: BUCKET, shape: options.shape, count: rest.objects, isDrifted });
+  const wanted = await setBucket(world, { bucket: BUCKET, shape: options.shape, count: rest.objects, driftEvery });
   const result = await measureReindex(world, { bucket: BUCKET, nodeArguments, ...rest }, wanted);
   checkCounts(result, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects });
   measured.cases.push(result);
-  const { name, objects, latency, workers, objectsPerSecond, peakRssBytes, cpuUsPerObject } = result;
+  const { name, objects, latency, workers, objectsPerSecond, peakRssBytes, cpuUsPerObject, indexCpuUsPerObject } = result;
   tell(
     `${name}, ${objects} objects, latency ${latency}, ${workers} worker(s): ${objectsPerSecond.toFixed(0)} objects/s, ` +
-      `${(peakRssBytes / 1_048_576).toFixed(0)} MiB, ${cpuUsPerObject.toFixed(1)} µs CPU an object`,
+      `${(peakRssBytes / 1_048_576).toFixed(0)} MiB, ${cpuUsPerObject.toFixed(1)} µs CPU an object, OpenSearch ${indexCpuUsPerObject.toFixed(1)} µs`,
   );
   return result;
 }

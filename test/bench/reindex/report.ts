@@ -8,6 +8,8 @@ export interface BareResult {
   /** Of the first index that it is compared with; the loader itself asks nobody. */
   readonly latency: LatencyName;
   readonly objectsPerSecond: number;
+  readonly cpuUsPerObject: number;
+  readonly indexCpuUsPerObject: number;
 }
 
 export interface LagResult {
@@ -43,7 +45,10 @@ export interface ReindexReport {
 
 const UNCHANGED_MIN = 25_000;
 const FIRST_SHARE_MIN = 0.7;
-const RSS_RATIO_MAX = 1.2;
+const RSS_RATIO_MAX = 1.15;
+const RSS_MAX_MIB = 280;
+/** Of the CPU of unchanged. */
+const DRIFT_SHARE_MAX = 1.3;
 const LAG_FACTOR_MAX = 2;
 const LAG_EXTRA_MS = 1_000;
 
@@ -77,7 +82,13 @@ export function reportOf({ cases, bare, lags }: Found): ReindexReport {
         p95Ms: quantileOf(found, 0.95),
       })),
     ),
-    targets: [...unchangedTargets(cases), ...firstTargets(cases, bare), ...memoryTargets(cases), ...lags.flatMap(lagTargets)],
+    targets: [
+      ...unchangedTargets(cases),
+      ...firstTargets(cases, bare),
+      ...driftTargets(cases),
+      ...memoryTargets(cases),
+      ...lags.flatMap(lagTargets),
+    ],
   };
 }
 
@@ -102,8 +113,33 @@ function firstTargets(cases: readonly CaseResult[], bare: readonly BareResult[])
   });
 }
 
-/** Of each case the largest bucket's against the smallest's. */
+function driftTargets(cases: readonly CaseResult[]): readonly Target[] {
+  return cases.flatMap(({ name, objects, latency, cpuUsPerObject }) => {
+    const unchanged = cases.find(
+      (each) => each.name === 'unchanged' && each.objects === objects && each.latency === latency && each.workers === 1,
+    );
+    if (name !== 'drift' || unchanged === undefined) return [];
+    const share = cpuUsPerObject / unchanged.cpuUsPerObject;
+    const target = `1 % drift, ${objects} objects, latency ${latency}: CPU by that of unchanged`;
+    return [{ name: target, found: share, wanted: `≤ ${DRIFT_SHARE_MAX}`, isReached: share <= DRIFT_SHARE_MAX }];
+  });
+}
+
+/** The memory of each case, and of each kind of case the largest bucket's against the smallest's. */
 function memoryTargets(cases: readonly CaseResult[]): readonly Target[] {
+  const peaks = cases.map(({ name, objects, latency, peakRssBytes }) => {
+    const found = peakRssBytes / 1_048_576;
+    return {
+      name: `${name}, ${objects} objects, latency ${latency}: peak RSS, MiB`,
+      found,
+      wanted: `≤ ${RSS_MAX_MIB}`,
+      isReached: found <= RSS_MAX_MIB,
+    };
+  });
+  return [...peaks, ...growthTargets(cases)];
+}
+
+function growthTargets(cases: readonly CaseResult[]): readonly Target[] {
   const alike = Map.groupBy(cases, ({ name, latency, workers }) => `${name}, latency ${latency}, workers ${workers}`);
   return [...alike].flatMap(([name, group]) => {
     const sorted = group.toSorted((a, b) => a.objects - b.objects);
@@ -146,6 +182,7 @@ export function reportText({ date, machine, cases, bare, lags, targets }: Reinde
     (each.tookMs / 1_000).toFixed(1),
     (each.peakRssBytes / 1_048_576).toFixed(0),
     each.cpuUsPerObject.toFixed(1),
+    each.indexCpuUsPerObject.toFixed(1),
     String(each.turns),
     String(each.splits),
     String(each.requests.list),
@@ -162,6 +199,7 @@ export function reportText({ date, machine, cases, bare, lags, targets }: Reinde
     's',
     'RSS MiB',
     'CPU µs/object',
+    'index µs/object',
     'turns',
     'splits',
     'LISTs',
@@ -176,8 +214,13 @@ export function reportText({ date, machine, cases, bare, lags, targets }: Reinde
       ? []
       : [
           tableText([
-            ['bare loader', 'objects/s'],
-            ...bare.map((each) => [String(each.objects), Math.round(each.objectsPerSecond).toString()]),
+            ['bare loader', 'objects/s', 'CPU µs/object', 'index µs/object'],
+            ...bare.map((each) => [
+              String(each.objects),
+              Math.round(each.objectsPerSecond).toString(),
+              each.cpuUsPerObject.toFixed(1),
+              each.indexCpuUsPerObject.toFixed(1),
+            ]),
           ]),
         ]),
     ...(lags.length === 0

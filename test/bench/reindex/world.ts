@@ -1,5 +1,6 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
@@ -30,6 +31,8 @@ export interface BenchWorld {
   emptyIndex(bucket: string): Promise<void>;
   removeIndex(bucket: string): Promise<void>;
   fingerprint(bucket: string): Promise<Fingerprint>;
+  /** The CPU time that all nodes of OpenSearch took since they began, as they count it themselves. */
+  indexCpuUs(): Promise<number>;
   /** For probes of the live path, on a bucket of its own. */
   readonly live: LagOptions;
   close(): Promise<void>;
@@ -80,6 +83,10 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
       await store.objects.createBucket(bucket);
     },
     removeIndex: (bucket) => store.objects.removeBucket(bucket),
+    async indexCpuUs() {
+      const stats = statsSchema.parse(await (await fetch(`${openSearchUrl}/_nodes/stats/process`)).json());
+      return Object.values(stats.nodes).reduce((sum, node) => sum + node.process.cpu.total_in_millis * 1_000, 0);
+    },
     fingerprint: (bucket) => fingerprintOfIndex(openSearchUrl, names.objectsAlias(bucket)),
     live: {
       tell: (key) => bucketQueue.enqueue(messageOf(LIVE_BUCKET, key)),
@@ -100,6 +107,10 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     },
   };
 }
+
+const statsSchema = z.object({
+  nodes: z.record(z.string(), z.object({ process: z.object({ cpu: z.object({ total_in_millis: z.number() }) }) })),
+});
 
 /** Of this process, what it was given for the workers. */
 function settings(): Environment {

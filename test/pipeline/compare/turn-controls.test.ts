@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
@@ -220,5 +221,27 @@ describe('whatever bucket and index hold, and whatever changes while it is liste
       ),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('the slices in flight', () => {
+  it('are many while one turn runs, and one of each while eight run', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 1;
+    for (const key of numbered(100)) world.put(key);
+    const gate = Promise.withResolvers<void>();
+    world.hooks.beforeWrite = () => gate.promise;
+    const listed = async (): Promise<number> => {
+      for (let tick = 0; tick < 100; tick += 1) await setImmediate();
+      return world.s3.pages.length;
+    };
+    const turns: Promise<TurnResult>[] = [world.run({ upTo: 'k00010' })];
+    // one page more is requested while the others are settled
+    expect(await listed()).toBe(8 + 1);
+    for (let turn = 1; turn < 8; turn += 1) turns.push(world.run({ after: `k000${turn}0`, upTo: `k000${turn + 1}0` }));
+    expect(await listed()).toBe(8 + 1 + 7 * (1 + 1));
+    gate.resolve();
+    await Promise.all(turns);
+    expect((await world.found()).slice(0, 81)).toEqual(world.bucketHolds().slice(0, 81));
   });
 });

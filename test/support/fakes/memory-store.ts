@@ -140,12 +140,12 @@ function createMemoryState(): StateStore {
       signal?.throwIfAborted();
       return entries.get(id);
     },
-    put: async (entry, expected, signal) => {
+    put: async ({ id, kind, record }, expected, signal) => {
       signal?.throwIfAborted();
-      if ((entries.get(entry.id)?.version ?? null) !== expected) return 'conflict';
+      if ((entries.get(id)?.version ?? null) !== expected) return 'conflict';
       versions += 1;
-      const stored = frozen(copyOf({ ...entry, version: String(versions) }));
-      entries.set(entry.id, stored);
+      const stored = frozen(copyOf({ id, kind, record, version: String(versions) }));
+      entries.set(id, stored);
       return stored;
     },
     remove: async (id, expected, signal) => {

@@ -5,13 +5,18 @@
  */
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
-import type { ReconcileTurn, TurnControls, TurnRequest, TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import {
+  settlingMaxOf,
+  type ReconcileTurn,
+  type TurnControls,
+  type TurnRequest,
+  type TurnResult,
+} from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createListingFeed, LISTING_PAGE, type FeedPage } from '../../../src/pipeline/compare/page-feeds.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { HollowIndex, Shared } from './servers.ts';
 
 /** As in the product's turn. */
-const SETTLING_MAX = 2;
 const EXPIRIES_MAX = 3;
 const SCAN_PAGE = 1_500;
 /** As the worker's settings have it. */
@@ -37,17 +42,23 @@ interface Settling {
 /** Creates the turns of one worker. */
 export function createHollowTurn(parts: HollowParts): ReconcileTurn {
   const bulks = createTurnstile(BULKS_MAX);
+  let turns = 0;
   return async function hollowTurn(request, controls, signal) {
-    const turn = createTurn({ ...parts, bulks }, request, { controls, signal });
+    const turn = createTurn({ ...parts, bulks, settlingMax: () => settlingMaxOf(turns) }, request, { controls, signal });
     let end: Ended = 'expired';
-    for (let pass = 1; end === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    turns += 1;
+    try {
+      for (let pass = 1; end === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
+    } finally {
+      turns -= 1;
+    }
     signal.throwIfAborted();
     return turn.result(end);
   };
 }
 
 function createTurn(
-  { shared, listing, index, isFull, bulks }: HollowParts & { readonly bulks: Turnstile },
+  { shared, listing, index, isFull, bulks, settlingMax }: HollowParts & { readonly bulks: Turnstile; readonly settlingMax: () => number },
   { bucket, prefix, after, upTo }: TurnRequest,
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
@@ -91,7 +102,7 @@ function createTurn(
       await scanTo(from, to);
       settling.push({ from, to, settled: settle(from, to, page) });
       from = to;
-      if (settling.length >= SETTLING_MAX && (await commitFirst(settling)) === 'expired') return 'expired';
+      if (settling.length >= settlingMax() && (await commitFirst(settling)) === 'expired') return 'expired';
       if (isRangeEnd(page.through)) return drained(settling, 'done');
       pagesLeft -= 1;
     }
@@ -123,7 +134,6 @@ function createTurn(
 
   async function settle(from: number, to: number, { expiresAtMs }: FeedPage): Promise<Ended> {
     if (isFull || from === to) return 'done';
-    await index.read(to - from);
     return bulks.pass(async () => {
       if (clock.monotonicMs() >= expiresAtMs) return 'expired';
       await index.write(from, to - from);

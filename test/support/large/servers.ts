@@ -116,8 +116,6 @@ export interface LargeIndex {
 
 export interface HollowIndex {
   scan(documents: number, signal: AbortSignal): Promise<void>;
-  /** A realtime read that finds nothing. */
-  read(keys: number): Promise<void>;
   write(from: number, length: number): Promise<void>;
 }
 
@@ -226,10 +224,6 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
       counted.scanned += documents;
       await load.measure(() => ask(INDEX.pageMs + documents * INDEX.scannedMs, signal));
       await own.use(documents * WORKER.scannedMs);
-    },
-    async read(keys) {
-      counted.reads += keys;
-      await ask(INDEX.networkMs + keys * INDEX.absentMs);
     },
     async write(from, length) {
       counted.bulks += 1;

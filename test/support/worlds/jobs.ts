@@ -17,6 +17,7 @@ import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-tur
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../fakes/ports.ts';
+import { laggingState } from '../fakes/lagging-state.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
@@ -47,6 +48,8 @@ interface WorkerOptions {
 interface WorldOptions {
   readonly limits?: Partial<RangeLimits>;
   readonly store?: Store;
+  /** How far lists are behind what was stored with `listed: 'soon'`. */
+  readonly listLagMs?: number;
 }
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
@@ -56,7 +59,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const store = options.store ?? createMemoryStore();
-  const { state } = store;
+  const state = options.listLagMs === undefined ? store.state : laggingState(store.state, clock, options.listLagMs);
   const queues = createFakeQueues(clock);
   const s3 = createFakeBucketS3(clock);
   const limits = { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, ...options.limits };
@@ -151,6 +154,14 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     return listAllRecords(state, 'range', rangeSchema);
   }
 
+  /** The ranges of a job by their ids, whatever lists show. */
+  async function rangesById(id: string): Promise<readonly RangeRecord[]> {
+    const numbers = Array.from({ length: (await job(id))?.rangesCut ?? 0 }, (_, number) => number);
+    return (await Promise.all(numbers.map(async (number) => readRecord(state, refs.range(id, number))))).filter(
+      (range) => range !== undefined,
+    );
+  }
+
   /** An object that was there an hour ago, in the bucket alone, in both, or only in the index. */
   async function has(key: string, where: 'bucket' | 'both' | 'index'): Promise<void> {
     const atMs = clock.nowMs() - 3_600_000;
@@ -185,6 +196,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     ended,
     job,
     ranges,
+    rangesById,
     has,
     found,
     inBucket,

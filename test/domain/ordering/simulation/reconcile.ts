@@ -2,8 +2,10 @@
  * A reconcile of the key (rules 6 and 8):
  *
  *   time read ─► floor stored ─► Q later: scan and listing ─► equal │ decided on what is stored now ─► listing write │ HEAD, write
- *                                     ▲                                    ▲                                 │ refused: at most 5 rounds
- *                                     └── an outage, an expired page       └─────────────────────────────────┘
+ *                                     ▲                        │           ▲                                 │ refused: at most 5 rounds
+ *                                     │                        │           └─────────────────────────────────┤
+ *                                     └── an outage,           └── missing: listing write, unread ───────────┘
+ *                                         an expired page
  */
 import type { PresentState } from '../../../../src/domain/documents/document.ts';
 import { RECONCILE_WAIT_MS } from '../../../../src/domain/ordering/constants.ts';
@@ -49,8 +51,20 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
       world.at(Math.max(listed.answeredMs, scannedMs), () => {
         if (world.outEndMs('s3') !== undefined || world.outEndMs('index') !== undefined) return compare(done);
         if ((scanned?.content ?? null) === listed.content) return done();
+        // what the scan does not show is written unread, unless the bucket is enriched or its page is compared again
+        if ((scanned?.content ?? null) === null && random.chance(0.75)) return writeUnread(listed, done);
         settle(listed, 1, done);
       });
+    });
+  }
+
+  function writeUnread(listed: Answer, done: () => void): void {
+    write(listed.answeredMs, {
+      next: { clock: clockOfListing(listed.observedAtMs), content: listed.content, settled: true, stateAtMs: listed.observedAtMs },
+      equalClock: 'refuse',
+      again: () => compare(done),
+      refused: () => settle(listed, 2, done),
+      written: done,
     });
   }
 

@@ -275,7 +275,9 @@ function answer(
 ): void {
   switch (question.operation) {
     case 'head':
-      if (state === undefined) outgoing.writeHead(404, 'Not Found').end();
+      // chunked, as S3 says it: without a length, the client must close the connection
+      if (state === undefined)
+        outgoing.writeHead(404, 'Not Found', { 'content-type': 'application/xml', 'transfer-encoding': 'chunked' }).end();
       else outgoing.writeHead(200, headersOf(state)).end();
       return;
     case 'head-bucket':
