@@ -147,21 +147,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     }
     const keys = first.isTruncated ? first.objects.length : 0;
     const isUnknown = keys >= limits.splitKeysMin && keys > documentsAtStart;
-    return isUnknown ? cutsOfListing({ location, prefix, keysMin: limits.splitKeysMin }, signal) : { cuts: [], requests: 0 };
-  }
-
-  /** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
-  async function cutsOfListing(
-    part: { readonly location: BucketLocation; readonly prefix: string; readonly keysMin: number },
-    signal: AbortSignal,
-  ): Promise<Cuts> {
-    const probe = probeListing({ ...part, listing, isWanted: () => probe.requests() < CUT_REQUESTS_MAX }, signal);
-    try {
-      return { cuts: await cutKeys({ cursor: '' }, LISTED_CUTS, probe), requests: probe.requests() };
-    } catch (error) {
-      if (!(error instanceof FaultError)) throw error;
-      return { cuts: [], requests: probe.requests() };
-    }
+    return isUnknown ? cutsOfListing({ listing, location, prefix, keysMin: limits.splitKeysMin }, signal) : { cuts: [], requests: 0 };
   }
 
   /** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
@@ -210,6 +196,17 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   }
 
   return advance;
+}
+
+/** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
+async function cutsOfListing(part: Omit<Parameters<typeof probeListing>[0], 'isWanted'>, signal: AbortSignal): Promise<Cuts> {
+  const probe = probeListing({ ...part, isWanted: () => probe.requests() < CUT_REQUESTS_MAX }, signal);
+  try {
+    return { cuts: await cutKeys({ cursor: '' }, LISTED_CUTS, probe), requests: probe.requests() };
+  } catch (error) {
+    if (!(error instanceof FaultError)) throw error;
+    return { cuts: [], requests: probe.requests() };
+  }
 }
 
 function isOpen(job: JobRecord): boolean {

@@ -129,7 +129,8 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
     const counts = addCounts(result.counts, { listRequests: requests });
     const { listRequests, headRequests } = counts;
     const repeated = addCounts(written.counts, { listRequests, headRequests });
-    const stored = (record: RangeRecord): RangeRecord => splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts);
+    const stored = (record: RangeRecord): RangeRecord =>
+      splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts);
     const isStored = await range.change(stored, isOrdinary(result) ? 'soon' : 'now');
     await brakeReleased;
     telemetry.reindexTurn({
