@@ -2,7 +2,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** They need no server either, but more than half a minute each. */
-const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket'];
+const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket', 'gap-years'];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
 const unit = [`test/{api,cli,domain,http,panel,pipeline,settings}/**/!(${['*-real', ...slow].join('|')}).test.ts`, 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */

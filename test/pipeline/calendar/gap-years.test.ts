@@ -4,6 +4,8 @@ import { mutants } from './gap-years/mutants.ts';
 import { playYear } from './gap-years/play.ts';
 
 const DAYS = 45;
+/** Four in ten stories find a mistake, so that one is missed once in many thousand runs. */
+const STORIES_MAX = 20;
 
 describe('gaps', () => {
   it.each([2, 16, 17])('always end, and never without a job that covers them (seed %i)', async (seed) => {
@@ -17,7 +19,12 @@ describe('gaps', () => {
   });
 
   it.each(Object.entries(mutants))('would be seen not to end right, if %s', async (mutant, { seed, finds }) => {
-    const { violations } = await playYear(seed, { days: DAYS, mutant });
-    expect(violations.join('\n')).toMatch(finds);
+    // the IDs of jobs are random, so a seed tells nearly the same story each time, and not always one that finds the mistake
+    const told: string[] = [];
+    for (let each = seed; each < seed + STORIES_MAX && !finds.test(told.join('\n')); each += 1) {
+      const { violations } = await playYear(each, { days: DAYS, mutant });
+      told.push(...violations);
+    }
+    expect(told.join('\n')).toMatch(finds);
   });
 });
