@@ -95,7 +95,7 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
   return {
     async page(location, range, signal) {
       const question = { ...location, operation: 'ListObjectsV2' };
-      const id = JSON.stringify([location.region, location.bucket, range.prefix, range.after]);
+      const id = JSON.stringify([location.region, location.bucket, range.prefix, range.after, range.listing ?? '']);
       const sinceMs = clock.monotonicMs();
       let passed = takePassed(id);
       for (let requests = 1; requests <= EMPTY_PAGES_MAX; requests += 1) {
@@ -115,7 +115,8 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
 
 /** The page with the time of the first page that was passed before it: what those did not contain was absent then. */
 function afterPassed(page: ListingPage, passed: Passed | undefined, requests: number): ListingPage {
-  return { ...page, observedAtMs: passed?.observedAtMs ?? page.observedAtMs, ...(requests > 1 && { requests }) };
+  if (passed === undefined) return page;
+  return { ...page, observedAtMs: passed.observedAtMs, answeredAtMs: page.observedAtMs, ...(requests > 1 && { requests }) };
 }
 
 /** The pages that were passed, with one more. Throws if its token does not lead further. */

@@ -129,7 +129,7 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
   const { tooEarlyUntilMs: _, ...base } =
-    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : withOldCalls(current);
   return withCalls(
     {
       ...base,
@@ -144,6 +144,12 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
     },
     sighting,
   );
+}
+
+/** The open gap. One that knows none of its calls was stored by an earlier version of Tally, which did not tell them apart: none of them is proven. */
+function withOldCalls(gap: GapRecord): GapRecord {
+  const isOld = gap.kind === 'bulk-delete' && gap.covered !== true && gap.unprovenCalls === undefined;
+  return isOld ? { ...gap, hasUnknownCalls: true } : gap;
 }
 
 /** The record once it is known that the keys of this bulk delete are reported one by one. Returns the same object if the gap does not wait for that. */

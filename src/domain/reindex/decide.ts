@@ -99,7 +99,8 @@ export function rewrittenDocument(facts: RewriteFacts): ObjectDocument {
   return stored !== undefined && isSameObject(facts.state, stored) ? { ...stored, ...document } : document;
 }
 
-function isSameObject(state: ObjectState, stored: ObjectDocument): boolean {
+/** Whether the stored document is about the same object: etag, size and LastModified do not differ. */
+export function isSameObject(state: ObjectState, stored: ObjectDocument): boolean {
   if (!state.present || stored.deleted) return false;
   const { kind, fields } = compareObject(state, stored);
   return kind !== 'stale' || fields.every((field) => field === 'storage_class');

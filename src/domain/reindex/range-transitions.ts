@@ -181,11 +181,17 @@ function isWhole({ from, to }: RangeRecord): boolean {
   return from === '' && to === undefined;
 }
 
-/** The range given back without a turn: the lease is removed, the rest is unchanged. */
-export function givenBack(range: RangeRecord): RangeRecord {
+/** The range given back without the result of a turn: the lease is removed, and what the turn has written counts. */
+export function givenBack(range: RangeRecord, written?: ReconcileCounts): RangeRecord {
   if (range.lease === undefined) return range;
   const { lease: _, turnCounts: __, ...rest } = range;
-  return rest;
+  if (written === undefined) return rest;
+  const { heldBack } = rest;
+  return {
+    ...rest,
+    counts: addCounts(rest.counts, written),
+    ...(heldBack !== undefined && { heldBack: { ...heldBack, counts: addCounts(heldBack.counts, written) } }),
+  };
 }
 
 /**

@@ -22,6 +22,8 @@ interface ListingFeedOptions {
   readonly location: BucketLocation;
   readonly prefix: string;
   readonly after: string;
+  /** See BucketListing.page. */
+  readonly name?: string | undefined;
   readonly pagesMax: number;
   /** Whether the range contains no key after this one. */
   readonly isRangeEnd: (through: string) => boolean;
@@ -36,7 +38,7 @@ export const LISTING_PAGE = 1_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, location, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
+  const { listing, location, prefix, name, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
   let requested: Promise<FeedPage> | undefined = request(options.after);
   let pages = 1;
 
@@ -44,7 +46,7 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
     onRequest();
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const page = listing
-      .page(location, { prefix, after, limit: LISTING_PAGE }, signal)
+      .page(location, { prefix, after, limit: LISTING_PAGE, ...(name !== undefined && { listing: name }) }, signal)
       .then(({ objects, observedAtMs, isTruncated, requests = 1 }) => {
         for (let more = 1; more < requests; more += 1) onRequest();
         return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };

@@ -30,6 +30,8 @@ import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-
 export interface TurnRequest {
   readonly bucket: BucketRecord;
   readonly prefix: string;
+  /** The job. It never continues a listing that another job has begun, because that may be older than its floor. */
+  readonly job?: string;
   /** The range's cursor: exclusive. */
   readonly after: string;
   /** Inclusive; absent: to the end. */
@@ -204,11 +206,11 @@ function createTurn(
   }
 
   async function reconcileFromCursor(settling: Settling[], passSignal: AbortSignal): Promise<PassEnd> {
-    const { bucket, prefix } = request;
+    const { bucket, prefix, job: name } = request;
     const after = progress.cursor;
     const pages = { pagesMax: pagesLeft, isRangeEnd };
     const onRequest = progress.listRequested;
-    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, name, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });

@@ -16,7 +16,14 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
-import { clockOfListing, decideListed, decideSeen, rewrittenDocument, type ListedDecision } from '../../domain/reindex/decide.ts';
+import {
+  clockOfListing,
+  decideListed,
+  decideSeen,
+  isSameObject,
+  rewrittenDocument,
+  type ListedDecision,
+} from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -247,7 +254,8 @@ export function createSettleSlice({
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);
     if (work.mode === 'report') return { end: dated(ending, looked) };
-    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs() }) };
+    const isOnlyFilled = ending === agreed;
+    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
   }
 
   async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
@@ -356,14 +364,21 @@ interface SeenFacts {
   readonly plan: ObservedWrite;
   readonly ending: Ending;
   readonly nowMs: number;
+  /** Nothing is known to differ: enrichment is added that the document lacked. */
+  readonly isOnlyFilled: boolean;
 }
 
-function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs }: SeenFacts): PlannedWrite {
+function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
   const { clock, settled, equalClock } = plan;
   const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
-  return { finding, request: { document, equalClock, expiresAtMs: seen.expiresAtMs }, ending: { ...ending, effect } };
+  const known = isOnlyFilled && stored !== undefined && isSameObject(seen.state, stored) ? stored : undefined;
+  return {
+    finding,
+    request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
+    ending: { ...ending, effect },
+  };
 }
 
 /** Whether the brake has refused a tombstone by its limit, so that further ones are held back. */

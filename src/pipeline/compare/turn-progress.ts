@@ -103,7 +103,9 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
       const left = end.kind === 'braked' ? writtenFrom(end.beforeKey, written) : [];
       uncommitted.delete(opened);
       if (end.endings.some(({ effect }) => effect === 'held')) heldBack ??= { cursor, counts };
-      if (heldBack !== undefined) heldBack = { ...heldBack, counts: addCounts(heldBack.counts, countsOfRepeated(written)) };
+      // what is left is counted by result(), as all that is not committed
+      const committed = written.filter((each) => !left.includes(each));
+      if (heldBack !== undefined) heldBack = { ...heldBack, counts: addCounts(heldBack.counts, countsOfRepeated(committed)) };
       if (left.length > 0) uncommitted.set(opened, left);
       const done = end.kind === 'braked' ? sidesBefore(slice, end.beforeKey, end.endings) : slice;
       counts = addCounts(counts, countsOf(done, end.endings));

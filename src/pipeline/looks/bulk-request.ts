@@ -13,6 +13,8 @@ import type { Circuits } from '../serving/circuits.ts';
 export interface WriteRequest extends IndexWrite {
   /** The write is never sent at or after this moment of the monotonic clock (rule 9). */
   readonly expiresAtMs: number;
+  /** The live document of the same object as the index holds it: if the index refuses what enrichment adds, it keeps what this one has. */
+  readonly known?: ObjectDocument;
 }
 
 export type WriteAnswer =

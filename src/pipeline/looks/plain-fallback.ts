@@ -1,5 +1,5 @@
 /** Writes documents without its enrichment if the index refuses the enriched ones, so enrichment never prevents a write. */
-import { isEnriched, plainDocument } from '../../domain/enrichment.ts';
+import { enrichmentOf, isEnriched, plainDocument } from '../../domain/enrichment.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
@@ -60,5 +60,6 @@ function reportRefusal(telemetry: Pick<Telemetry, 'enriched'>, { document }: Wri
 }
 
 function plain(request: WriteRequest): WriteRequest {
-  return { ...request, document: plainDocument(request.document) };
+  const { document, known } = request;
+  return { ...request, document: known === undefined ? plainDocument(document) : { ...plainDocument(document), ...enrichmentOf(known) } };
 }

@@ -71,6 +71,8 @@ export interface ListingPage {
   readonly objects: readonly ListedObject[];
   /** D: the Date header minus the measured duration of the request. */
   readonly observedAtMs: number;
+  /** D of the last request, if it is later: an earlier call has passed pages without keys, and this one continued after them. */
+  readonly answeredAtMs?: number;
   /** Whether more objects follow. */
   readonly isTruncated: boolean;
   /** How many requests the page took, if more than one: S3 may answer with pages without keys before it. */
@@ -86,7 +88,13 @@ export interface BucketListing {
    */
   page(
     location: BucketLocation,
-    range: { readonly prefix: string; readonly after: string; readonly limit: number },
+    range: {
+      readonly prefix: string;
+      readonly after: string;
+      readonly limit: number;
+      /** Only a call with the same name continues after the pages without keys that this one has passed, and what they did not contain stays absent for it. */
+      readonly listing?: string;
+    },
     signal?: AbortSignal,
   ): Promise<ListingPage>;
 }

@@ -98,8 +98,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
 
   /** Rule 8. The floor is stored first, so that every waiting job has one. */
   async function wait(job: JobRecord, look: { readonly first: ListingPage; readonly startedMs: number }): Promise<TaskEnd> {
-    const { observedAtMs } = look.first;
-    const floor = (observedAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
+    const { observedAtMs, answeredAtMs = observedAtMs } = look.first;
+    const floor = (answeredAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
     const bucket = await updateRecord(
       state,
       refs.bucket(job.bucket),
@@ -107,7 +107,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     );
     if (bucket === undefined) return again(0);
     // the latest moment, by S3's clock, at which the floor was stored
-    const storedMs = observedAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
+    const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
     await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
     return again(RECONCILE_WAIT_MS);

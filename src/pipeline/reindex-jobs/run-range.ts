@@ -79,7 +79,7 @@ export function createRunRange(dependencies: RunDependencies): (slot: WorkerSlot
       return await workOn({ job, bucket, range }, slot, signal);
     } catch (error) {
       // so that the next worker need not wait for the end of the lease
-      await range.change(givenBack).catch(() => false);
+      await range.change((record) => givenBack(record)).catch(() => false);
       throw error;
     } finally {
       range.release();
@@ -207,7 +207,7 @@ function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) 
       if (range.lost.aborted) return LOST;
       if (signal.aborted) {
         // so that the next worker need not wait for the end of the lease
-        await range.change((record) => givenBack({ ...record, counts: addCounts(record.counts, written.counts) })).catch(() => false);
+        await range.change((record) => givenBack(record, written.counts)).catch(() => false);
         signal.throwIfAborted();
       }
       // the turn hung or threw, which is treated like any other fault of its range
@@ -222,7 +222,7 @@ function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) 
 function requestOf({ job, bucket, range }: Held): TurnRequest {
   const { cursor, to } = range.record;
   const options = { mode: job.mode, fill: job.fill === true, tags: job.tags === true };
-  return { bucket, prefix: job.prefix, after: cursor, ...(to !== undefined && { upTo: to }), ...options };
+  return { bucket, prefix: job.prefix, job: job.id, after: cursor, ...(to !== undefined && { upTo: to }), ...options };
 }
 
 /** How long the range waits after a fault; `never`: the job fails. */

@@ -301,6 +301,30 @@ describe('a page without keys that says that more follows', () => {
     expect(tokens()[0]).toBeNull();
   });
 
+  it('is not passed for a listing of another name: what was absent then may have been put since', async () => {
+    let isPut = false;
+    const { listing } = await listingOn((response, url) => {
+      const token = url.searchParams.get('continuation-token');
+      if (token === null) return saying(isPut ? page(entry('b') + entry('c')) : emptyPage('1'))(response, url);
+      return isPut ? saying(page(entry('c')))(response, url) : saying('<Error><Code>SlowDown</Code></Error>', 400)(response, url);
+    });
+    await expect(listing.page(location, { ...all1, listing: 'job-1' })).rejects.toThrow();
+    isPut = true;
+    const later = await listing.page(location, { ...all1, listing: 'job-2' });
+    expect(later.objects.map(({ key }) => key)).toEqual(['b', 'c']);
+  });
+
+  it('that an earlier call has passed makes the page old, and the page says when it was answered', async () => {
+    let dateMs = DATE_MS;
+    const { listing } = await listingOn((response, url) => {
+      response.setHeader('date', new Date(dateMs).toUTCString());
+      after(101)(response, url);
+    });
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'listing.incomplete' });
+    dateMs += 300_000;
+    expect(await listing.page(location, all1)).toMatchObject({ observedAtMs: DATE_MS, answeredAtMs: DATE_MS + 300_000 });
+  });
+
   it('is a fault if its token leads nowhere', async () => {
     const { listing, requests } = await listingOn(saying(emptyPage('same')));
     await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'listing.incomplete' });

@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
-import { afterTurn, answerTo, givenBack, isOverdue, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
+import {
+  afterTurn,
+  answerTo,
+  givenBack,
+  isOverdue,
+  rewound,
+  splitRange,
+  takeRange,
+} from '../../../src/domain/reindex/range-transitions.ts';
 
 const fresh: RangeRecord = {
   jobId: 'job',
@@ -47,6 +55,16 @@ describe('taking a range', () => {
     for (const nowMs of [100_000, 200_000]) range = taken(range, nowMs);
     expect(range.fruitless).toBe(2);
     expect(takeRange(range, { ...taker, nowMs: 300_000 })).toMatchObject({ kind: 'poisonous', error: { code: 'internal.unexpected' } });
+  });
+});
+
+describe('a range with deletions that were held back', () => {
+  it('still counts, when it is compared again, what a turn wrote that was given back', () => {
+    const heldBack = { cursor: 'c', counts: { ...noCounts, listed: 2 } };
+    const range = { ...taken(fresh), counts: { ...noCounts, listed: 9, held: 4 }, heldBack };
+    const back = givenBack(range, { ...noCounts, written: 3 });
+    expect(back).toMatchObject({ counts: { listed: 9, written: 3 }, heldBack: { counts: { listed: 2, written: 3 } } });
+    expect(rewound({ ...back, done: true }, 5)).toMatchObject({ done: false, cursor: 'c', counts: { listed: 2, written: 3, held: 0 } });
   });
 });
 
