@@ -116,7 +116,7 @@ const EXPIRED: Fault = {
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
-/** How many slices each of so many turns settles at the same time. */
+/** How many slices each turn settles at the same time, when this many turns run. */
 export function settlingMaxOf(turns: number): number {
   return Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
 }
