@@ -12,7 +12,6 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
-import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
@@ -32,6 +31,7 @@ import type { WriteAll } from './background-writer.ts';
 import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
 import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
+import { beforeBrake, byFinding, byKey, cutByBrake, isTombstone, refusedByBrake, type Brake } from './slice-brake.ts';
 
 /** How one finding ended. */
 export interface Ending {
@@ -110,7 +110,7 @@ const ROUNDS_MAX = 5;
 const LIVE_LAG_MS = 5_000;
 
 /** A write that a finding requires, and how the finding ends if the store accepts it. */
-interface PlannedWrite extends WrittenFinding {
+export interface PlannedWrite extends WrittenFinding {
   readonly request: WriteRequest;
 }
 
@@ -125,12 +125,6 @@ interface HeadPlan {
 }
 
 type Agreeing = Extract<ListedDecision, { readonly kind: 'equal' | 'incomplete' }>;
-
-/** Where the brake cuts the slice. */
-interface Brake {
-  readonly beforeKey: string;
-  readonly waiting: number;
-}
 
 /** Creates the function that settles slices. It throws the first fault that keeps a finding from its end. */
 export function createSettleSlice({
@@ -298,32 +292,6 @@ function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
   return answer?.kind === 'fault' ? answer.fault : undefined;
 }
 
-interface Cut {
-  readonly allowed: readonly PlannedWrite[];
-  readonly held: readonly Ending[];
-  readonly brake?: Brake;
-}
-
-/** Reserves the tombstones among the writes; resolves with those that were not granted. */
-async function refusedByBrake(planned: readonly PlannedWrite[], work: SliceWork): Promise<readonly PlannedWrite[]> {
-  const tombstones = planned.filter(isTombstone);
-  if (tombstones.length === 0) return [];
-  await work.earlierEnded();
-  return tombstones.slice(await work.tombstones.reserve(tombstones.length));
-}
-
-/** What the brake leaves of the planned writes, given the tombstones that it refused: all the others, or those before the first of them. */
-function cutByBrake(planned: readonly PlannedWrite[], refused: readonly PlannedWrite[], { tombstones }: SliceWork): Cut {
-  const [first] = refused;
-  if (first === undefined) return { allowed: planned, held: [] };
-  if (!tombstones.holdsBack()) return { allowed: planned, held: [], brake: { beforeKey: first.finding.key, waiting: refused.length } };
-  const left = new Set(refused);
-  return {
-    allowed: planned.filter((each) => !left.has(each)),
-    held: refused.map(({ ending }) => ({ ...ending, effect: 'held' })),
-  };
-}
-
 interface Written {
   readonly endings: readonly Ending[];
   /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
@@ -404,15 +372,4 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
       if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
       return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
   }
-}
-
-function isTombstone({ ending }: PlannedWrite): boolean {
-  return ending.effect === 'tombstone';
-}
-
-const byFinding = ({ finding }: PlannedWrite): string => finding.key;
-const byKey = ({ key }: Ending): string => key;
-
-function beforeBrake<Item>(items: readonly Item[], brake: Brake | undefined, keyOf: (item: Item) => string): readonly Item[] {
-  return brake === undefined ? items : items.filter((item) => compareKeys(keyOf(item), brake.beforeKey) < 0);
 }
