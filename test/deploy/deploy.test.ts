@@ -11,7 +11,7 @@ const IMAGE = `${RUN}-image`;
 const SYSTEMD_IMAGE = `${RUN}-systemd`;
 /** An image is built from nothing, and three servers start on a busy machine of two cores. */
 const SETUP_TIMEOUT_MS = 600_000;
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 600_000;
 /** OpenSearch and LocalStack start beside the other suites, which may have both cores busy. */
 const STARTED_WITHIN_MS = 280_000;
 

@@ -98,7 +98,7 @@ export async function compose(args: readonly string[], env: Readonly<Record<stri
 }
 
 /** Tries until the work returns something. What it throws meanwhile counts as not yet. Fails after the timeout with the last reason. */
-export async function eventually<Found>(what: string, work: () => Promise<Found | undefined | false>, timeoutMs = 120_000): Promise<Found> {
+export async function eventually<Found>(what: string, work: () => Promise<Found | undefined | false>, timeoutMs = 300_000): Promise<Found> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
     let reason: unknown = 'not yet';

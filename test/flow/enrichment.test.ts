@@ -31,7 +31,7 @@ const whole = {
   last_modified_exact: true,
 };
 /** An inexact event is written at once, and settled some 45 s later. */
-const SETTLE_TIMEOUT_MS = 180_000;
+const SETTLE_TIMEOUT_MS = 300_000;
 
 interface Put {
   readonly bucket: string;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { flood, SIZES_OF_SQS } from '../support/worlds/flood.ts';
 
-/** Some 17 GiB of bodies, of which the daemon reads 9 MiB a second and core: half an hour, and several times that on a busy machine. */
+/** Some 3.5 GiB of bodies, of which the daemon reads 9 MiB a second and core: seven minutes, and several times that on a busy machine. */
 const DURATION_MAX_MS = 5 * 3_600_000;
 
 test(

@@ -12,7 +12,7 @@ import { indexKinds } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
 /** A minute of quiet, a minute's wait for late events, and what lies between. */
-const CLOSE_TIMEOUT_MS = 240_000;
+const CLOSE_TIMEOUT_MS = 300_000;
 const KEYS = Array.from({ length: 12 }, (_, at) => `dir/ü ${at}.txt`);
 
 describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', { timeout: 3 * CLOSE_TIMEOUT_MS }, () => {

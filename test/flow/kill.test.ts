@@ -13,7 +13,7 @@ interface Moment {
 }
 
 /** A provisional write is settled some 45 s after it, and a killed daemon's messages come back before that. */
-const SETTLE_TIMEOUT_MS = 180_000;
+const SETTLE_TIMEOUT_MS = 300_000;
 
 const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
 

@@ -9,7 +9,7 @@ import { indexKinds, openIndex } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
 /** The wait for late events is a minute of S3's clock. */
-const JOB_TIMEOUT_MS = 240_000;
+const JOB_TIMEOUT_MS = 300_000;
 const KEYS = [
   'a b+c 100%20.txt',
   'dir/"q" \\ ü.txt',

@@ -9,7 +9,7 @@ import { opensearchUrl } from '../support/servers/found.ts';
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 
 /** A provisional write is settled some 45 s after it. */
-const SETTLE_TIMEOUT_MS = 180_000;
+const SETTLE_TIMEOUT_MS = 300_000;
 const STOPPED = { code: 0, signal: null };
 /** What a message that is not given back would stay hidden for: longer than any test. */
 const LONG = { TALLY_INGEST_VISIBILITY_S: '600' };

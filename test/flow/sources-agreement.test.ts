@@ -18,7 +18,7 @@ const OPERATIONS = 120;
 /** Operations that are under way at once, also on the same key. */
 const LANES = 3;
 /** What is not exact settles some 45 s after its event; a stock LocalStack makes that of every event. */
-const DRAIN_TIMEOUT_MS = 240_000;
+const DRAIN_TIMEOUT_MS = 300_000;
 /** Few enough that what is compared comes in several pages. */
 const PAGE_LIMIT = 3;
 const TEST_TIMEOUT_MS = 900_000;

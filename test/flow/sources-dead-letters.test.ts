@@ -6,7 +6,7 @@ import { startWorld } from '../support/worlds/aws.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { pendingSubscription } from '../support/sources.ts';
 
-const AGREE_TIMEOUT_MS = 180_000;
+const AGREE_TIMEOUT_MS = 300_000;
 
 describe.skipIf(!awsEndpoint())('dead letters on the redrive queue of the bucket queue', { timeout: 2 * AGREE_TIMEOUT_MS }, () => {
   let world: World;

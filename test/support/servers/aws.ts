@@ -205,7 +205,7 @@ export function createTestAws(endpoint: string): TestAws {
 }
 
 /** Nothing waits so long where it works, not even on two cores that have much other work. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 300_000;
 
 /**
  * Waits until the condition holds, asking every 50 ms, or as seldom as asking takes a fifth of the time: what is waited

@@ -42,6 +42,8 @@ export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: As
       shards: 1,
       replicas: 0,
       clock: systemClock,
+      // what a test writes for itself may wait behind everything else that a busy machine does
+      requestTimeoutMs: 120_000,
       ...options,
       ...more,
     });

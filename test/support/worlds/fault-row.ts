@@ -66,9 +66,9 @@ export interface RowResult {
 const ROUNDS = 20;
 const ROUND_MS = 200;
 /** A killed daemon's messages come back after 10 s, and a busy machine takes its time to start the next. */
-const SERVED_TIMEOUT_MS = 120_000;
+const SERVED_TIMEOUT_MS = 300_000;
 /** A message that failed alone twice is hidden for a minute, and a trial comes after a minute at the latest. */
-const HEALED_TIMEOUT_MS = 240_000;
+const HEALED_TIMEOUT_MS = 300_000;
 const WATCH_MS = 25;
 
 interface Sent {
@@ -291,7 +291,7 @@ async function unsearched({ row: { reach }, successor, world }: Searched): Promi
     return missing.length === 0;
   };
   // a search of OpenSearch sees a write within a second
-  await until('the neighbour is found', isFound, 30_000).catch(() => undefined);
+  await until('the neighbour is found', isFound, 120_000).catch(() => undefined);
   return missing.slice(0, 3);
 }
 

@@ -27,17 +27,26 @@ interface FloodResult {
   readonly receivesMax: number;
 }
 
-/** What SQS can carry: from 256 bytes, where each kind has at least one record, to SQS's limit, each twice the one before. */
-export const SIZES_OF_SQS: readonly number[] = Array.from({ length: 13 }, (_, power) => BODY_BYTES_MAX / 2 ** (12 - power));
+/** From how many bytes on larger bodies are rarer. */
+const USUAL_BYTES_MAX = 65_536;
+
+/**
+ * What SQS can carry: from 256 bytes, where each kind has at least one record, to SQS's limit, each twice the one before.
+ * Up to 64 KiB each size comes sixteen times, and the larger ones half as often as the one before, in a row, so that they
+ * meet in memory. If each came as often, two thirds of the time would be spent on the largest two.
+ */
+export const SIZES_OF_SQS: readonly number[] = Array.from({ length: 13 }, (_, power) => BODY_BYTES_MAX / 2 ** (12 - power)).flatMap(
+  (bytes) => Array<number>(bytes <= USUAL_BYTES_MAX ? 16 : (16 * USUAL_BYTES_MAX) / bytes).fill(bytes),
+);
 
 /**
  * Every fifth message is a usual event, one in a hundred is heavy work for the index; the rest is rejected or changes
- * nothing. Each kind comes in each of the sizes.
+ * nothing. Each kind comes in each of the sizes, which change after each kind came once.
  */
 export async function flood(messages: number, sizes: readonly number[] = [BODY_BYTES_MAX]): Promise<FloodResult> {
   const [world, index] = await Promise.all([startQueueWorld(), openIndex('sqlite')]);
-  const bodiesBySize = sizes.map((bytesMax) => asJson({ ...rejectedBodies(bytesMax), ...acceptedBodies(bytesMax) }));
-  const heavyBySize = sizes.map((bytesMax) => asJson(heavyBodies(world.bucket, bytesMax)));
+  const bodiesBySize = eachOnce(sizes, (bytesMax) => asJson({ ...rejectedBodies(bytesMax), ...acceptedBodies(bytesMax) }));
+  const heavyBySize = eachOnce(sizes, (bytesMax) => asJson(heavyBodies(world.bucket, bytesMax)));
   const rejected = Object.keys(rejectedBodies(BODY_BYTES_MAX)).length;
   const kinds = bodiesBySize[0]!.length;
   const healthy = new Map<number, Buffer>();
@@ -100,6 +109,12 @@ export async function flood(messages: number, sizes: readonly number[] = [BODY_B
 
 function startSmall(env: Readonly<Record<string, string>>): Promise<Daemon> {
   return startDaemon({ ...env, NODE_OPTIONS: `--max-old-space-size=${OLD_SPACE_MIB}` });
+}
+
+/** Makes each size's bodies once, however often the size comes. */
+function eachOnce(sizes: readonly number[], make: (bytesMax: number) => readonly Buffer[]): readonly (readonly Buffer[])[] {
+  const made = new Map(Array.from(new Set(sizes), (bytesMax) => [bytesMax, make(bytesMax)]));
+  return sizes.map((bytesMax) => made.get(bytesMax)!);
 }
 
 function asJson(bodies: Readonly<Record<string, string>>): readonly Buffer[] {

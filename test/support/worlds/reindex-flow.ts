@@ -116,7 +116,7 @@ function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket 
     contents,
     job,
     reindex: async (request = { now: true }) => (await ask(registry, 'POST', `/v1/buckets/${name}/reindex`, request)) as Job,
-    async ended(id, timeoutMs = 180_000) {
+    async ended(id, timeoutMs = 300_000) {
       let last: Job | undefined;
       const isOver = async (): Promise<boolean> => {
         last = await job(id);
