@@ -175,7 +175,8 @@ describe('bad input', () => {
       }
       // the log escapes what it repeats of them
       for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
-      expect(daemon.logged('request failed')).toEqual([]);
+      // a request that a busy machine answers too late is repeated, and is no request that failed for a body
+      expect(daemon.logged('request failed').filter(({ code }) => code !== 'index.unreachable')).toEqual([]);
       expect(daemon.isRunning).toBe(true);
       expect(await daemon.stop()).toEqual({ code: 0, signal: null });
     },

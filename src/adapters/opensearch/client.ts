@@ -27,7 +27,7 @@ export interface OpenSearchClient {
 interface ClientOptions {
   /** The nodes of one cluster, with or without `user:pass@`. */
   readonly urls: readonly string[];
-  /** The deadline of a request, for all nodes that it is sent to together. */
+  /** The deadline of a request, for all nodes that it is sent to together; of one that changes the cluster, three times as long. */
   readonly requestTimeoutMs: number;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly telemetry?: Pick<Telemetry, 'warn' | 'info'> | undefined;
@@ -39,6 +39,12 @@ interface ClientOptions {
 
 /** Where there are several nodes, one that has not answered for this long is checked. Most requests take milliseconds; a bulk request may wait 5 s for a primary shard, and its node answers the check meanwhile. */
 const PATIENCE_MS = 3_000;
+
+/**
+ * How many times longer a change of the cluster may take. OpenSearch waits up to 30 s for its cluster manager and says so then
+ * (`cluster_manager_timeout`): three times the usual 15 s leave it the time to say it, and the control plane's 60 s to answer.
+ */
+const CLUSTER_CHANGE_TIMES = 3;
 
 export function createOpenSearchClient(options: ClientOptions): OpenSearchClient {
   const { urls, requestTimeoutMs, clock, telemetry } = options;
@@ -67,14 +73,15 @@ export function createOpenSearchClient(options: ClientOptions): OpenSearchClient
   return {
     async send(request, signal) {
       signal?.throwIfAborted();
-      const deadline = createDeadline(requestTimeoutMs, signal === undefined ? [closing.signal] : [closing.signal, signal]);
+      const timeoutMs = request.changesCluster === true ? CLUSTER_CHANGE_TIMES * requestTimeoutMs : requestTimeoutMs;
+      const deadline = createDeadline(timeoutMs, signal === undefined ? [closing.signal] : [closing.signal, signal]);
       const sent = sendWithin(request, deadline.abandoned);
       running.add(sent);
       try {
         const result = await sent;
         if (result.kind === 'answered') return result.answer;
         signal?.throwIfAborted();
-        const reason = result.kind === 'abandoned' ? `no answer within ${requestTimeoutMs} ms` : result.reason;
+        const reason = result.kind === 'abandoned' ? `no answer within ${timeoutMs} ms` : result.reason;
         throw new FaultError('index.unreachable', `${request.method} ${request.path}: ${reason}`);
       } catch (error) {
         signal?.throwIfAborted();

@@ -12,6 +12,8 @@ export interface OpenSearchRequest {
   readonly lines?: string;
   /** A write that may be executed twice: the effect is that of one, and the second answer shows as much. Every read may be. */
   readonly repeatable?: true;
+  /** It changes the state of the cluster (indices, aliases, templates, mappings), which takes longer where the cluster is busy. */
+  readonly changesCluster?: true;
 }
 
 export interface OpenSearchAnswer {

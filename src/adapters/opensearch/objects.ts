@@ -68,18 +68,18 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };
       const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
       // tried first, because for an existing index it needs neither the permission to create indices nor a disk below its watermark
-      const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions } }, signal);
+      const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal);
       if (!isIndexMissing(aliased)) {
         bodyOf(aliased);
         return;
       }
-      const created = await client.send({ method: 'PUT', path: `/${index}`, body: { ...newIndex, aliases } }, signal);
+      const created = await client.send({ method: 'PUT', path: `/${index}`, body: { ...newIndex, aliases }, changesCluster: true }, signal);
       // another worker created the index first, with its aliases
       if (errorOf(created).type !== 'resource_already_exists_exception') bodyOf(created);
     },
 
     async removeBucket(bucket, signal) {
-      const answer = await client.send({ method: 'DELETE', path: `/${names.objectsIndex(bucket)}` }, signal);
+      const answer = await client.send({ method: 'DELETE', path: `/${names.objectsIndex(bucket)}`, changesCluster: true }, signal);
       if (!isIndexMissing(answer)) bodyOf(answer);
     },
 

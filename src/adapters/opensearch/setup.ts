@@ -63,12 +63,12 @@ async function createStateIndex({ client, names, definitions }: SetupTarget, sig
   if (found.status === 200) return;
   if (found.status !== 404) throw requestFault(found);
   const body = { ...definitions.state, aliases: { [names.state]: {} } };
-  const created = await client.send({ method: 'PUT', path: `/${names.stateIndex}`, body }, signal);
+  const created = await client.send({ method: 'PUT', path: `/${names.stateIndex}`, body, changesCluster: true }, signal);
   if (created.status === 200) return;
   if (errorOf(created).type !== 'resource_already_exists_exception') throw requestFault(created);
   // another worker created the index first, or its alias was deleted
   const actions = [{ add: { index: names.stateIndex, alias: names.state } }];
-  bodyOf(await client.send({ method: 'POST', path: '/_aliases', body: { actions } }, signal));
+  bodyOf(await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal));
 }
 
 const metaSchema = z.object({ schema: z.number(), settings: z.string().optional() }).catch({ schema: 0 });
@@ -90,7 +90,7 @@ function createTemplate({ client, names, definitions }: SetupTarget) {
     },
     async put(signal?: AbortSignal): Promise<void> {
       const body = { index_patterns: [names.objectsPattern], priority: 500, _meta, template: definitions.objects };
-      bodyOf(await client.send({ method: 'PUT', path, body }, signal));
+      bodyOf(await client.send({ method: 'PUT', path, body, changesCluster: true }, signal));
     },
   };
 }
@@ -136,7 +136,7 @@ function createMappings({ client, names, definitions }: SetupTarget) {
    */
   async function upgrade({ indices, definition }: IndexGroup, signal?: AbortSignal): Promise<void> {
     const path = `/${indices.join(',')}/_mapping`;
-    const answer = await client.send({ method: 'PUT', path, body: definition.mappings }, signal);
+    const answer = await client.send({ method: 'PUT', path, body: definition.mappings, changesCluster: true }, signal);
     if (answer.status === 200) return;
     if (indices.length > 1) {
       for (const index of indices) await upgrade({ indices: [index], definition }, signal);
