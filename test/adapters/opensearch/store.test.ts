@@ -334,7 +334,10 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       const silent = await behind(() => 'hang', { requestTimeoutMs: 200 });
       const created = silent.objects.createBucket('silent-bucket');
       await expect(silent.objects.probe()).rejects.toMatchObject({ reason: expect.stringContaining('no answer within 200 ms') });
-      await expect(created).rejects.toMatchObject({ code: 'index.unreachable', reason: expect.stringContaining('no answer within 600 ms') });
+      await expect(created).rejects.toMatchObject({
+        code: 'index.unreachable',
+        reason: expect.stringContaining('no answer within 600 ms'),
+      });
     });
 
     it('is left at once when the signal is aborted, with its reason', async () => {
