@@ -220,7 +220,14 @@ describe('bad input', () => {
         const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
         return (JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items.length === bad.length + 1;
       });
-      expect(await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env)).toMatchObject({ code: 0, stderr: '' });
+      // it may do so again before the next command
+      await until('the letter is replayed', async () => {
+        const { code, stderr } = await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env);
+        expect(code === 0 ? stderr : JSON.parse(stderr)).toEqual(
+          code === 0 ? '' : expect.objectContaining({ code: 'dead-letter.not-found' }),
+        );
+        return code === 0;
+      });
       await flow.converged(daemon);
 
       expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({
@@ -232,9 +239,8 @@ describe('bad input', () => {
       await until('all are discarded', async () => {
         const { status } = await daemon.request('POST', '/v1/dead-letters/discard', { all: true });
         expect([200, 503]).toContain(status);
-        return status === 200;
+        return world.deadLetters().length === 0;
       });
-      expect(world.deadLetters()).toEqual([]);
     },
     600_000,
   );
