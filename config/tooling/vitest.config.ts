@@ -17,8 +17,8 @@ const common = {
   // no test asserts a time: a test that takes this long hangs
   testTimeout: 600_000,
   hookTimeout: 600_000,
-  // one more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
-  maxWorkers: 3,
+  // two more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
+  maxWorkers: 4,
 };
 
 const lanes = [
