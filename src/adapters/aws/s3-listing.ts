@@ -8,8 +8,10 @@ import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../../domain/events/keys.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { detached } from '../../domain/documents/detached.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { printable } from '../../domain/printable.ts';
+import { placeBehind, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Tracing } from '../../pipeline/ports/tracing.ts';
@@ -27,20 +29,20 @@ interface S3ListingDependencies {
 type Range = Parameters<BucketListing['page']>[1];
 
 /**
- * S3 may answer with pages that have no keys, in which it passed over deleted versions. One call follows at
- * most 100 in a row: at 100 ms each they take 10 s of the 30 s after which nothing of a page may be written. The next call continues there.
+ * How long a call without `from` follows pages without keys. It is counted in time, because one of them may take 30 ms or a
+ * second, and a message, or the start of a job, waits meanwhile. The next call continues there.
  */
-const EMPTY_PAGES_MAX = 100;
-/** Where calls with too many pages without keys continue: more ranges than a worker lists at once. The memory is cleared when it is reached. */
+const FOLLOWED_MS_MAX = 10_000;
+/** Where such calls continue: far more than wait at once. The memory is cleared when it is reached. */
 const PASSED_MAX = 1_000;
 /** After this time such a call starts over: what its pages did not contain may be there by now. */
 const PASSED_AGE_MAX_MS = 600_000;
+/** Tokens of S3 have some hundred characters, and those of stores that encode a key up to 2,000. A longer one would make records large that keep it. */
+const TOKEN_LENGTH_MAX = 8_192;
 
-/** Pages without keys that a call has passed. */
+/** The pages without keys that a call has passed. */
 interface Passed {
-  readonly token: string;
-  /** The time of the first of them (D). */
-  readonly observedAtMs: number;
+  readonly place: ListingPlace;
   /** By the monotonic clock. */
   readonly sinceMs: number;
 }
@@ -92,41 +94,58 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
     return pageOf(question, { range, observedAtMs, listing: listing ?? fieldsOf(reply.output) });
   }
 
+  /** Sends one request. A page without keys that says that more follow has its place. */
+  async function step(question: S3Question, range: Range, place: ListingPlace | undefined, signal?: AbortSignal): Promise<ListingPage> {
+    const { next, ...page } = await read(question, range, { token: place?.token, signal });
+    if (page.isTruncated && page.objects.length === 0) return { ...page, place: placeOf(question, { next, page }, place) };
+    // what the passed pages did not contain was absent when the first of them was answered
+    return place === undefined ? page : { ...page, observedAtMs: place.observedAtMs, answeredAtMs: page.observedAtMs };
+  }
+
+  /** Follows pages without keys, and remembers behind which of them the next call continues. */
+  async function follow(question: S3Question, range: Range, signal?: AbortSignal): Promise<ListingPage> {
+    const id = JSON.stringify([question.region, question.bucket, range.prefix, range.after]);
+    const startedMs = clock.monotonicMs();
+    const taken = takePassed(id);
+    let place = taken?.place;
+    for (let requests = 1; ; requests += 1) {
+      const { place: behind, ...page } = await step(question, range, place, signal);
+      if (behind === undefined) {
+        passedBy.delete(id);
+        return { ...page, ...(requests > 1 && { requests }) };
+      }
+      place = behind;
+      // also for a call that is aborted, or fails later
+      keepPassed(id, { place, sinceMs: taken?.sinceMs ?? startedMs });
+      if (clock.monotonicMs() - startedMs >= FOLLOWED_MS_MAX) throw incomplete(question, followedText(place));
+    }
+  }
+
   return {
     async page(location, range, signal) {
       const question = { ...location, operation: 'ListObjectsV2' };
-      const id = JSON.stringify([location.region, location.bucket, range.prefix, range.after, range.listing ?? '']);
-      const sinceMs = clock.monotonicMs();
-      let passed = takePassed(id);
-      for (let requests = 1; requests <= EMPTY_PAGES_MAX; requests += 1) {
-        const { next, ...page } = await read(question, range, { token: passed?.token, signal });
-        if (!page.isTruncated || page.objects.length > 0) {
-          passedBy.delete(id);
-          return afterPassed(page, passed, requests);
-        }
-        passed = passedBehind(question, { token: next, observedAtMs: page.observedAtMs, sinceMs }, passed);
-        // also for a call that is aborted, or fails later
-        keepPassed(id, passed);
-      }
-      throw incomplete(question, `${EMPTY_PAGES_MAX} pages in a row have no keys; the next attempt continues after them`);
+      const { from } = range;
+      if (from === undefined) return follow(question, range, signal);
+      return step(question, range, from === 'start' ? undefined : from, signal);
     },
   };
 }
 
-/** The page with the time of the first page that was passed before it: what those did not contain was absent then. */
-function afterPassed(page: ListingPage, passed: Passed | undefined, requests: number): ListingPage {
-  if (passed === undefined) return page;
-  return { ...page, observedAtMs: passed.observedAtMs, answeredAtMs: page.observedAtMs, ...(requests > 1 && { requests }) };
+function followedText({ pages }: ListingPlace): string {
+  return `the listing has ${pages} pages without keys so far; the next attempt continues after them`;
 }
 
-/** The pages that were passed, with one more. Throws if its token does not lead further. */
-function passedBehind(
+/** The place behind a page without keys. Throws if its token does not lead further. */
+function placeOf(
   question: S3Question,
-  { token, ...page }: Omit<Passed, 'token'> & { readonly token: string | undefined },
-  before: Passed | undefined,
-): Passed {
-  if (token === undefined || token === before?.token) throw incomplete(question, 'the page is truncated before its first key');
-  return { ...page, ...before, token };
+  { next, page }: { readonly next: string | undefined; readonly page: ListingPage },
+  before: ListingPlace | undefined,
+): ListingPlace {
+  if (next === undefined) throw incomplete(question, 'the page is truncated before its first key, and has no token');
+  if (next.length > TOKEN_LENGTH_MAX) throw incomplete(question, `the page has a token of ${next.length} characters`);
+  const place = placeBehind({ token: detached(next), observedAtMs: page.observedAtMs }, before);
+  if (place !== 'circle') return place;
+  throw incomplete(question, `the listing goes in a circle: after ${(before?.pages ?? 0) + 1} pages without keys a token is repeated`);
 }
 
 interface RawPage {

@@ -193,7 +193,7 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
 function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax, listRequests }: StartedJob & { readonly atMs: number }) {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
-    ...withoutWait(job),
+    ...withoutPassed(withoutWait(job)),
     startedAtMs: job.startedAtMs ?? atMs,
     comparingAtMs: atMs,
     documentsAtStart,
@@ -207,6 +207,12 @@ function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax
 /** The job once it was able to begin. */
 function withoutWait(job: JobRecord): JobRecord {
   const { waits: _, ...begun } = job;
+  return begun;
+}
+
+/** The job once its ranges list for themselves. */
+function withoutPassed(job: JobRecord): JobRecord {
+  const { passed: _, ...begun } = job;
   return begun;
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { faults, type FaultCode } from '../fault.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
+import { passedPagesSchema } from './passed-pages.ts';
 
 /**
  * Re-index jobs as stored.
@@ -74,6 +75,8 @@ export const jobSchema = z.object({
   /** When the job's task was last sent, and how often it was sent again. */
   taskAtMs: z.number().optional(),
   resends: z.number().optional(),
+  /** Pages without keys that were passed at the beginning of the listing, before the first range begins. */
+  passed: passedPagesSchema.optional(),
   /** Number of LIST requests before the first range began. */
   listRequestsAtStart: z.number().optional(),
   /** Where the first ranges end, except the last one. Their records are made from this. Not shown to users. */
@@ -126,6 +129,8 @@ export const rangeSchema = z.object({
   to: z.string().optional(),
   /** Keys up to this one, inclusive, are compared and their writes are durable. */
   cursor: z.string(),
+  /** Pages without keys that were passed after the cursor. */
+  passed: passedPagesSchema.optional(),
   done: z.boolean(),
   counts: countsSchema,
   /** What the running turn has counted so far, for people who watch. The turn's result takes its place. */

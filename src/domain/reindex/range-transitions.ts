@@ -6,8 +6,8 @@
  *     ▲               │
  *     └── lease over ─┘ a worker died: the range is taken again, with one more fruitless lease
  *
- * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance because the worker
- * died or because of a fault of the range itself.
+ * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance, and no more pages without
+ * keys were passed after it than before, because the worker died or because of a fault of the range itself.
  *
  * A lease states its end by the clock of its worker. A reader whose own clock agrees believes that. A lease that no right clock
  * can have stored is watched instead: if it has not changed for longer than a lease lasts, it is over.
@@ -15,6 +15,7 @@
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, noCounts, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, JobRecord, Lease, RangeRecord } from './job.ts';
+import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
 
 export const FRUITLESS_MAX = 3;
 
@@ -96,6 +97,8 @@ function ended(range: RangeRecord): JobFault {
 /** The end of a turn, as its worker reports it. */
 export interface TurnEnd {
   readonly cursor: string;
+  /** Where the listing after the cursor continues, if pages without keys were passed there. */
+  readonly place?: ListingPlace;
   readonly done: boolean;
   readonly counts: ReconcileCounts;
   /** What counts of the turn if its keys are compared again: what was written, and the requests. */
@@ -108,7 +111,7 @@ export interface TurnEnd {
 
 /** The range after a turn: free, and with an advanced cursor. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, ...rest } = range;
+  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, passed: _______, ...rest } = range;
   const { cursor, done, counts, examples, fault } = end;
   const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));
   return {
@@ -117,12 +120,19 @@ export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): Rang
     done,
     counts: addCounts(range.counts, counts),
     ...heldBackAfter(range, end),
+    ...passedAfter(range, end),
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
     ...patienceAfter(range, end, nowMs),
     ...(fault !== undefined && { error: { code: fault.code, reason: fault.reason, range: rangeName(range) } }),
     turn: range.turn + 1,
     resends: 0,
   };
+}
+
+function passedAfter({ passed }: RangeRecord, { cursor, done, place, fault }: TurnEnd): Pick<RangeRecord, 'passed'> {
+  if (done) return {};
+  const next = passedPages(passed, cursor, { place, isRefused: fault !== undefined && answerTo(fault.code) === 'retry' });
+  return next === undefined ? {} : { passed: next };
 }
 
 function heldBackAfter({ counts, heldBack }: RangeRecord, end: TurnEnd): Pick<RangeRecord, 'heldBack'> {
@@ -140,11 +150,11 @@ export function rewound(range: RangeRecord, nowMs: number): RangeRecord {
 
 /** What the turn means for the next one: progress starts everything over, a fault of the range counts, and one that is waited for does not. */
 function patienceAfter(
-  { cursor, fruitless, waitingSinceMs: sinceMs }: RangeRecord,
+  { cursor, passed, fruitless, waitingSinceMs: sinceMs }: RangeRecord,
   end: TurnEnd,
   nowMs: number,
 ): Pick<RangeRecord, 'fruitless' | 'waitingSinceMs' | 'taskAtMs'> {
-  if (end.done || end.cursor !== cursor) return { fruitless: 0, taskAtMs: nowMs };
+  if (end.done || end.cursor !== cursor || hasPassedMore(passed, cursor, end.place)) return { fruitless: 0, taskAtMs: nowMs };
   const answer = end.fault === undefined ? undefined : answerTo(end.fault.code);
   if (answer !== 'wait') return { fruitless: fruitless + (answer === 'retry' ? 1 : 0), taskAtMs: nowMs };
   const waitingSinceMs = sinceMs ?? nowMs;

@@ -31,7 +31,8 @@ export function createAskToRepair({ listing, objects, clock }: AskDependencies):
     );
     const either = AbortSignal.any([signal, late.signal]);
     try {
-      await listing.page(bucket, { prefix, after: '', limit: 1 }, either);
+      // one request: that it is answered suffices, whether the page has a key or not
+      await listing.page(bucket, { prefix, after: '', limit: 1, from: 'start' }, either);
       await objects.probeBucket(bucket.bucket, either);
       return undefined;
     } catch (error) {

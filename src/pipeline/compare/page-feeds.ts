@@ -1,5 +1,6 @@
 /** The two sides of a reconcile, read page by page. The next page is requested while the current one is compared. */
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { ObjectScan, ScannedDocument } from '../ports/object-index.ts';
 import type { BucketListing, BucketLocation, ListedObject } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,16 +15,26 @@ export interface FeedPage {
   readonly through: string | undefined;
 }
 
+/** A page without keys. It covers no key, and the listing after the key `after` continues at `place`. */
+export interface EmptyPage {
+  readonly after: string;
+  readonly place: ListingPlace;
+}
+
 /** Resolves with the next page; undefined after the last. Throws as {@link BucketListing.page} does. */
-export type NextPage = () => Promise<FeedPage | undefined>;
+export type NextPage = () => Promise<FeedPage | EmptyPage | undefined>;
+
+/** Where a request begins. */
+type Begin = Pick<EmptyPage, 'after'> & { readonly place?: ListingPlace | undefined };
 
 interface ListingFeedOptions {
   readonly listing: BucketListing;
   readonly location: BucketLocation;
   readonly prefix: string;
   readonly after: string;
-  /** See BucketListing.page. */
-  readonly name?: string | undefined;
+  /** Where the listing after `after` continues; absent: at its beginning. */
+  readonly place?: ListingPlace | undefined;
+  /** Pages without keys count. */
   readonly pagesMax: number;
   /** Whether the range contains no key after this one. */
   readonly isRangeEnd: (through: string) => boolean;
@@ -38,19 +49,21 @@ export const LISTING_PAGE = 1_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, location, prefix, name, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
-  let requested: Promise<FeedPage> | undefined = request(options.after);
+  const { listing, location, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
+  let requested: Promise<FeedPage | EmptyPage> | undefined = request(options);
   let pages = 1;
 
-  function request(after: string): Promise<FeedPage> {
+  function request({ after, place: from }: Begin): Promise<FeedPage | EmptyPage> {
     onRequest();
+    // of this request alone: however many pages without keys came before it, they contain nothing to be written
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const page = listing
-      .page(location, { prefix, after, limit: LISTING_PAGE, ...(name !== undefined && { listing: name }) }, signal)
-      .then(({ objects, observedAtMs, isTruncated, requests = 1 }) => {
-        for (let more = 1; more < requests; more += 1) onRequest();
-        return { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined };
-      });
+      .page(location, { prefix, after, limit: LISTING_PAGE, from: from ?? 'start' }, signal)
+      .then(({ objects, observedAtMs, isTruncated, place }) =>
+        place !== undefined
+          ? { after, place }
+          : { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined },
+      );
     // it may fail before anyone awaits it
     page.catch(() => undefined);
     return page;
@@ -59,11 +72,17 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
   return async function nextPage() {
     if (requested === undefined) return undefined;
     const page = await requested;
-    const isLast = page.through === undefined || pages >= pagesMax || isRangeEnd(page.through);
-    requested = isLast ? undefined : request(page.through);
-    if (!isLast) pages += 1;
+    const next = pages < pagesMax ? nextOf(page) : undefined;
+    requested = next && request(next);
+    pages += 1;
     return page;
   };
+
+  /** Where the page after this one begins; undefined: this one is the last. */
+  function nextOf(page: FeedPage | EmptyPage): Begin | undefined {
+    if ('place' in page) return page;
+    return page.through === undefined || isRangeEnd(page.through) ? undefined : { after: page.through };
+  }
 }
 
 export interface ScanFeed {

@@ -11,9 +11,10 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { compareSides, type Finding } from '../../domain/reindex/compare.ts';
+import { compareSides, type Finding, type Sides, type Slice } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
+import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import { withPlainFallbacks } from '../looks/plain-fallback.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
@@ -23,17 +24,17 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { fillsEnrichment, looksAtContent, readsTags } from './content-reads.ts';
 import { createHeads } from './heads.ts';
-import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
+import { createListingFeed, createScanFeed, LISTING_PAGE, type EmptyPage, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
   readonly bucket: BucketRecord;
   readonly prefix: string;
-  /** The job. It never continues a listing that another job has begun, because that may be older than its floor. */
-  readonly job?: string;
   /** The range's cursor: exclusive. */
   readonly after: string;
+  /** Where the listing after the cursor continues: an earlier turn of the same job has passed pages without keys. Another job's may be older than this one's floor. */
+  readonly place?: ListingPlace;
   /** Inclusive; absent: to the end. */
   readonly upTo?: string;
   /** `report` writes nothing. */
@@ -53,7 +54,7 @@ export interface TurnControls {
   readonly shouldEnd: () => boolean;
   /** The end of the range, read for each slice, since a split may shorten the range. */
   readonly upTo: () => string | undefined;
-  /** The most listing pages that the turn compares. */
+  /** The most listing pages that the turn compares, or passes because they have no keys. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
   /** Called with what was just written. It is what counts of the turn if its result cannot be stored, and so its keys are compared again. */
@@ -65,6 +66,8 @@ export interface TurnControls {
 export interface TurnResult {
   /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
   readonly cursor: string;
+  /** Where the listing after the cursor continues, if pages without keys were passed there. */
+  readonly place?: ListingPlace;
   /** Whether the end of the range, or of the listing, was reached. */
   readonly done: boolean;
   /** Counts of this turn, with what was written beyond the cursor. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
@@ -143,7 +146,8 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
     signal.throwIfAborted();
     const result = turn.result();
     // without progress, which the next turn must not try for at once
-    if (end.kind === 'outOfTime' && result.cursor === request.after) end = { kind: 'expired' };
+    const hasMoved = result.cursor !== request.after || result.place?.token !== request.place?.token;
+    if (end.kind === 'outOfTime' && !hasMoved) end = { kind: 'expired' };
     return { ...result, ...resultOf(end) };
   };
 }
@@ -169,6 +173,12 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
   }
 }
 
+/** The parts of a page of each side that are compared. */
+interface FeedSides extends Pick<Sides, 'listedFrom' | 'documentsFrom' | 'through'> {
+  readonly listed: FeedPage['objects'];
+  readonly documents: ScanFeed['documents'];
+}
+
 /** A slice that is being settled. */
 interface Settling extends SliceSides {
   readonly settled: Promise<SliceEnd>;
@@ -183,7 +193,7 @@ function createTurn(
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
   const { clock, settle, settlingMax } = parts;
-  const progress = createTurnProgress(request.after, controls);
+  const progress = createTurnProgress(request, controls);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
   let passes = 0;
@@ -206,33 +216,44 @@ function createTurn(
   }
 
   async function reconcileFromCursor(settling: Settling[], passSignal: AbortSignal): Promise<PassEnd> {
-    const { bucket, prefix, job: name } = request;
+    const { bucket, prefix } = request;
     const after = progress.cursor;
-    const pages = { pagesMax: pagesLeft, isRangeEnd };
+    const pages = { pagesMax: pagesLeft, isRangeEnd, place: progress.place };
     const onRequest = progress.listRequested;
-    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, name, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
 
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
-      const end = await comparePage(page, scan, { settling, passSignal });
-      if (end !== undefined) return end.kind === 'ended' || end.kind === 'outOfTime' ? drained(settling, end) : end;
-      if (isRangeEnd(page.through)) return drained(settling, { kind: 'done' });
+      const end = 'place' in page ? passEmpty(page) : await comparePage(page, scan, { settling, passSignal });
+      if (end !== undefined) return end.kind === 'braked' || end.kind === 'expired' ? end : drained(settling, end);
       pagesLeft -= 1;
     }
     return drained(settling, { kind: 'ended' });
   }
 
-  /** Undefined: every slice of the page is being settled or committed. */
+  /** Nothing is concluded about the keys that the page lacks. */
+  function passEmpty(page: EmptyPage): PassEnd | undefined {
+    progress.passed(page);
+    return endBetween();
+  }
+
+  /** Whether the turn ends here, between two slices or pages. */
+  function endBetween(): PassEnd | undefined {
+    if (controls.shouldEnd()) return { kind: 'ended' };
+    return clock.monotonicMs() >= deadlineMs ? { kind: 'outOfTime' } : undefined;
+  }
+
+  /** Undefined: every slice of the page is being settled or committed, and the range contains more keys. */
   async function comparePage(
     { objects, observedAtMs, expiresAtMs, through: listedThrough }: FeedPage,
     scan: ScanFeed,
     { settling, passSignal }: { readonly settling: Settling[]; readonly passSignal: AbortSignal },
   ): Promise<PassEnd | undefined> {
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
-      if (controls.shouldEnd()) return { kind: 'ended' };
-      if (clock.monotonicMs() >= deadlineMs) return { kind: 'outOfTime' };
+      const early = endBetween();
+      if (early !== undefined) return early;
       await scan.fill();
       const through = nearer(listedThrough, rangeEnd());
       const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
@@ -251,35 +272,23 @@ function createTurn(
         earlierEnded: () => allEnded(earlier),
       };
       const settled = settle(work, passSignal);
-      const sidesOfSlice = {
-        needsHeads: slice.findings.some(isLook),
-        listed: objects.slice(listedFrom, slice.listedTo),
-        scanned: documents.slice(documentsFrom, slice.documentsTo),
-        equal: slice.equal,
-        through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
-      };
-      settling.push(beingSettled(sidesOfSlice, opened, settled));
+      settling.push(beingSettled({ ...sidesOf(sides, slice), needsHeads: slice.findings.some(isLook) }, opened, settled));
       ({ listedTo: listedFrom, isWhole } = slice);
       scan.at = slice.documentsTo;
       const end = await makeRoom(settling);
       if (end !== undefined) return end;
     }
-    return undefined;
+    return isRangeEnd(listedThrough) ? { kind: 'done' } : undefined;
   }
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
-    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling));
+    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling, settlingMax()));
     while (settling.length >= max() || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
       if (end !== undefined) return end;
     }
     return undefined;
-  }
-
-  /** How many slices of a job that writes may be settled at the same time. */
-  function roomFor(settling: readonly Settling[]): number {
-    return settling.some(({ needsHeads }) => needsHeads) ? Math.min(SETTLING.withHeads, settlingMax()) : settlingMax();
   }
 
   /** Whether the range contains no key after this one; undefined is the end of the listing. */
@@ -321,6 +330,21 @@ function createTurn(
   }
 
   return { pass, result: progress.result };
+}
+
+/** What the slice has compared. */
+function sidesOf({ listed, listedFrom, documents, documentsFrom, through }: FeedSides, slice: Slice): SliceSides {
+  return {
+    listed: listed.slice(listedFrom, slice.listedTo),
+    scanned: documents.slice(documentsFrom, slice.documentsTo),
+    equal: slice.equal,
+    through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
+  };
+}
+
+/** How many slices of a job that writes may be settled at the same time. */
+function roomFor(settling: readonly Settling[], settlingMax: number): number {
+  return settling.some(({ needsHeads }) => needsHeads) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
 }
 
 function beingSettled(sides: SliceSides & Pick<Settling, 'needsHeads'>, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {

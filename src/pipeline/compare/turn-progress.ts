@@ -11,7 +11,9 @@ import {
   type ExampleKind,
   type ReconcileCounts,
 } from '../../domain/reindex/counts.ts';
+import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { ListedObject } from '../ports/storage.ts';
+import type { EmptyPage } from './page-feeds.ts';
 import type { Ending, SliceEnd, SliceWork, Tombstones, WrittenFinding } from './settle-slice.ts';
 
 /** What one slice compared. */
@@ -29,6 +31,10 @@ export type SliceProgress = Pick<SliceWork, 'tombstones' | 'headRequested' | 'wr
 
 export interface TurnProgress {
   readonly cursor: string;
+  /** Where the listing after the cursor continues, if pages without keys were passed there. */
+  readonly place: ListingPlace | undefined;
+  /** Passes a page without keys, about which nothing is concluded. */
+  readonly passed: (page: EmptyPage) => void;
   readonly openSlice: () => SliceProgress;
   readonly listRequested: () => void;
   /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
@@ -38,6 +44,7 @@ export interface TurnProgress {
   /** `heldBack`: the cursor before the first slice of which the brake held deletions back, and what counts if the turn is repeated from there. */
   readonly result: () => {
     readonly cursor: string;
+    readonly place?: ListingPlace;
     readonly counts: ReconcileCounts;
     readonly examples: DifferenceExamples;
     readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
@@ -61,9 +68,10 @@ interface Controls extends Brake {
   readonly wrote?: (counts: ReconcileCounts) => void;
 }
 
-/** Creates the progress of a turn that begins after the key `after`. */
-export function createTurnProgress(after: string, controls: Controls): TurnProgress {
-  let cursor = after;
+/** Creates the progress of a turn that begins after the key `after`, or behind pages without keys that follow it. */
+export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<EmptyPage>, controls: Controls): TurnProgress {
+  let cursor = begin.after;
+  let passed: Partial<EmptyPage> = begin;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
   /** Requests are counted when they are sent, even if their slice is never committed. */
@@ -77,9 +85,20 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
     if (key !== undefined && compareKeys(key, cursor) > 0) cursor = detached(key);
   }
 
+  /** What was passed after another key counts once the cursor is there. */
+  function place(): ListingPlace | undefined {
+    return passed.after === cursor ? passed.place : undefined;
+  }
+
   return {
     get cursor() {
       return cursor;
+    },
+    get place() {
+      return place();
+    },
+    passed(page) {
+      passed = { after: detached(page.after), place: page.place };
     },
     openSlice() {
       const opened: SliceProgress = {
@@ -115,8 +134,10 @@ export function createTurnProgress(after: string, controls: Controls): TurnProgr
     counts: () => withUncommitted(counts),
     result() {
       const endings = [...uncommitted.values()].flat().map(({ ending }) => ending);
+      const at = place();
       return {
         cursor,
+        ...(at !== undefined && { place: at }),
         counts: withUncommitted(counts),
         examples: addExamples(examples, examplesOf(endings)),
         ...(heldBack !== undefined && { heldBack: { cursor: heldBack.cursor, counts: withUncommitted(heldBack.counts) } }),

@@ -2,6 +2,7 @@
 import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
+import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TracedBucket } from './tracing.ts';
 
 /** A bucket and its region. */
@@ -71,20 +72,25 @@ export interface ListingPage {
   readonly objects: readonly ListedObject[];
   /** D: the Date header minus the measured duration of the request. */
   readonly observedAtMs: number;
-  /** D of the last request, if it is later: an earlier call has passed pages without keys, and this one continued after them. */
+  /** D of the last request, if it is later: pages without keys have been passed before it, and `observedAtMs` is D of the first of them. */
   readonly answeredAtMs?: number;
   /** Whether more objects follow. */
   readonly isTruncated: boolean;
   /** How many requests the page took, if more than one: S3 may answer with pages without keys before it. */
   readonly requests?: number;
+  /** Only in answers to calls with `from`: the page has no key although more follow, and the listing continues here. It shows nothing about any key. */
+  readonly place?: ListingPlace;
 }
 
 export interface BucketListing {
   /**
    * Reads one page of ListObjectsV2 that begins after `after` (StartAfter); `limit` is 1 to 1,000. Throws `listing.disorder`
    * for a page that is not in UTF-8 order, repeats a key or leaves the prefix; `listing.incomplete` for a page that cannot
-   * be read as a whole, or is not certainly a page of this bucket and prefix; `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`,
-   * `s3.credentials`.
+   * be read as a whole, or is not certainly a page of this bucket and prefix, or whose token leads nowhere or in a circle;
+   * `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
+   *
+   * Without `from`, pages without keys are followed for up to 10 s, then `listing.incomplete` is thrown, and the next call of
+   * this process continues behind them. With `from`, the call is one request, and such a page is returned with its `place`.
    */
   page(
     location: BucketLocation,
@@ -92,8 +98,8 @@ export interface BucketListing {
       readonly prefix: string;
       readonly after: string;
       readonly limit: number;
-      /** Only a call with the same name continues after the pages without keys that this one has passed, and what they did not contain stays absent for it. */
-      readonly listing?: string;
+      /** The beginning of the range, or the place behind the pages without keys that an earlier call with the same range has passed. */
+      readonly from?: ListingPlace | 'start';
     },
     signal?: AbortSignal,
   ): Promise<ListingPage>;

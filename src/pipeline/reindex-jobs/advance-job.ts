@@ -23,6 +23,7 @@ import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
+import { createFirstPage, firstOf } from './first-page.ts';
 import { cutKeys, probeIndex, probeListing } from './key-probes.ts';
 import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
 import { REMOVE, type TaskEnd } from './tasks.ts';
@@ -39,9 +40,10 @@ const LISTED_CUTS = 8;
 /** LIST requests of these cuts, which take about fifty. The bound ends a search among keys that are hard to cut. */
 const CUT_REQUESTS_MAX = 100;
 
-/** What a job begins with. `first`: the first page of its listing. */
+/** What a job begins with. `first`: the first page of its listing that has keys, or the last page. `requests`: those of the attempt that found it. */
 interface Begin {
   readonly first: ListingPage;
+  readonly requests: number;
   readonly location: BucketLocation;
 }
 
@@ -61,6 +63,7 @@ interface AdvanceDependencies extends EndsDependencies {
 /** Creates the function that advances a job. It throws the faults of S3, the store and the work queue; the job is unchanged then. */
 export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: string, signal: AbortSignal) => Promise<TaskEnd> {
   const { state, clock, listing, scan, occupancy, ends, sendTask, limits } = dependencies;
+  const firstPage = createFirstPage(dependencies);
 
   async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {
     const job = await readRecord(state, refs.job(jobId), signal);
@@ -77,10 +80,12 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const phase = phaseOf(job);
     if (phase === 'comparing') return sendRanges(job);
     const startedMs = clock.monotonicMs();
-    const first = await listing.page(bucket, { prefix: job.prefix, after: '', limit: LISTING_PAGE }, signal);
-    if (phase === 'queued' && job.mode === 'apply' && job.now !== true) return wait(job, { first, startedMs });
-    const leftMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) - first.observedAtMs : 0;
-    return leftMs > 0 ? again(leftMs) : begin(job, { first, location: bucket }, signal);
+    if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
+      return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs });
+    }
+    const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
+    const found = await firstPage({ job, bucket, waitUntilMs }, signal);
+    return 'delayS' in found ? found : begin(job, { ...found, location: bucket }, signal);
   }
 
   /** An apply job that does not occupy its bucket occupies it now, or is paused if another job does. */
@@ -113,12 +118,13 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     return again(RECONCILE_WAIT_MS);
   }
 
-  async function begin(job: JobRecord, { first, location }: Begin, signal: AbortSignal): Promise<TaskEnd> {
+  async function begin(job: JobRecord, { first, requests: ofFirst, location }: Begin, signal: AbortSignal): Promise<TaskEnd> {
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
-    const { cuts, requests } = await cutsOf(job, { first, location, documentsAtStart }, signal);
-    const isEmptyBucket = first.objects.length === 0 && documentsAtStart > 0 && (await isEmpty(job, signal));
+    const { cuts, requests: ofCuts } = await cutsOf(job, { first, location, documentsAtStart }, signal);
+    const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
+    const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful ? await lookAtBucket(job, signal) : { isEmpty: false, requests: 0 };
     const closesDeletes = await closesDeletesOf(job);
     const { allowDeletes, deletesMax } = job;
     const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, deletesMax });
@@ -128,7 +134,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       documentsAtStart,
       cuts,
       ...(limit !== undefined && { tombstonesMax: limit }),
-      listRequests: (job.waitUntilMs === undefined ? 1 : 2) + (isEmptyBucket ? 1 : 0) + requests,
+      listRequests: (job.listRequestsAtStart ?? 0) + (job.waitUntilMs === undefined ? 0 : 1) + ofFirst + ofBucket + ofCuts,
     });
     return begun === undefined || begun === 'refused' ? again(0) : sendRanges(begun);
   }
@@ -136,7 +142,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   /** Where the first ranges end, and the number of LIST requests that finding it took. */
   async function cutsOf(
     { bucket, prefix }: JobRecord,
-    { first, location, documentsAtStart }: Begin & { readonly documentsAtStart: number },
+    { first, location, documentsAtStart }: Omit<Begin, 'requests'> & { readonly documentsAtStart: number },
     signal: AbortSignal,
   ): Promise<Cuts> {
     // a power of two, because keys are cut by halving: then the parts are of like size and end together
@@ -151,14 +157,18 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   }
 
   /** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
-  async function isEmpty({ bucket, prefix }: JobRecord, signal: AbortSignal): Promise<boolean> {
+  async function lookAtBucket(
+    { bucket, prefix }: JobRecord,
+    signal: AbortSignal,
+  ): Promise<{ readonly isEmpty: boolean; readonly requests: number }> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
-    if (prefix === '' || record === undefined) return true;
+    if (prefix === '' || record === undefined) return { isEmpty: true, requests: 0 };
     try {
-      return (await listing.page(record, { prefix: '', after: '', limit: 1 }, signal)).objects.length === 0;
+      const { objects, requests = 1 } = await listing.page(record, { prefix: '', after: '', limit: 1 }, signal);
+      return { isEmpty: objects.length === 0, requests };
     } catch (error) {
       // the policy may allow this prefix only: what cannot be seen counts as empty
-      if (error instanceof FaultError && error.code === 'object.denied') return true;
+      if (error instanceof FaultError && error.code === 'object.denied') return { isEmpty: true, requests: 1 };
       throw error;
     }
   }

@@ -21,9 +21,14 @@ export function probeListing(
 ): KeyProbe & { readonly requests: () => number } {
   let requests = 0;
 
+  /** The page. It has no keys although more follow if no further request is wanted. */
   async function list(after: string, limit: number): Promise<ListingPage> {
-    requests += 1;
-    return listing.page(location, { prefix, after, limit }, signal);
+    let page: ListingPage | undefined;
+    do {
+      requests += 1;
+      page = await listing.page(location, { prefix, after, limit, from: page?.place ?? 'start' }, signal);
+    } while (page.place !== undefined && isWanted());
+    return page;
   }
 
   return {

@@ -9,6 +9,7 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import { afterTurn, answerTo, FRUITLESS_MAX, givenBack, rangeName, splitRange, waitMs } from '../../domain/reindex/range-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
+import { placeAfter } from '../../domain/reindex/passed-pages.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
@@ -220,9 +221,11 @@ function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) 
 }
 
 function requestOf({ job, bucket, range }: Held): TurnRequest {
-  const { cursor, to } = range.record;
+  const { cursor, to, passed } = range.record;
+  const place = placeAfter(passed, cursor);
   const options = { mode: job.mode, fill: job.fill === true, tags: job.tags === true };
-  return { bucket, prefix: job.prefix, job: job.id, after: cursor, ...(to !== undefined && { upTo: to }), ...options };
+  const part = { after: cursor, ...(place !== undefined && { place }), ...(to !== undefined && { upTo: to }) };
+  return { bucket, prefix: job.prefix, ...part, ...options };
 }
 
 /** How long the range waits after a fault; `never`: the job fails. */

@@ -7,6 +7,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import type { Cut } from '../../domain/reindex/range-transitions.ts';
+import { placeAfter } from '../../domain/reindex/passed-pages.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -21,7 +22,7 @@ const REQUESTS_MAX = 100;
 interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
-  readonly range: Pick<RangeRecord, 'cursor' | 'to'>;
+  readonly range: Pick<RangeRecord, 'cursor' | 'to' | 'passed'>;
   readonly slot: Pick<WorkerSlot, 'splitWanted' | 'partsWanted' | 'notSplit'>;
 }
 
@@ -49,7 +50,8 @@ export function searchCuts(
 
   async function search(): Promise<void> {
     try {
-      boundaries = await cutKeys(range, slot.partsWanted(), probe);
+      // pages without keys follow the cursor: the search would pass them as the turn does, and find no key either
+      if (placeAfter(range.passed, range.cursor) === undefined) boundaries = await cutKeys(range, slot.partsWanted(), probe);
     } catch (error) {
       if (!(error instanceof FaultError) && !signal.aborted) throw error;
     }

@@ -259,16 +259,16 @@ describe('a page without keys that says that more follows', () => {
     expect((await listing.page(location, all1)).observedAtMs).toBe(DATE_MS);
   });
 
-  it('is a fault after 100 in a row, and the next attempt continues there, however many there are', async () => {
-    const { listing, requests } = await listingOn(after(250));
+  it('is a fault after ten seconds of them, and the next attempt continues there, however many there are', async () => {
+    const { listing, requests } = await listingOn(after(140), 62.5);
     const attempts: unknown[] = [];
     for (let attempt = 0; attempt < 3; attempt += 1) attempts.push(await listing.page(location, all1).catch((error: unknown) => error));
     expect(attempts).toMatchObject([
-      { code: 'listing.incomplete', reason: expect.stringContaining('100 pages in a row have no keys') as string },
+      { code: 'listing.incomplete', reason: expect.stringMatching(/the listing has \d+ pages without keys so far/) as string },
       { code: 'listing.incomplete' },
       { objects: [{ key: 'b' }] },
     ]);
-    expect(requests).toHaveLength(251);
+    expect(requests).toHaveLength(141);
   });
 
   it('is not passed twice when a call was aborted or failed; only a token that is refused is not used again', async () => {
@@ -301,28 +301,63 @@ describe('a page without keys that says that more follows', () => {
     expect(tokens()[0]).toBeNull();
   });
 
-  it('is not passed for a listing of another name: what was absent then may have been put since', async () => {
-    let isPut = false;
-    const { listing } = await listingOn((response, url) => {
-      const token = url.searchParams.get('continuation-token');
-      if (token === null) return saying(isPut ? page(entry('b') + entry('c')) : emptyPage('1'))(response, url);
-      return isPut ? saying(page(entry('c')))(response, url) : saying('<Error><Code>SlowDown</Code></Error>', 400)(response, url);
-    });
-    await expect(listing.page(location, { ...all1, listing: 'job-1' })).rejects.toThrow();
-    isPut = true;
-    const later = await listing.page(location, { ...all1, listing: 'job-2' });
-    expect(later.objects.map(({ key }) => key)).toEqual(['b', 'c']);
-  });
-
   it('that an earlier call has passed makes the page old, and the page says when it was answered', async () => {
     let dateMs = DATE_MS;
+    let isStopped = true;
     const { listing } = await listingOn((response, url) => {
       response.setHeader('date', new Date(dateMs).toUTCString());
-      after(101)(response, url);
+      if (isStopped && url.searchParams.has('continuation-token')) saying('<Error><Code>SlowDown</Code></Error>', 503)(response, url);
+      else after(5)(response, url);
     });
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'listing.incomplete' });
+    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 's3.throttled' });
+    isStopped = false;
     dateMs += 300_000;
     expect(await listing.page(location, all1)).toMatchObject({ observedAtMs: DATE_MS, answeredAtMs: DATE_MS + 300_000 });
+  });
+
+  it('is returned with its place to a caller who asks page by page, with one request for each', async () => {
+    let dateMs = DATE_MS;
+    const { listing, requests } = await listingOn((response, url) => {
+      response.setHeader('date', new Date((dateMs += 10_000)).toUTCString());
+      after(2)(response, url);
+    });
+    const first = await listing.page(location, { ...all1, from: 'start' });
+    expect(first).toEqual({
+      objects: [],
+      isTruncated: true,
+      observedAtMs: DATE_MS + 10_000,
+      place: { token: '1', observedAtMs: DATE_MS + 10_000, pages: 1, mark: '1' },
+    });
+    expect(requests).toHaveLength(1);
+    const second = await listing.page(location, { ...all1, from: first.place! });
+    expect(second.place).toMatchObject({ token: '2', pages: 2, observedAtMs: DATE_MS + 10_000 });
+    const third = await listing.page(location, { ...all1, from: second.place! });
+    // what they did not contain was absent when the first of them was answered
+    expect(third).toMatchObject({ objects: [{ key: 'b' }], observedAtMs: DATE_MS + 10_000, answeredAtMs: DATE_MS + 30_000 });
+    expect(third).not.toHaveProperty('place');
+    expect(requests).toHaveLength(3);
+    // what one caller has passed is nothing to another
+    await listing.page(location, { ...all1, from: 'start' });
+    expect(requests.at(-1)?.searchParams.get('start-after')).toBe('a');
+  });
+
+  it.each([1, 2, 3, 7, 50])('is a fault if its tokens go in a circle of %i', async (length) => {
+    const { listing, requests } = await listingOn((response, url) => {
+      const at = Number(url.searchParams.get('continuation-token') ?? 0);
+      saying(emptyPage(`${at < 10 ? at + 1 : 10 + ((at - 9) % length)}`))(response, url);
+    });
+    await expect(listing.page(location, all1)).rejects.toMatchObject({
+      code: 'listing.incomplete',
+      reason: expect.stringContaining('in a circle') as string,
+    });
+    expect(requests.length).toBeLessThanOrEqual(3 * (10 + length));
+  });
+
+  it.each([
+    ['no token', page('', { head: '<IsTruncated>true</IsTruncated><KeyCount>0</KeyCount>' })],
+    ['a token that no record can keep', emptyPage('x'.repeat(8_193))],
+  ])('is a fault if it has %s', async (_what, body) => {
+    expect(await faultOf(saying(body))).toMatchObject({ code: 'listing.incomplete' });
   });
 
   it('is a fault if its token leads nowhere', async () => {

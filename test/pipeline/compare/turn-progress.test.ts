@@ -6,7 +6,7 @@ const state = { present: true, etag: 'e', sizeBytes: 1 } as const;
 
 describe('the counts of a turn from which deletions were held back', () => {
   it('contain each write once, also one behind the key at which the turn was cut', () => {
-    const progress = createTurnProgress('', { reserve: async (count) => count });
+    const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
     const held: Ending = { key: 'a', kind: 'phantom', fields: [], effect: 'held' };
     const first = progress.openSlice();
     progress.commit({ listed: [], scanned: [{ key: 'a' }], equal: 0, through: 'a' }, first, { kind: 'ended', endings: [held] });

@@ -5,6 +5,7 @@ import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { placeBehind } from '../../../src/domain/reindex/passed-pages.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import type { BucketListing, ListingPage } from '../../../src/pipeline/ports/storage.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
@@ -23,14 +24,16 @@ export const BUCKET = 'b';
 export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   readonly objects: Map<string, PresentState>;
   /** Called with each page before it is answered: the moment to change things, or to throw. */
-  onPage: (page: ListingPage, asked: { readonly after: string }) => void | Promise<void>;
+  onPage: (page: ListingPage, asked: { readonly after: string; readonly token?: string }) => void | Promise<void>;
   /** Called before each HEAD is answered. */
   onHead: (key: string) => void | Promise<void>;
   /** Called before the tags of a key are answered. */
   onTags: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
-  readonly pages: { readonly after: string; readonly limit: number }[];
+  /** How many pages without keys come before the page after this key, for those who ask for each of them. */
+  emptyPages: (after: string) => number;
+  readonly pages: { readonly after: string; readonly limit: number; readonly token?: string }[];
   readonly heads: string[];
 }
 
@@ -44,17 +47,30 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     onHead: () => {},
     onTags: () => {},
     pageSize: 1_000,
+    emptyPages: () => 0,
     pages: [],
     heads: [],
-    async page(_location, { prefix, after, limit }, signal) {
+    async page(_location, { prefix, after, limit, from }, signal) {
       signal?.throwIfAborted();
-      s3.pages.push({ after, limit });
+      const place = typeof from === 'object' ? from : undefined;
+      const asked = { after, limit, ...(place !== undefined && { token: place.token }) };
+      s3.pages.push(asked);
+      // the token is the number of the page
+      const passed = Number(place?.token ?? 0);
+      if (from !== undefined && passed < s3.emptyPages(after)) {
+        const next = placeBehind({ token: `${passed + 1}`, observedAtMs: observedAtMs() }, place);
+        if (next === 'circle') throw new FaultError('listing.incomplete', 'the listing goes in a circle');
+        const empty = { objects: [], observedAtMs: observedAtMs(), isTruncated: true, place: next };
+        await s3.onPage(empty, asked);
+        signal?.throwIfAborted();
+        return empty;
+      }
       const all = [...s3.objects]
         .filter(([key]) => key.startsWith(prefix) && compareKeys(key, after) > 0)
         .sort(([a], [b]) => compareKeys(a, b));
       const objects = all.slice(0, Math.min(limit, s3.pageSize)).map(([key, state]) => ({ key, state: listedOf(state) }));
-      const page = { objects, observedAtMs: observedAtMs(), isTruncated: all.length > objects.length };
-      await s3.onPage(page, { after });
+      const page = { objects, observedAtMs: place?.observedAtMs ?? observedAtMs(), isTruncated: all.length > objects.length };
+      await s3.onPage(page, asked);
       signal?.throwIfAborted();
       return page;
     },

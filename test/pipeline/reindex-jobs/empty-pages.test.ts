@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { fill } from '../../support/worlds/jobs-fill.ts';
+import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
+
+const PAGE = 10;
+/** The end of the first page, behind which pages without keys come. */
+const BEFORE = 'both-00009';
+
+/** A bucket in two ranges. Behind the first page of the first one come so many pages without keys, each of which takes so long. */
+async function worldWith(count: number, pageMs = 0): Promise<JobsWorld> {
+  const world = await createJobsWorld({ limits: { rangeDocumentsMin: 25 } });
+  await fill(world, { both: 60, bucket: 5, index: 5 });
+  world.s3.pageSize = PAGE;
+  world.s3.emptyPages = (after) => (after === BEFORE ? count : 0);
+  world.s3.onPage = ({ place }) => (place === undefined || pageMs === 0 ? undefined : world.clock.sleep(pageMs));
+  return world;
+}
+
+const whole = { state: 'done', counts: { listed: 65, missing: 5, phantom: 5, written: 5, tombstones: 5 } } as const;
+
+describe('pages of a listing without keys', () => {
+  it('are passed however many there are, turn by turn, and each counts as a request', async () => {
+    const world = await worldWith(1_234);
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject(whole);
+    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    expect(done.counts?.listRequests).toBeLessThan(1_234 + 40);
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('are passed however slow they are, while other ranges end', async () => {
+    // ninety of them take longer than an answer of S3 may be used
+    const world = await worldWith(190, 400);
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(45_000);
+    const [first, ...others] = await world.ranges();
+    expect(first).toMatchObject({ done: false, cursor: BEFORE, fruitless: 0, passed: { after: BEFORE } });
+    expect(first).not.toHaveProperty('error');
+    expect(first?.passed?.place?.pages).toBeGreaterThan(60);
+    expect(others.map(({ done }) => done)).toEqual(others.map(() => true));
+    expect(others.length).toBeGreaterThan(0);
+    expect(await world.ended(id)).toMatchObject(whole);
+    // none twice: the others are ordinary pages and probes for a split
+    expect(new Set(world.s3.pages.flatMap(({ token }) => token ?? [])).size).toBe(190);
+    expect(world.s3.pages.filter(({ token }) => token !== undefined).length).toBeLessThan(190 + 60);
+    expect(world.telemetry.recorded('requestFailed')).toEqual([]);
+  });
+
+  it('that one worker has passed are not requested again by the next one', async () => {
+    const world = await worldWith(300, 100);
+    const worker = world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(15_000);
+    await worker.stop();
+    world.startWorker();
+    expect(await world.ended(id)).toMatchObject(whole);
+    const tokens = world.s3.pages.flatMap(({ token }) => token ?? []);
+    expect(new Set(tokens).size).toBe(300);
+    // each turn ends with one request under way
+    expect(tokens.length).toBeLessThan(300 + 8);
+  });
+
+  it('are passed from the last turn on when a worker dies', async () => {
+    const world = await worldWith(500);
+    let isFirst = true;
+    const doomed = world.startWorker({
+      tap: async (call) => {
+        const [range] = await world.ranges();
+        if (isFirst && call.startsWith('send') && (range?.passed?.place?.pages ?? 0) > 100) {
+          isFirst = false;
+          doomed.kill();
+        }
+      },
+    });
+    const { id } = await world.request({ now: true });
+    await world.run(5_000);
+    expect(isFirst).toBe(false);
+    world.startWorker();
+    expect(await world.ended(id)).toMatchObject(whole);
+    expect(world.s3.pages.length).toBeLessThan(500 + 150);
+  });
+
+  it('are passed again if S3 refuses the token of the last one, once', async () => {
+    const world = await worldWith(500);
+    let refusals = 0;
+    world.s3.onPage = (_page, { token }) => {
+      if (token === '250' && refusals === 0) {
+        refusals += 1;
+        throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
+      }
+    };
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject(whole);
+    expect(refusals).toBe(1);
+    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+  });
+
+  it('fail the job after three attempts if S3 refuses a token each time, and the other range is compared', async () => {
+    const world = await worldWith(500);
+    world.s3.onPage = (_page, { token }) => {
+      if (token === '250') throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
+    };
+    world.startWorker();
+    const failed = await world.ended((await world.request({ now: true })).id);
+    expect(failed).toMatchObject({
+      state: 'failed',
+      error: {
+        code: 'object.failed',
+        reason: 'ListObjectsV2: 400 InvalidArgument',
+        range: expect.stringContaining('0 (from the beginning'),
+      },
+    });
+    expect(await world.found()).not.toContain('index-00004');
+    expect(failed.counts?.listRequests).toBe(world.s3.pages.length);
+  });
+
+  it('do not hide what S3 refuses meanwhile: the range waits, and continues behind them', async () => {
+    const world = await worldWith(500);
+    let isBroken = false;
+    world.s3.onPage = (_page, { token }) => {
+      if (token === '150') isBroken = true;
+      if (isBroken && token !== undefined) throw new FaultError('s3.throttled', 'said S3');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(120_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code: 's3.throttled' } });
+    const tokens = world.s3.pages.flatMap(({ token }) => token ?? []);
+    expect(tokens.filter((token) => token === '149')).toHaveLength(1);
+    world.s3.onPage = () => undefined;
+    expect(await world.ended(id)).toMatchObject(whole);
+  });
+});
+
+describe('pages without keys at the beginning of a listing', () => {
+  async function worldBefore(count: number, fills: Parameters<typeof fill>[1]): Promise<JobsWorld> {
+    const world = await createJobsWorld();
+    await fill(world, fills);
+    world.s3.emptyPages = (after) => (after === '' ? count : 0);
+    world.s3.onPage = ({ place }) => (place === undefined ? undefined : world.clock.sleep(100));
+    return world;
+  }
+
+  it('keep no job from its beginning, and a bucket whose keys come behind them is not empty', async () => {
+    const world = await worldBefore(450, { both: 20, index: 5 });
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: { listed: 20, tombstones: 5 } });
+    expect(done).not.toHaveProperty('passed');
+    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    // and behind a floor and its wait
+    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'done', counts: { listed: 20 } });
+  });
+
+  it('do not make an emptied bucket look like one that has keys', async () => {
+    const world = await worldBefore(450, { index: 5 });
+    world.startWorker();
+    const paused = await world.ended((await world.request({ now: true })).id);
+    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 5 } });
+    expect(await world.found()).toHaveLength(5);
+  });
+
+  it('fail a job whose first pages are refused each time', async () => {
+    const world = await worldBefore(450, { both: 20 });
+    world.s3.onPage = (_page, { token }) => {
+      if (token === '120') throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
+    };
+    world.startWorker();
+    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code: 'object.failed' } });
+    expect(world.s3.pages.length).toBeLessThan(500);
+  });
+});
