@@ -129,6 +129,8 @@ export const rangeSchema = z.object({
   to: z.string().optional(),
   /** Keys up to this one, inclusive, are compared and their writes are durable. */
   cursor: z.string(),
+  /** Whether the last turn has written keys after the cursor. They are counted, and the scan may not show them yet. */
+  readsFirst: z.boolean().optional(),
   /** Pages without keys that were passed after the cursor. */
   passed: passedPagesSchema.optional(),
   done: z.boolean(),

@@ -100,6 +100,8 @@ export interface TurnEnd {
   /** Where the listing after the cursor continues, if pages without keys were passed there. */
   readonly place?: ListingPlace;
   readonly done: boolean;
+  /** Whether keys after the cursor were written and counted. */
+  readonly readsFirst?: boolean;
   readonly counts: ReconcileCounts;
   /** What counts of the turn if its keys are compared again: what was written, and the requests. */
   readonly repeated?: ReconcileCounts;
@@ -111,7 +113,8 @@ export interface TurnEnd {
 
 /** The range after a turn: free, and with an advanced cursor. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, passed: _______, ...rest } = range;
+  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, ...kept } = range;
+  const { passed: _______, readsFirst: ________, ...rest } = kept;
   const { cursor, done, counts, examples, fault } = end;
   const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));
   return {
@@ -121,6 +124,7 @@ export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): Rang
     counts: addCounts(range.counts, counts),
     ...heldBackAfter(range, end),
     ...passedAfter(range, end),
+    ...(end.readsFirst === true && { readsFirst: true }),
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
     ...patienceAfter(range, end, nowMs),
     ...(fault !== undefined && { error: { code: fault.code, reason: fault.reason, range: rangeName(range) } }),
@@ -200,6 +204,7 @@ export function givenBack(range: RangeRecord, written?: ReconcileCounts): RangeR
   return {
     ...rest,
     counts: addCounts(rest.counts, written),
+    ...(written.written > 0 && { readsFirst: true }),
     ...(heldBack !== undefined && { heldBack: { ...heldBack, counts: addCounts(heldBack.counts, written) } }),
   };
 }

@@ -35,6 +35,8 @@ export interface TurnRequest {
   readonly after: string;
   /** Where the listing after the cursor continues: an earlier turn of the same job has passed pages without keys. Another job's may be older than this one's floor. */
   readonly place?: ListingPlace;
+  /** Whether the last turn has written keys after the cursor. All keys are read before they are written then: those are counted, and the scan may not show them yet. */
+  readonly readsFirst?: boolean;
   /** Inclusive; absent: to the end. */
   readonly upTo?: string;
   /** `report` writes nothing. */
@@ -70,6 +72,8 @@ export interface TurnResult {
   readonly place?: ListingPlace;
   /** Whether the end of the range, or of the listing, was reached. */
   readonly done: boolean;
+  /** Whether keys after the cursor were written. They are counted. */
+  readonly readsFirst?: boolean;
   /** Counts of this turn, with what was written beyond the cursor. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
@@ -267,8 +271,8 @@ function createTurn(
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
-        // a later pass may find what the earlier one wrote, before the scan shows it
-        writesUnread: passes === 1,
+        // a later pass or turn may find what an earlier one wrote, before the scan shows it
+        writesUnread: passes === 1 && request.readsFirst !== true,
         earlierEnded: () => allEnded(earlier),
       };
       const settled = settle(work, passSignal);

@@ -67,7 +67,7 @@ export interface SliceWork {
   /** The time of the listing page (D). */
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
-  /** Whether missing objects may be written without reading what is stored. Not if this turn may have written them a moment ago, so that they are not counted twice. */
+  /** Whether missing objects may be written without reading what is stored. Not if this turn, or the one before, may have written them a moment ago, so that they are not counted twice. */
   readonly writesUnread: boolean;
   /** Resolves when every slice before this one has ended, so that tombstones are reserved in key order. Rejects when one did not. */
   readonly earlierEnded: () => Promise<void>;

@@ -45,6 +45,7 @@ export interface TurnProgress {
   readonly result: () => {
     readonly cursor: string;
     readonly place?: ListingPlace;
+    readonly readsFirst?: boolean;
     readonly counts: ReconcileCounts;
     readonly examples: DifferenceExamples;
     readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
@@ -138,6 +139,7 @@ export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<Emp
       return {
         cursor,
         ...(at !== undefined && { place: at }),
+        ...(uncommitted.size > 0 && { readsFirst: true }),
         counts: withUncommitted(counts),
         examples: addExamples(examples, examplesOf(endings)),
         ...(heldBack !== undefined && { heldBack: { cursor: heldBack.cursor, counts: withUncommitted(heldBack.counts) } }),

@@ -221,9 +221,9 @@ function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) 
 }
 
 function requestOf({ job, bucket, range }: Held): TurnRequest {
-  const { cursor, to, passed } = range.record;
+  const { cursor, to, passed, readsFirst = false } = range.record;
   const place = placeAfter(passed, cursor);
-  const options = { mode: job.mode, fill: job.fill === true, tags: job.tags === true };
+  const options = { mode: job.mode, readsFirst, fill: job.fill === true, tags: job.tags === true };
   const part = { after: cursor, ...(place !== undefined && { place }), ...(to !== undefined && { upTo: to }) };
   return { bucket, prefix: job.prefix, ...part, ...options };
 }

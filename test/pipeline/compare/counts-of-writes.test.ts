@@ -5,6 +5,7 @@ import { ANSWER_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createReindexWorld } from '../../support/worlds/reindex.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 type Write = Store['objects']['write'];
@@ -71,6 +72,27 @@ describe('what was written is counted whatever becomes of the slice', () => {
     expectWhole(both);
   });
 
+  it('in the next turn too, where the scan does not show yet what the last one wrote', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['a', 'b', 'c']) world.put(key);
+    const { objects } = world.store;
+    const { write } = objects;
+    (objects as { write: Write }).write = async (writes, signal) => {
+      const answers = [...(await write(writes.slice(0, 2), signal))];
+      return writes.map(() => answers.shift() ?? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' });
+    };
+    const first = await world.run();
+    expect(first).toMatchObject({ cursor: '', counts: { missing: 2, written: 2 }, fault: { code: 'bucket.index-unavailable' } });
+    (objects as { write: Write }).write = write;
+    await world.clock.advance(15_000);
+    world.hooks.scanned = () => [];
+    const second = await world.run({ readsFirst: true });
+    const both = addCounts(first.counts, second.counts);
+    expect(both).toMatchObject({ listed: 3, equal: 0, missing: 3, written: 3 });
+    expectWhole(both);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
   it('and of a turn that is abandoned its caller hears in time', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 1;
@@ -110,6 +132,48 @@ describe('the counts of a job', () => {
     expectWhole(counts!);
     expect(await world.found()).toEqual(world.inBucket());
   });
+
+  it.each(['that ends with a fault', 'whose worker is stopped', 'whose worker dies'] as const)(
+    'contain each write once after a turn %s, although the index is slow to show it',
+    async (end) => {
+      const store = createMemoryStore();
+      const world = await createJobsWorld({ store });
+      const shownAtMs = new Map<string, number>();
+      const { write } = store.objects;
+      const { scan } = store.scan;
+      let isLastRefused = true;
+      Object.assign(store.objects, {
+        write: async (writes: Parameters<Write>[0], signal?: AbortSignal) => {
+          const taken = isLastRefused ? writes.slice(0, -1) : writes;
+          const answers = [...(await write(taken, signal))];
+          // longer than the turn waits after its fault
+          for (const { document } of taken) if (!shownAtMs.has(document.key)) shownAtMs.set(document.key, world.clock.nowMs() + 120_000);
+          const isLate = isLastRefused && end !== 'that ends with a fault' && writes.some(({ document }) => document.key === 'c');
+          if (isLate) await world.clock.sleep(10_000, signal);
+          return writes.map(() => answers.shift() ?? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' });
+        },
+      });
+      Object.assign(store.scan, {
+        scan: async (...asked: Parameters<typeof scan>) =>
+          (await scan(...asked)).filter(({ key }) => (shownAtMs.get(key) ?? 0) <= world.clock.nowMs()),
+      });
+      for (const key of ['a', 'b', 'c']) await world.has(key, 'bucket');
+      // each key has a slice, so that the first one is counted before its turn ends
+      if (end !== 'that ends with a fault') world.s3.pageSize = 1;
+      const worker = world.startWorker();
+      const { id } = await world.request({ now: true });
+      await world.run(5_000);
+      expect(shownAtMs.size).toBeGreaterThan(0);
+      isLastRefused = false;
+      if (end === 'whose worker is stopped') await worker.stop(AbortSignal.abort(new Error('now')));
+      if (end === 'whose worker dies') worker.kill();
+      world.startWorker({ name: 'next' });
+      const { state, counts } = await world.ended(id);
+      expect(state).toBe('done');
+      expect(counts).toMatchObject({ listed: 3, equal: 0, missing: 3, written: 3 });
+      expectWhole(counts!);
+    },
+  );
 
   it('contain what a turn wrote whose range was taken from it', async () => {
     const world = await createJobsWorld();
