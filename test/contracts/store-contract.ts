@@ -730,6 +730,16 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.state.remove(first.id, second.version)).toBe('removed');
       });
 
+      it('removes at once what lists may show for a moment', async () => {
+        const entry = await created('range');
+        expect(await store.state.remove(entry.id, 'v', undefined, 'soon')).toBe('conflict');
+        expect(await store.state.remove(entry.id, entry.version, undefined, 'soon')).toBe('removed');
+        expect(await store.state.get(entry.id)).toBeUndefined();
+        // what is listed at once afterwards brings the lists up to date
+        await created('range');
+        expect((await store.state.list('range', { limit: 1_000 })).filter(({ id }) => id === entry.id)).toEqual([]);
+      });
+
       it('never takes the version of a removed entry for that of its successor', async () => {
         const first = await created('bucket');
         await store.state.remove(first.id, first.version);

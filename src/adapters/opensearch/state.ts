@@ -66,10 +66,11 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
       return { id, kind, record, version: versionOf(written(item)) };
     },
 
-    async remove(id, expected, signal) {
+    async remove(id, expected, signal, listed) {
       signal?.throwIfAborted();
       const sequence = sequenceOf(expected);
-      const item = sequence && (await swap({ operation: { delete: { _index: names.state, _id: id, ...conditionOf(sequence) } } }, signal));
+      const target = { _index: names.state, _id: id };
+      const item = sequence && (await swap({ operation: { delete: { ...target, ...conditionOf(sequence) } }, listed }, signal));
       if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
       written(item);
       return 'removed';

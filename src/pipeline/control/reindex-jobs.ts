@@ -9,9 +9,8 @@ import { mayTransition, type JobTransition } from '../../domain/reindex/job-tran
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { removeRanges } from '../reindex-jobs/job-ends.ts';
 import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
-import { listRanges } from '../reindex-jobs/range-records.ts';
+import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { Clock } from '../ports/clock.ts';

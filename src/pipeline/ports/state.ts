@@ -28,8 +28,11 @@ export interface StateStore {
     expected: StateVersion | null,
     signal?: AbortSignal,
   ): Promise<StateEntry | 'conflict'>;
-  /** Deletes the entry if the stored version is `expected`. An id that is not stored counts as removed. */
-  remove(id: string, expected: StateVersion, signal?: AbortSignal): Promise<'removed' | 'conflict'>;
+  /**
+   * Deletes the entry if the stored version is `expected`. An id that is not stored counts as removed. When it resolves, list()
+   * does not show the entry any more; with `soon`, it may do so for a second.
+   */
+  remove(id: string, expected: StateVersion, signal?: AbortSignal, listed?: Listed): Promise<'removed' | 'conflict'>;
   /** Returns at most `limit` (1 to 1,000) entries of one kind after the given id, in id order (UTF-8 bytes). */
   list(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly StateEntry[]>;
   /** Counts the entries of one kind. */

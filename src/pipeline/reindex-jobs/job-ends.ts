@@ -12,9 +12,9 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import { keepingUnknown, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
-import { ensureCutRange, ensureRange, freshRange, listRanges, writeEach } from './range-records.ts';
+import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
 import { createOpenRanges } from './open-ranges.ts';
 import type { SendTask } from './tasks.ts';
 
@@ -167,11 +167,6 @@ export function createJobEnds({
       if (cancelled !== undefined && cancelled !== 'refused') await end(cancelled);
     },
   };
-}
-
-/** Removes all range records of a job. Throws the store's fault. */
-export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
-  await writeEach(await listRanges(state, jobId), ({ number }) => removeRecord(state, refs.range(jobId, number).id));
 }
 
 /** Whether the job has compared everything and waits for a person, because its brake held deletions back. */

@@ -8,10 +8,9 @@ import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllIds, listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { removeRanges } from './job-ends.ts';
 import { removeJob } from './job-records.ts';
 import { createOccupancy } from './occupancy.ts';
-import { boundsCut } from './range-records.ts';
+import { boundsCut, removeRanges } from './range-records.ts';
 import type { SendTask } from './tasks.ts';
 
 /** How long a job is kept after it has ended. */

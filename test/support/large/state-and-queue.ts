@@ -72,7 +72,7 @@ export function createLargeState(clock: VirtualClock): StateStore & { readonly c
       if (!('listed' in how && how.listed === 'soon')) await isShown;
       return copyOf(stored);
     },
-    async remove(id, expected) {
+    async remove(id, expected, _signal, listed) {
       await clock.sleep(STATE.swapMs);
       const entry = entries.get(id);
       if (entry !== undefined && entry.version !== expected) {
@@ -80,7 +80,8 @@ export function createLargeState(clock: VirtualClock): StateStore & { readonly c
         return 'conflict';
       }
       counted.removes += 1;
-      await change(id, undefined);
+      const isShown = change(id, undefined);
+      if (listed !== 'soon') await isShown;
       return 'removed';
     },
     async list(kind, { after = '', limit }, signal) {
