@@ -138,8 +138,11 @@ function heldBy({ counts }: JobRecord): number {
   return counts?.held ?? 0;
 }
 
-function heldReason({ id }: JobRecord, held: number): string {
-  return `${id} held back ${held} deletions, more than its brake allows: look at the bucket, then re-index it with --allow-deletes ${held}`;
+/** Names the whole number and what to type. The prefix is left out of the command, because a shell may read any text in it. */
+function heldReason({ id, bucket, prefix, counts }: JobRecord, held: number): string {
+  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its brake allows';
+  const ofPrefix = prefix === '' ? '' : ' with the --prefix of the gap';
+  return `${id} held back ${held} deletions, ${why}: look at the bucket. If it is as intended, run \`tally reindex ${bucket} --allow-deletes ${held}\`${ofPrefix}`;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */

@@ -120,6 +120,15 @@ describe('a gap after a look at its job', () => {
     expect(after).not.toHaveProperty('jobId');
   });
 
+  it.each([
+    ['the bucket is empty', { prefix: '' }, 0, /held back 7 deletions, because the bucket is empty: .* run `tally reindex \S+ --allow-deletes 7`$/],
+    ['it allows no more', { prefix: '' }, 5, /held back 7 deletions, more than its brake allows: .* run `tally reindex \S+ --allow-deletes 7`$/],
+    ['it allows no more under a prefix', { prefix: 'p' }, 0, /brake allows: .* --allow-deletes 7` with the --prefix of the gap$/],
+  ])('names the whole number and what to run when deletions are held back because %s', (_, { prefix }, listed, text) => {
+    const job = jobOf({ state: 'done', prefix, coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, listed, held: 7 } });
+    expect(gapAfterLook(gapOf({ state: 'closing', jobId: job.id, prefix: 'p' }), job, NOW_MS).waits?.reason).toMatch(text);
+  });
+
   it('is open, and names what a person has to decide, when its job is done but held deletions back', () => {
     const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, held: 7 } });
     const after = gapAfterLook(closing, job, NOW_MS);
