@@ -53,6 +53,9 @@ interface Check {
   readonly signal: AbortSignal;
   /** Whether the visit has reached its bound. */
   readonly isOver: () => boolean;
+  /** Where it is: the step, and the key after which the page begins that is being checked. */
+  step: number;
+  after: string;
   /** How many documents it may still read. */
   documentsLeft: number;
   /** How many objects the check may still look at one by one. */
@@ -84,7 +87,12 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const begun = await placeOf(bucket, expiring, signal);
     const check = checkOf(bucket, begun, signal);
     const steps = [datedStep(check, expiring), ...expiring.map((rule) => ruleStep(check, rule))];
-    const stopped = await followFrom(check, begun, steps);
+    const stopped = await followFrom(check, begun, steps).catch(async (error: unknown) => {
+      // the pages before the one that failed are checked: the next visit begins with that one
+      const { step, after, headsLeft } = check;
+      await updateRecord(state, refs.bucket(bucket.bucket), (current) => current && { ...current, lifecycleCheck: { ...begun, step, after, headsLeft } });
+      throw error;
+    });
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
     await updateRecord(state, refs.bucket(bucket.bucket), (current) => {
       if (current === undefined) return undefined;
@@ -105,12 +113,12 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     return { startedAtMs: clock.nowMs(), rulesId, step: 0, after: '', headsLeft };
   }
 
-  function checkOf(bucket: BucketRecord, { startedAtMs, headsLeft }: Place, signal: AbortSignal): Check {
+  function checkOf(bucket: BucketRecord, { startedAtMs, step, after, headsLeft }: Place, signal: AbortSignal): Check {
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
     // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
     const freshClock = clockOfMs(startedAtMs - 2 * MARGIN_MS);
     const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
-    return { bucket, freshClock, signal, isOver, documentsLeft: VISIT_DOCUMENTS, headsLeft, looks: 0 };
+    return { bucket, freshClock, signal, isOver, step, after, documentsLeft: VISIT_DOCUMENTS, headsLeft, looks: 0 };
   }
 
   /** Follows the steps from the place on. Resolves with where the visit stopped at its bound; undefined if all of them have ended. */
@@ -121,6 +129,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   ): Promise<Pick<Place, 'step' | 'after'> | undefined> {
     for (const [index, step] of steps.entries()) {
       if (index < first) continue;
+      check.step = index;
       const stoppedAfter = await follow(check, step, index === first ? after : '');
       if (stoppedAfter !== undefined) return { step: index, after: stoppedAfter };
     }
@@ -182,6 +191,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
    */
   async function follow(check: Check, { pages, prefixOf }: Step, from: string): Promise<string | undefined> {
     for (let after: string | undefined = from; after !== undefined;) {
+      check.after = after;
       check.signal.throwIfAborted();
       if (check.isOver() || check.documentsLeft <= 0) return after;
       const { documents, next } = await pages(after);

@@ -196,6 +196,8 @@ describe('a check that takes longer than a visit', () => {
     const asked: string[] = [];
     const looked: string[] = [];
     let pageMs = 50;
+    /** The key at which the bucket `aaa` shows no object; then its documents fit the rule. */
+    let unprovenAt: string | undefined;
     let rule = ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } });
     for (const bucket of ['aaa', 'bbb']) {
       const fields = { bucket, region: 'us-east-1', source: 'routed', versioning: { status: 'never', observedAtMs: 0 }, enrich: 'tags' };
@@ -209,7 +211,7 @@ describe('a check that takes longer than a visit', () => {
       asked.push(after);
       await clock.sleep(pageMs);
       const next = Number(after) + limit;
-      return { documents: [documentOf(bucket, String(next), 'kept')], ...(next < DOCUMENTS && { next: String(next) }) };
+      return { documents: [documentOf(bucket, String(next), unprovenAt === undefined ? 'kept' : 'tmp')], ...(next < DOCUMENTS && { next: String(next) }) };
     };
     const createWorker = () => {
       const visit = createVisitLifecycle({
@@ -218,6 +220,7 @@ describe('a check that takes longer than a visit', () => {
         scan: { countLive: async () => DOCUMENTS },
         lifecycle: { rulesOf: async () => [rule] },
         lookAgain: async (bucket, documents) => {
+          if (documents.some(({ key }) => key === unprovenAt)) throw new FaultError('bucket.unproven', 'it shows no object');
           looked.push(...documents.map(({ key }) => `${bucket.bucket}/${key}`));
           return documents.length;
         },
@@ -235,6 +238,9 @@ describe('a check that takes longer than a visit', () => {
       record: async (bucket: string) => readRecord(state, refs.bucket(bucket)),
       setPageMs: (ms: number) => {
         pageMs = ms;
+      },
+      setUnprovenAt: (key: string) => {
+        unprovenAt = key;
       },
       changeRule: () => {
         rule = { ...rule, expiresAfterDays: 2 };
@@ -258,6 +264,24 @@ describe('a check that takes longer than a visit', () => {
     expect(world.asked).toHaveLength(DOCUMENTS / 100);
     expect(new Set(world.asked).size).toBe(DOCUMENTS / 100);
     expect(await world.record('aaa')).not.toHaveProperty('lifecycleCheck');
+  });
+
+  it('Fix: continues after a fault of the bucket at the page that failed, and other buckets are checked all the same', async () => {
+    const world = await huge();
+    world.setUnprovenAt('5000');
+    await world.run();
+    expect(world.asked.at(-1)).toBe('4900');
+    expect(world.looked.slice(-2)).toEqual(['aaa/4900', 'bbb/k']);
+    for (const next of ['4900', '5000']) {
+      world.asked.splice(0);
+      world.looked.splice(0);
+      await world.clock.sleep(20 * MINUTE_MS);
+      if (next === '5000') world.setUnprovenAt('none');
+      await world.run();
+      expect(world.asked[0]).toBe('4900');
+      expect(world.looked).not.toContain('aaa/4900');
+    }
+    expect(world.looked[0]).toBe('aaa/5000');
   });
 
   it('begins again when the rules have changed', async () => {
