@@ -90,7 +90,11 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const stopped = await followFrom(check, begun, steps).catch(async (error: unknown) => {
       // the pages before the one that failed are checked: the next visit begins with that one
       const { step, after, headsLeft } = check;
-      await updateRecord(state, refs.bucket(bucket.bucket), (current) => current && { ...current, lifecycleCheck: { ...begun, step, after, headsLeft } });
+      await updateRecord(
+        state,
+        refs.bucket(bucket.bucket),
+        (current) => current && { ...current, lifecycleCheck: { ...begun, step, after, headsLeft } },
+      );
       throw error;
     });
     const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;

@@ -133,8 +133,8 @@ export async function listRangesAfter(
 }
 
 /**
- * Removes all range records of a job, one request for each. Lists may show them for a second, since nobody decides by a list of
- * ranges alone: waiting for each removal to be listed took 26 s for 2,048 ranges. Throws the store's fault.
+ * Removes all range records of a job, one request for each. Lists may show them for a second, because nothing is decided by
+ * a list of ranges alone: waiting for each removal to be listed took 26 s for 2,048 ranges. Throws the store's fault.
  */
 export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
   const ofJob = `range:${jobId}:`;

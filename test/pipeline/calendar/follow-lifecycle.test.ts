@@ -211,7 +211,8 @@ describe('a check that takes longer than a visit', () => {
       asked.push(after);
       await clock.sleep(pageMs);
       const next = Number(after) + limit;
-      return { documents: [documentOf(bucket, String(next), unprovenAt === undefined ? 'kept' : 'tmp')], ...(next < DOCUMENTS && { next: String(next) }) };
+      const document = documentOf(bucket, String(next), unprovenAt === undefined ? 'kept' : 'tmp');
+      return { documents: [document], ...(next < DOCUMENTS && { next: String(next) }) };
     };
     const createWorker = () => {
       const visit = createVisitLifecycle({
