@@ -121,7 +121,12 @@ describe('a gap after a look at its job', () => {
   });
 
   it.each([
-    ['the bucket is empty', { prefix: '' }, 0, /back 7 deletions, because the bucket is empty: .* `tally reindex photos --allow-deletes 7`$/],
+    [
+      'the bucket is empty',
+      { prefix: '' },
+      0,
+      /back 7 deletions, because the bucket is empty: .* `tally reindex photos --allow-deletes 7`$/,
+    ],
     ['it allows no more', { prefix: '' }, 5, /back 7 deletions, more than its brake allows: .* `tally reindex photos --allow-deletes 7`$/],
     ['it allows no more under a prefix', { prefix: 'p' }, 0, /brake allows: .* --allow-deletes 7` with the --prefix of the gap$/],
   ])('names the whole number and what to run when deletions are held back because %s', (_, { prefix }, listed, text) => {

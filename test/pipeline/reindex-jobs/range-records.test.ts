@@ -30,10 +30,11 @@ describe('the range records of a job that has ended', () => {
       },
       remove: async (id, version, signal, listed) => {
         requests.push(`remove, listed ${listed ?? 'now'}`);
-        const entry = await state.get(id);
         // a worker renews its lease at the same moment
-        if (!changed && entry !== undefined) await state.put({ id, kind: 'range', record: entry.record }, entry.version);
+        const isFirst = !changed;
         changed = true;
+        const entry = isFirst ? await state.get(id) : undefined;
+        if (entry !== undefined) await state.put({ id, kind: 'range', record: entry.record }, entry.version);
         return state.remove(id, version, signal);
       },
     };
