@@ -76,14 +76,14 @@ describe('what was written is counted whatever becomes of the slice', () => {
     const world = await createReindexWorld();
     for (const key of ['a', 'b', 'c']) world.put(key);
     const { objects } = world.store;
-    const { write } = objects;
+    const before = { ...objects };
     (objects as { write: Write }).write = async (writes, signal) => {
-      const answers = [...(await write(writes.slice(0, 2), signal))];
+      const answers = [...(await before.write(writes.slice(0, 2), signal))];
       return writes.map(() => answers.shift() ?? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' });
     };
     const first = await world.run();
     expect(first).toMatchObject({ cursor: '', counts: { missing: 2, written: 2 }, fault: { code: 'bucket.index-unavailable' } });
-    (objects as { write: Write }).write = write;
+    Object.assign(objects, before);
     await world.clock.advance(15_000);
     world.hooks.scanned = () => [];
     const second = await world.run({ readsFirst: true });
@@ -139,8 +139,7 @@ describe('the counts of a job', () => {
       const store = createMemoryStore();
       const world = await createJobsWorld({ store });
       const shownAtMs = new Map<string, number>();
-      const { write } = store.objects;
-      const { scan } = store.scan;
+      const before = { objects: { ...store.objects }, scan: { ...store.scan } };
       let isLastRefused = true;
       Object.assign(store.objects, {
         write: async (writes: Parameters<Write>[0], signal?: AbortSignal) => {
@@ -149,15 +148,15 @@ describe('the counts of a job', () => {
           if (isLate) await world.clock.sleep(10_000, signal);
           const isRefused = isLastRefused && end === 'that ends with a fault';
           const taken = isRefused ? writes.slice(0, -1) : writes;
-          const answers = [...(await write(taken, signal))];
+          const answers = [...(await before.objects.write(taken, signal))];
           // longer than the turn waits after its fault
           for (const { document } of taken) if (!shownAtMs.has(document.key)) shownAtMs.set(document.key, world.clock.nowMs() + 120_000);
           return writes.map(() => answers.shift() ?? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' });
         },
       });
       Object.assign(store.scan, {
-        scan: async (...asked: Parameters<typeof scan>) =>
-          (await scan(...asked)).filter(({ key }) => (shownAtMs.get(key) ?? 0) <= world.clock.nowMs()),
+        scan: async (...asked: Parameters<Store['scan']['scan']>) =>
+          (await before.scan.scan(...asked)).filter(({ key }) => (shownAtMs.get(key) ?? 0) <= world.clock.nowMs()),
       });
       for (const key of ['a', 'b', 'c']) await world.has(key, 'bucket');
       // each key has a slice, so that the first one is counted before its turn ends
