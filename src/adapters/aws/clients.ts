@@ -5,6 +5,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
+import { withResolvedRequests } from './resolved-requests.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
 
 export interface AwsClientOptions {
@@ -99,12 +100,10 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       useQueueUrlAsEndpoint: false,
       // it would take 7 % of a poller's time, and TLS and SQS check the content already
       md5: false as const,
-      // the requests that settle messages always have the same middleware; a request with a signal is not cached
-      cacheMiddleware: true,
     });
     speakPlainJson(client);
     for (const step of IDLE_STEPS) client.middlewareStack.remove(step);
-    return client;
+    return withResolvedRequests(client);
   }
 
   return {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { describe, expect, it } from 'vitest';
+import { withResolvedRequests } from '../../../src/adapters/aws/resolved-requests.ts';
 import { speakPlainJson } from '../../../src/adapters/aws/sqs-protocol.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 
@@ -43,8 +44,10 @@ describe('the SDK that is patched', () => {
     new ReceiveMessageCommand({ QueueUrl: 'https://sqs.eu-west-1.amazonaws.com/0/events', MaxNumberOfMessages: 10 }),
     new DeleteMessageBatchCommand({ QueueUrl: 'https://sqs.eu-west-1.amazonaws.com/0/events', Entries: [{ Id: '0', ReceiptHandle: 'ü' }] }),
   ])('makes requests with the same parts as the replaced method: $constructor.name', async (command) => {
-    const [theirs, ours] = [await requestOf(newClient(), command), await requestOf(patchedClient(), command)];
-    expect(partsOf(ours)).toEqual(partsOf(theirs));
+    for (const address of addresses) {
+      const [theirs, ours] = [await requestOf(newClient(address), command), await requestOf(patchedClient(address), command)];
+      expect(partsOf(ours)).toEqual(partsOf(theirs));
+    }
   });
 
   it('is refused where it is not built as expected', () => {
@@ -53,14 +56,24 @@ describe('the SDK that is patched', () => {
   });
 });
 
-function newClient(): SQSClient {
-  return new SQSClient({ region: 'eu-west-1', credentials: { accessKeyId: 'a', secretAccessKey: 's' } });
+/** The settings that the address of a request is made of. */
+const addresses = [
+  {},
+  { useFipsEndpoint: true },
+  { useDualstackEndpoint: true },
+  { endpoint: 'https://queues.example:4566' },
+  { endpoint: 'http://127.0.0.1:4566', useQueueUrlAsEndpoint: false },
+];
+type Address = ConstructorParameters<typeof SQSClient>[0];
+
+function newClient(address: Address = {}): SQSClient {
+  return new SQSClient({ region: 'eu-west-1', credentials: { accessKeyId: 'a', secretAccessKey: 's' }, ...address });
 }
 
-function patchedClient(): SQSClient {
-  const client = newClient();
+function patchedClient(address: Address): SQSClient {
+  const client = newClient(address);
   speakPlainJson(client);
-  return client;
+  return withResolvedRequests(client);
 }
 
 /** The request as the protocol made it, before anything is added; it is never sent. */

@@ -142,6 +142,49 @@ describe('requests to SQS', () => {
     expect(telling(ours!)).toEqual(telling(theirs!));
   });
 
+  it('resolve the middleware once for each kind of request and each signal, as those of a poller have the same one', async () => {
+    answer = () => ({ body: {} });
+    const client = clients.sqsReceivingFor(url());
+    const send = sendBy(client);
+    let resolved = 0;
+    client.middlewareStack.add(
+      (next) => {
+        resolved += 1;
+        return next;
+      },
+      { step: 'initialize' },
+    );
+    const [receive, remove, , attributes] = requests;
+    const pollers = [new AbortController(), new AbortController()].map(({ signal }) => ({ abortSignal: signal }));
+    for (let round = 0; round < 3; round += 1) {
+      for (const options of pollers) await send(receive!.command(), options);
+      await send(receive!.command());
+      await send(remove!.command());
+    }
+    expect([seen.length, resolved]).toEqual([12, 4]);
+    // of any other request for each of them
+    for (let round = 0; round < 3; round += 1) await send(attributes!.command());
+    expect([seen.length, resolved]).toEqual([15, 7]);
+  });
+
+  it('are aborted by their own signal, also after others were sent with it, and no request of another poller is', async () => {
+    const send = sendBy(clients.sqsReceivingFor(url()));
+    const [stopped, other] = [new AbortController(), new AbortController()];
+    const [receive] = requests;
+    answer = () => ({ body: {} });
+    for (const { signal } of [stopped, other]) await send(receive!.command(), { abortSignal: signal });
+    answer = () => {
+      stopped.abort();
+      return { body: {} };
+    };
+    const [aborted, answered] = await Promise.allSettled(
+      [stopped, other].map(({ signal }) => send(receive!.command(), { abortSignal: signal })),
+    );
+    expect([aborted.status, answered.status]).toEqual(['rejected', 'fulfilled']);
+    expect((aborted as PromiseRejectedResult).reason).toMatchObject({ name: 'AbortError' });
+    await expect(send(receive!.command(), { abortSignal: stopped.signal })).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
   it('end when no answer comes, or one that stalls: a receive after its wait', async () => {
     answer = () => ({ body: {} });
     const limits = (timeoutMs: number) => ({
