@@ -41,12 +41,10 @@ export interface AttemptStart {
   readonly tie: ObserveHint | undefined;
   /** Whether a look asks by LIST, because HEAD keeps failing for this object. */
   readonly byListing: boolean;
-  /** Takes the places that the attempt needs in open circuits. Returns whether it may continue. */
-  readonly mayGoOn: (ids: () => readonly CircuitId[]) => boolean;
 }
 
 /** Makes one attempt. Rejects only with the reason of the stop. */
-export type AttemptRecord = (record: ChangeRecord, start: AttemptStart) => Promise<Attempt>;
+export type AttemptRecord<Start extends AttemptStart> = (record: ChangeRecord, start: Start) => Promise<Attempt>;
 
 /** The bucket record by which a change record is decided, and the message that waits for it. */
 interface Context {
@@ -62,14 +60,18 @@ export type Attempt =
   | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[] }
   | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
 
-/** Creates the function. */
-export function createAttemptRecord(dependencies: AttemptDependencies): AttemptRecord {
+/** Creates the function. `takePlaces` takes the places that an attempt needs in open circuits, and returns whether it may continue. */
+export function createAttemptRecord<Start extends AttemptStart>(
+  dependencies: AttemptDependencies,
+  takePlaces: (start: Start, ids: readonly CircuitId[]) => boolean,
+): AttemptRecord<Start> {
   const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
 
-  return async function attemptRecord(record, { hand, tie, byListing, mayGoOn }) {
+  return async function attemptRecord(record, start) {
+    const { hand, tie, byListing } = start;
     const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
-    const ids = (): readonly CircuitId[] => indexCircuits(record.bucket);
-    if (!mayGoOn(ids)) return { kind: 'blocked', ids: ids() };
+    // usually no circuit is open, and then the ids need not be made
+    if (!circuits.isQuiet && !takePlaces(start, indexCircuits(record.bucket))) return { kind: 'blocked', ids: indexCircuits(record.bucket) };
     // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
@@ -84,7 +86,7 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          if (!mayGoOn(() => lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
+          if (!circuits.isQuiet && !takePlaces(start, lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
           return await lookAndWrite(record, hint, { bucket, hand, byListing });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
@@ -96,7 +98,7 @@ export function createAttemptRecord(dependencies: AttemptDependencies): AttemptR
       hand.signal.throwIfAborted();
       const fault = faultOf(error);
       noteStoreFault(record.bucket, fault, sentAtMs);
-      return { kind: 'fault', fault, ids: ids() };
+      return { kind: 'fault', fault, ids: indexCircuits(record.bucket) };
     }
   };
 

@@ -25,6 +25,7 @@ import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
 import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
+import type { Weights } from './weights.ts';
 import type { Folding } from '../gaps/folding.ts';
 import type { Circuits } from '../serving/circuits.ts';
 
@@ -33,6 +34,7 @@ export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void
 
 interface DataPathDependencies {
   readonly held: HeldSet;
+  readonly weights: Weights;
   readonly settler: Settler;
   readonly finishRecord: FinishRecord;
   readonly finishServiceMessage: FinishServiceMessage;
@@ -50,20 +52,22 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
     dependencies;
 
   return async function handleMessages(messages) {
     telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
     for (const message of messages) settler.hold(message);
-    const done = Promise.all(messages.map((message) => held.run(message, finishMessage)));
+    const done = held.run(messages, finishMessage);
     // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received
     if (!held.hasRoom) await done;
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const unwrapped = await open(hand);
+      const turn = weights.turn(hand.weight, hand.signal);
+      if (turn !== undefined) await turn;
+      const unwrapped = read(hand);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -74,6 +78,12 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       await giveBack(hand, error);
     }
+  }
+
+  function read({ message, weight }: InHand): Unwrapped {
+    const unwrapped = unwrap(message.body);
+    weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
+    return unwrapped;
   }
 
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
@@ -196,19 +206,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     telemetry.messageSettled(kind);
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
-}
-
-/** Reads the body when its turn has come, which is usually now. */
-function open(hand: InHand): Unwrapped | Promise<Unwrapped> {
-  const turn = hand.weight.turn(hand.signal);
-  return turn === undefined ? read(hand) : turn.then(() => read(hand));
-}
-
-function read({ message, weight }: InHand): Unwrapped {
-  const unwrapped = unwrap(message.body);
-  if (unwrapped.kind === 'records') weight.opened(readableOf(unwrapped.records));
-  else weight.opened(0);
-  return unwrapped;
 }
 
 /** Names no record in the dead letter, because the body as a whole failed. */

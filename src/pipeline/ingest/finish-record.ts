@@ -43,23 +43,14 @@ const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slo
 /** Creates the function. It rejects only with the reason of the stop. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
   const { circuits, waiting } = dependencies;
-  const attemptRecord = createAttemptRecord(dependencies);
+  const attemptRecord = createAttemptRecord(dependencies, takePlaces);
   const afterFault = createAfterFault(dependencies);
 
   return async function finishRecord(record, hand) {
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
     const isNewKey = hand.message.receiveCount === 1;
-    const run: Run = {
-      record,
-      hand,
-      places: [],
-      tie: undefined,
-      isNewKey,
-      failures: 0,
-      byListing: false,
-      mayGoOn: (ids) => circuits.isQuiet || takePlaces(run, ids()),
-    };
+    const run: Run = { record, hand, places: [], tie: undefined, isNewKey, failures: 0, byListing: false };
     for (;;) {
       let result: Attempt;
       try {

@@ -4,7 +4,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';
-import { createWeights, type MessageWeight } from './weights.ts';
+import type { MessageWeight, Weights } from './weights.ts';
 
 /** SQS hides a message for at most 12 hours in all; this is an hour less. */
 export const HOLD_MAX_MS = 11 * 3_600_000;
@@ -15,8 +15,7 @@ export interface InHand {
   readonly traces: Traces;
   /** Aborted when the process stops; a message that waits is given back to its queue then. */
   readonly signal: AbortSignal;
-  /** The turn to read the body: it is read only when there is memory for its records. */
-  readonly weight: Pick<MessageWeight, 'turn' | 'opened' | 'bytes'>;
+  readonly weight: MessageWeight;
   /** Moves the message to the held set, so that the poller that received it does not wait for it. */
   turnSlow(): void;
   /** Whether this is the last permitted receive: if the message were given back, SQS would move it to the dead-letter queue. */
@@ -28,8 +27,8 @@ export interface InHand {
 }
 
 export interface HeldSet {
-  /** Runs the work of one message. Resolves when the work has ended or the message turned slow. Does not reject unless `work` does. */
-  run(message: QueueMessage, work: (hand: InHand) => Promise<void>): Promise<void>;
+  /** Runs the work of each message. Resolves when every work has ended or its message turned slow. `work` must not reject. */
+  run(messages: readonly QueueMessage[], work: (hand: InHand) => Promise<void>): Promise<void>;
   /** There are too many slow messages, so nothing may be received. */
   readonly isFull: boolean;
   /** Whether another batch may be received before the fast messages of this one are settled. */
@@ -47,6 +46,7 @@ interface HeldSetDependencies {
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
   readonly heldMax: number;
+  readonly weights: Weights;
   readonly weightMaxBytes: number;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly stopping: AbortSignal;
@@ -57,9 +57,9 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, telemetry, tracing, heldMax, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
-  const running = new Set<Promise<void>>();
-  const weights = createWeights(weightMaxBytes);
+  const { clock, telemetry, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
+  let running = 0;
+  let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
 
   function isHeavy(): boolean {
@@ -72,32 +72,54 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     return isLastReceive({ receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) });
   }
 
+  /** Calls `noLongerFast` when the work has ended or the message turned slow, whichever is first. */
+  function handOf(message: QueueMessage, noLongerFast: () => void): InHand {
+    const weight = weights.received(message.body);
+    return {
+      message,
+      traces: tracing.message(message),
+      signal: stopping,
+      weight,
+      turnSlow() {
+        if (slow.has(weight)) return;
+        slow.add(weight);
+        telemetry.held(slow.size);
+        noLongerFast();
+      },
+      isLastReceive: isLast(message),
+      weightMaxBytes,
+      holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
+    };
+  }
+
+  function endIdleWait(): void {
+    noneRuns?.resolve();
+    noneRuns = undefined;
+  }
+
+  async function runOne(work: (hand: InHand) => Promise<void>, hand: InHand, noLongerFast: () => void): Promise<void> {
+    running += 1;
+    try {
+      await work(hand);
+    } finally {
+      running -= 1;
+      weights.ended(hand.weight);
+      if (slow.delete(hand.weight)) telemetry.held(slow.size);
+      else noLongerFast();
+      if (running === 0) endIdleWait();
+    }
+  }
+
   return {
-    run(message, work) {
+    run(messages, work) {
       return new Promise((resolve) => {
-        const weight = weights.received(message.body);
-        const hand: InHand = {
-          message,
-          traces: tracing.message(message),
-          signal: stopping,
-          weight,
-          turnSlow() {
-            if (slow.has(weight)) return;
-            slow.add(weight);
-            telemetry.held(slow.size);
-            resolve();
-          },
-          isLastReceive: isLast(message),
-          weightMaxBytes,
-          holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
+        let fast = messages.length;
+        const noLongerFast = (): void => {
+          fast -= 1;
+          if (fast === 0) resolve();
         };
-        const ended = work(hand).finally(() => {
-          running.delete(ended);
-          weight.ended();
-          if (slow.delete(weight)) telemetry.held(slow.size);
-          resolve();
-        });
-        running.add(ended);
+        for (const message of messages) void runOne(work, handOf(message, noLongerFast), noLongerFast);
+        if (messages.length === 0) resolve();
       });
     },
     get isFull() {
@@ -105,14 +127,14 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     // fast messages count as well, since all of them turn slow at once when the store fails
     get hasRoom() {
-      return running.size < heldMax && weights.hasRoom;
+      return running < heldMax && weights.hasRoom;
     },
     room: (signal) => weights.room(signal),
     get size() {
       return slow.size;
     },
     async idle() {
-      while (running.size > 0) await Promise.allSettled(running);
+      while (running > 0) await (noneRuns ??= Promise.withResolvers()).promise;
     },
   };
 }

@@ -37,6 +37,7 @@ import { createSettler } from '../queues/settler.ts';
 import { traceWrites } from '../looks/trace-writes.ts';
 import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
+import { createWeights } from './weights.ts';
 import type { Fault } from '../../domain/fault.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
@@ -96,7 +97,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const { store, storage, queues, receiver, clock, telemetry, circuits, folding, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
-  const held = createHeldSet({ ...limits, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
+  const weights = createWeights(limits.weightMaxBytes);
+  const held = createHeldSet({ ...limits, weights, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const write = withPlainFallback(
     createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, circuits, limits: limits.bulk }),
@@ -137,7 +139,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     clock,
     telemetry,
   });
-  const handleMessages = createDataPath({ ...parts, held, settler, finishRecord, finishServiceMessage, waiting, maxReceiveCount });
+  const handleMessages = createDataPath({ ...parts, held, weights, settler, finishRecord, finishServiceMessage, waiting, maxReceiveCount });
   const admission = createAdmission({
     circuits,
     held,

@@ -21,24 +21,26 @@ const SHORT_SHARE = 0.25;
 /** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
 const LONG_BODY_LENGTH = 65_536;
 
-/** The weight of one message. */
+/** The weight of one message, which only the functions of {@link Weights} change. It has none itself, because each message has one. */
 export interface MessageWeight {
-  /**
-   * Undefined if the message may be opened now, else a promise that resolves when it may; no other message has its turn until
-   * `opened` or `ended` is called. Rejects with the signal's reason.
-   */
-  turn(signal: AbortSignal): Promise<void> | undefined;
-  /** The message was opened and has this many records. */
-  opened(records: number): void;
-  /** The message is no longer in hand. */
-  ended(): void;
-  /** In bytes, as far as it is known. */
-  readonly bytes: number;
+  /** As far as it is known. */
+  bytes: number;
+  readonly lane: Lane;
+  isOpen: boolean;
 }
 
 export interface Weights {
   /** Counts a message that was received. */
   received(body: string): MessageWeight;
+  /**
+   * Undefined if the message may be opened now, else a promise that resolves when it may; no other message has its turn until
+   * `opened` or `ended` is called. Rejects with the signal's reason.
+   */
+  turn(weight: MessageWeight, signal: AbortSignal): Promise<void> | undefined;
+  /** The message was opened and has this many records. */
+  opened(weight: MessageWeight, records: number): void;
+  /** The message is no longer in hand. */
+  ended(weight: MessageWeight): void;
   /** Whether the messages in hand weigh less than the limit. */
   readonly hasRoom: boolean;
   /** Resolves when they do. Rejects with the signal's reason. */
@@ -61,53 +63,49 @@ export function createWeights(weightMaxBytes: number): Weights {
   const short = createLane(
     (bytes) => short.open + bytes <= SHORT_SHARE * weightMaxBytes || long.open + short.open + bytes <= weightMaxBytes,
   );
+  const waitersOfAll = [short.turns, long.turns, rooms];
   const hasRoom = (): boolean => inHand < weightMaxBytes;
 
-  function received(body: string): MessageWeight {
-    const isLong = body.length > LONG_BODY_LENGTH;
-    const lane = isLong ? long : short;
-    let bytes = weightOf(body, 0);
-    let isOpen = false;
-    inHand += bytes;
+  function enter(weight: MessageWeight): void {
+    weight.isOpen = true;
+    weight.lane.enter(weight);
+  }
 
-    async function inTurn(signal: AbortSignal): Promise<void> {
-      await lane.turns.wait(() => lane.mayOpen(weightOf(body, 0)), enter, signal);
-      if (isLong) await setImmediate();
-    }
-
-    function enter(): void {
-      isOpen = true;
-      lane.enter(weight);
-    }
-
-    const weight: MessageWeight = {
-      turn(signal) {
-        if (isLong || !lane.turns.areNone || !lane.mayOpen(bytes)) return inTurn(signal);
-        enter();
-        return undefined;
-      },
-      opened(records) {
-        const more = weightOf('', records);
-        bytes += more;
-        inHand += more;
-        lane.grow(more);
-        lane.leaveTurn(weight);
-      },
-      ended() {
-        inHand -= bytes;
-        if (isOpen) lane.grow(-bytes);
-        lane.leaveTurn(weight);
-        for (const waiters of [short.turns, long.turns, rooms]) waiters.look();
-      },
-      get bytes() {
-        return bytes;
-      },
-    };
-    return weight;
+  async function inTurn(weight: MessageWeight, signal: AbortSignal): Promise<void> {
+    const { lane } = weight;
+    await lane.turns.wait(
+      () => lane.mayOpen(weight.bytes),
+      () => enter(weight),
+      signal,
+    );
+    if (lane === long) await setImmediate();
   }
 
   return {
-    received,
+    received(body) {
+      const weight = { bytes: weightOf(body, 0), lane: body.length > LONG_BODY_LENGTH ? long : short, isOpen: false };
+      inHand += weight.bytes;
+      return weight;
+    },
+    turn(weight, signal) {
+      const { lane, bytes } = weight;
+      if (lane === long || !lane.turns.areNone || !lane.mayOpen(bytes)) return inTurn(weight, signal);
+      enter(weight);
+      return undefined;
+    },
+    opened(weight, records) {
+      const more = weightOf('', records);
+      weight.bytes += more;
+      inHand += more;
+      weight.lane.grow(more);
+      weight.lane.leaveTurn(weight);
+    },
+    ended(weight) {
+      inHand -= weight.bytes;
+      if (weight.isOpen) weight.lane.grow(-weight.bytes);
+      weight.lane.leaveTurn(weight);
+      for (const waiters of waitersOfAll) waiters.look();
+    },
     get hasRoom() {
       return hasRoom();
     },

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createWeights, weightOf, type MessageWeight } from '../../../src/pipeline/ingest/weights.ts';
+import { createWeights, weightOf, type MessageWeight, type Weights } from '../../../src/pipeline/ingest/weights.ts';
 import { settled } from '../../support/worlds/ingest.ts';
 
 const SMALL = 'x'.repeat(1_000);
@@ -10,9 +10,9 @@ const LONG_MAX = 4 * weightOf(LONG, 1);
 const { signal } = new AbortController();
 
 /** Opens the message as soon as it may be. */
-async function opened(weight: MessageWeight, records: number, until: AbortSignal = signal): Promise<void> {
-  await weight.turn(until);
-  weight.opened(records);
+async function opened(weights: Weights, weight: MessageWeight, records: number, until: AbortSignal = signal): Promise<void> {
+  await weights.turn(weight, until);
+  weights.opened(weight, records);
 }
 
 describe('the weight of a message', () => {
@@ -27,8 +27,8 @@ describe('messages in hand', () => {
     const weights = createWeights(MAX);
     for (let each = 0; each < 4; each += 1) {
       const weight = weights.received(SMALL);
-      expect(weight.turn(signal)).toBeUndefined();
-      weight.opened(1);
+      expect(weights.turn(weight, signal)).toBeUndefined();
+      weights.opened(weight, 1);
     }
     expect(weights.hasRoom).toBe(false);
   });
@@ -36,37 +36,37 @@ describe('messages in hand', () => {
   it('Fix: wait with their records unread until what is open has ended, in the order of their arrival', async () => {
     const weights = createWeights(MAX);
     const large = weights.received(SMALL);
-    await opened(large, 20_000);
+    await opened(weights, large, 20_000);
     const order: number[] = [];
     const others = [1, 2, 3].map((number) => {
       const weight = weights.received(SMALL);
-      return { weight, done: opened(weight, 1).then(() => order.push(number)) };
+      return { weight, done: opened(weights, weight, 1).then(() => order.push(number)) };
     });
     await settled();
     expect(order).toEqual([]);
-    large.ended();
+    weights.ended(large);
     await Promise.all(others.map(({ done }) => done));
     expect(order).toEqual([1, 2, 3]);
-    for (const { weight } of others) weight.ended();
+    for (const { weight } of others) weights.ended(weight);
     expect(weights.hasRoom).toBe(true);
   });
 
   it('Fix: that are short do not wait for a long one with thousands of records', async () => {
     const weights = createWeights(LONG_MAX);
     const long = weights.received(LONG);
-    await opened(long, 20_000);
+    await opened(weights, long, 20_000);
     const other = weights.received(LONG);
     let isOpen = false;
-    const waits = opened(other, 1).then(() => (isOpen = true));
+    const waits = opened(weights, other, 1).then(() => (isOpen = true));
     for (let each = 0; each < 20; each += 1) {
       const short = weights.received(SMALL);
-      expect(short.turn(signal)).toBeUndefined();
-      short.opened(1);
-      if (each % 2 === 0) short.ended();
+      expect(weights.turn(short, signal)).toBeUndefined();
+      weights.opened(short, 1);
+      if (each % 2 === 0) weights.ended(short);
     }
     await settled();
     expect(isOpen).toBe(false);
-    long.ended();
+    weights.ended(long);
     await waits;
   });
 
@@ -77,11 +77,11 @@ describe('messages in hand', () => {
     await Promise.all(
       Array.from({ length: 10 }, async () => {
         const weight = weights.received(SMALL);
-        await opened(weight, 10_000);
+        await opened(weights, weight, 10_000);
         openMax = Math.max(openMax, ++open);
         await settled();
         open -= 1;
-        weight.ended();
+        weights.ended(weight);
       }),
     );
     expect(openMax).toBe(1);
@@ -90,28 +90,28 @@ describe('messages in hand', () => {
   it('give their place in the line up when the process stops', async () => {
     const weights = createWeights(MAX);
     const large = weights.received(SMALL);
-    await opened(large, 20_000);
+    await opened(weights, large, 20_000);
     const stopping = new AbortController();
     const given = weights.received(SMALL);
-    const waits = opened(given, 1, stopping.signal);
+    const waits = opened(weights, given, 1, stopping.signal);
     const stays = weights.received(SMALL);
-    const stayed = opened(stays, 1);
+    const stayed = opened(weights, stays, 1);
     stopping.abort(new Error('the process stops'));
     await expect(waits).rejects.toThrow('the process stops');
-    given.ended();
-    large.ended();
+    weights.ended(given);
+    weights.ended(large);
     await stayed;
   });
 
   it('have room again as soon as they weigh less than the limit', async () => {
     const weights = createWeights(MAX);
     const large = weights.received(SMALL);
-    await opened(large, 20_000);
+    await opened(weights, large, 20_000);
     let hasRoom = false;
     const room = weights.room(signal).then(() => (hasRoom = true));
     await settled();
     expect(hasRoom).toBe(false);
-    large.ended();
+    weights.ended(large);
     await room;
     await weights.room(signal);
   });
@@ -127,15 +127,15 @@ describe('messages in hand', () => {
           messages.map(async ({ length, records, turns }) => {
             const body = 'x'.repeat(length);
             const weight = weights.received(body);
-            const turn = weight.turn(signal);
+            const turn = weights.turn(weight, signal);
             if (turn !== undefined) await turn;
             const before = open;
-            weight.opened(records);
+            weights.opened(weight, records);
             open += weightOf(body, records);
             expect(before === 0 || before + weightOf(body, 0) <= max).toBe(true);
             for (let each = 0; each < turns; each += 1) await Promise.resolve();
             open -= weightOf(body, records);
-            weight.ended();
+            weights.ended(weight);
           }),
         );
         expect(weights.hasRoom).toBe(true);
