@@ -212,10 +212,15 @@ export function messageOf(message: Message, received: { readonly queueUrl: strin
     firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
     receiveCount: Attributes.ApproximateReceiveCount,
     ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
-    attributes: Object.fromEntries(
-      Object.entries(message.MessageAttributes ?? {}).map(([name, value]) => [name, attributeReceived(value)]),
-    ),
+    attributes: message.MessageAttributes ? attributesReceived(message.MessageAttributes) : NO_ATTRIBUTES,
   };
+}
+
+/** Of a message of S3, SNS or EventBridge. */
+const NO_ATTRIBUTES: QueueMessage['attributes'] = {};
+
+function attributesReceived(attributes: Readonly<Record<string, MessageAttributeValue>>): QueueMessage['attributes'] {
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeReceived(value)]));
 }
 
 function attributeReceived({ DataType, StringValue, BinaryValue }: MessageAttributeValue): MessageAttribute {

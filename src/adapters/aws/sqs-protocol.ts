@@ -95,13 +95,14 @@ function textOf(answer: IncomingMessage): Promise<string> {
 }
 
 interface Received {
-  readonly Messages?: readonly { readonly MessageAttributes?: Readonly<Record<string, { BinaryValue?: unknown }>> }[] | null;
+  readonly Messages?: readonly { readonly MessageAttributes?: Readonly<Record<string, { BinaryValue?: unknown }>> | null }[] | null;
 }
 
 /** Decodes the binary attributes, which are base64 in JSON. */
 function decodeBinaryAttributes({ Messages }: Received): void {
   for (const { MessageAttributes } of Messages ?? []) {
-    for (const attribute of Object.values(MessageAttributes ?? {})) {
+    if (!MessageAttributes) continue;
+    for (const attribute of Object.values(MessageAttributes)) {
       const { BinaryValue: encoded } = attribute;
       if (typeof encoded === 'string') attribute.BinaryValue = new Uint8Array(Buffer.from(encoded, 'base64'));
     }

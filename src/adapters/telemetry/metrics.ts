@@ -54,10 +54,10 @@ export function createMetrics(): Metrics {
   return {
     registry,
     count(name, by, ...[labels]) {
-      if (isSeries(name, labels)) counters.get(name)?.inc({ ...labels }, by);
+      if (isSeries(name, labels)) counters.get(name)?.inc(labels ?? NO_LABELS, by);
     },
     set(name, value, ...[labels]) {
-      if (isSeries(name, labels)) gauges.get(name)?.set({ ...labels }, value);
+      if (isSeries(name, labels)) gauges.get(name)?.set(labels ?? NO_LABELS, value);
     },
     observe(name, value) {
       // prom-client throws if the value is not finite, and no fact may end in an exception
@@ -66,9 +66,15 @@ export function createMetrics(): Metrics {
   };
 }
 
-function isSeries(name: MetricName, labels: Labels = {}): boolean {
-  const sets: LabelSets = seriesTable[name].labels;
-  return Object.entries(sets).every(([label, values]) => values.includes(labels[label] ?? ''));
+const NO_LABELS: Labels = {};
+
+/** The labels of each metric, as isSeries() reads them for each fact. */
+const labelSets = new Map<string, readonly (readonly [string, readonly string[]])[]>(
+  Object.entries(seriesTable).map(([name, { labels }]) => [name, Object.entries(labels)]),
+);
+
+function isSeries(name: MetricName, labels = NO_LABELS): boolean {
+  return labelSets.get(name)?.every(([label, values]) => values.includes(labels[label] ?? '')) === true;
 }
 
 function startAtZero<Metric extends Counter | Gauge>(metric: Metric, sets: LabelSets): Metric {

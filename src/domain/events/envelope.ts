@@ -68,6 +68,8 @@ function unwrapRecords(records: unknown): Unwrapped {
   if (records.length === 0) return rejected('message.unknown-wrapper', 'Records is empty');
   if (records.length > RECORDS_MAX)
     return rejected('message.unknown-wrapper', `Records has ${records.length} entries, too many to be events`);
+  // the usual message has one record, which shares its result with none
+  if (records.length === 1) return { kind: 'records', records: [parseRecord(records[0])] };
   const share = sharing();
   return { kind: 'records', records: records.map((record) => share(parseRecord(record))) };
 }
@@ -133,13 +135,19 @@ function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, 
   }
   const unwrapped = unwrapText(message, envelopes + 1);
   if (unwrapped.kind !== 'records') return unwrapped;
+  const records = unwrapped.records.some(isEventBridges) ? unwrapped.records.map(throughTopic) : unwrapped.records;
   // the queue is subscribed to the outermost topic
-  return { ...unwrapped, records: unwrapped.records.map(throughTopic), ...(topicArn !== undefined && { topicArn }) };
+  const outermost = topicArn ?? unwrapped.topicArn;
+  return outermost === undefined ? { kind: 'records', records } : { kind: 'records', records, topicArn: outermost };
 }
 
 /** Marks EventBridge records, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
 function throughTopic(result: RecordResult): RecordResult {
-  return result.ok && result.record.dialect === 'eventbridge' ? { ...result, record: { ...result.record, throughTopic: true } } : result;
+  return isEventBridges(result) ? { ...result, record: { ...result.record, throughTopic: true } } : result;
+}
+
+function isEventBridges(result: RecordResult): result is Extract<RecordResult, { ok: true }> {
+  return result.ok && result.record.dialect === 'eventbridge';
 }
 
 function topicArnOf({ TopicArn: topicArn }: JsonObject): string | undefined {

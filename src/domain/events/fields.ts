@@ -142,28 +142,32 @@ export function recordOf(facts: RecordFacts): RecordResult {
     );
   }
   const eventName = shortName(facts.eventName);
-  return { ok: true, record: { dialect, bucket, key: key.key, keyUncertain: key.uncertain, eventName, change, ...optionalFields(facts) } };
+  const record: Writable<ChangeRecord> = { dialect, bucket, key: key.key, keyUncertain: key.uncertain, eventName, change };
+  addOptionalFields(record, facts);
+  return { ok: true, record };
 }
 
-function optionalFields(facts: RecordFacts): Partial<ChangeRecord> {
+type Writable<Fields> = { -readonly [Field in keyof Fields]: Fields[Field] };
+
+/** Adds the fields one by one: a spread for each optional field costs a microsecond of every message. */
+function addOptionalFields(record: Writable<ChangeRecord>, facts: RecordFacts): void {
   const { eventTimeMs, sequencer, sizeBytes, versionId } = facts;
   const etag = facts.etag?.replaceAll('"', '');
-  return {
-    ...(eventTimeMs !== undefined && { eventTimeMs }),
-    ...(!isAbsent(sequencer) && { sequencer }),
-    ...(!isAbsent(etag) && { etag }),
-    ...(!isAbsent(sizeBytes) && { sizeBytes }),
-    ...(!isAbsent(versionId) && { versionId }),
-    ...requestIdOf(facts),
-  };
+  const requestId = requestIdOf(facts);
+  if (eventTimeMs !== undefined) record.eventTimeMs = eventTimeMs;
+  if (!isAbsent(sequencer)) record.sequencer = sequencer;
+  if (!isAbsent(etag)) record.etag = etag;
+  if (!isAbsent(sizeBytes)) record.sizeBytes = sizeBytes;
+  if (!isAbsent(versionId)) record.versionId = versionId;
+  if (requestId !== undefined) record.requestId = requestId;
 }
 
 /** A request ID as S3 and CloudTrail write them. It only ever proves something, so any other value counts as absent. */
 const REQUEST_ID = /^[\w-]{8,128}$/;
 
-function requestIdOf({ change, requestId }: RecordFacts): Pick<ChangeRecord, 'requestId'> {
+function requestIdOf({ change, requestId }: RecordFacts): string | undefined {
   const isDelete = change.kind === 'deleted' || change.kind === 'marker-created' || change.kind === 'bulk-deleted';
-  return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? { requestId } : {};
+  return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : undefined;
 }
 
 function shortName(eventName: string): string {

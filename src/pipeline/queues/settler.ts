@@ -51,7 +51,7 @@ interface Entry {
   readonly queueUrl: string;
   readonly receiptHandle: string;
   /** The visibility timeout to set; undefined: the message is deleted. */
-  readonly timeoutS?: number;
+  readonly timeoutS: number | undefined;
   readonly attemptsMax: number;
   /** Whether the entry still has to be sent. */
   readonly isWanted: () => boolean;
@@ -60,6 +60,7 @@ interface Entry {
 }
 
 type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
+type Lane = Map<string, Entry[]>;
 
 interface Held {
   readonly message: QueueMessage;
@@ -68,40 +69,54 @@ interface Held {
   extending: Promise<void> | undefined;
 }
 
+/** A settlement has to be sent whatever happens meanwhile. */
+const always = (): boolean => true;
+const REMOVAL: Change = { timeoutS: undefined, attemptsMax: ATTEMPTS_MAX, isWanted: always };
+
+function hiding(timeoutS: number): Change {
+  return { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: always };
+}
+
 /** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
 export function createSettler({ queues, clock, telemetry, visibilityS }: SettlerDependencies): Settler {
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
-  const waiting = new Map<string, Entry[]>();
+  /** The entries that wait for their request, by queue. */
+  const deletes: Lane = new Map();
+  const changes: Lane = new Map();
   const closed = new AbortController();
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let isExtending = false;
 
-  async function settle(message: QueueMessage, timeoutS?: number): Promise<void> {
+  async function settle(message: QueueMessage, change: Change): Promise<void> {
     const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
-    await enqueue(message, { attemptsMax: ATTEMPTS_MAX, isWanted: () => true, ...(timeoutS !== undefined && { timeoutS }) });
+    await enqueue(message, change);
+    if (change.timeoutS === undefined) removedTotal += 1;
   }
 
   /** Resolves with false if the last permitted attempt failed. */
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, change: Change): Promise<boolean> {
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<boolean> {
     return new Promise((resolve) => {
-      const lane = `${change.timeoutS === undefined ? 'delete' : 'visibility'} ${queueUrl}`;
-      const entries = waiting.get(lane) ?? [];
-      entries.push({ queueUrl, receiptHandle, ...change, done: resolve });
-      waiting.set(lane, entries);
-      if (entries.length >= BATCH_MAX) flush(lane);
-      else if (entries.length === 1) void clock.sleep(LINGER_MS).then(() => flush(lane));
+      const lane = timeoutS === undefined ? deletes : changes;
+      const entries = lane.get(queueUrl) ?? [];
+      entries.push({ queueUrl, receiptHandle, timeoutS, attemptsMax, isWanted, done: resolve });
+      if (entries.length === 1) {
+        lane.set(queueUrl, entries);
+        void clock.sleep(LINGER_MS).then(() => flush(lane, queueUrl));
+      }
+      if (entries.length >= BATCH_MAX) flush(lane, queueUrl);
     });
   }
 
-  function flush(lane: string): void {
-    const entries = waiting.get(lane) ?? [];
-    waiting.delete(lane);
-    if (entries.length > 0) void requests.add(() => sendAll(entries));
+  function flush(lane: Lane, queueUrl: string): void {
+    const entries = lane.get(queueUrl);
+    if (entries === undefined) return;
+    lane.delete(queueUrl);
+    void requests.add(() => sendAll(entries));
   }
 
   /** Tries until every entry is done or has used its attempts; a message that was not settled becomes visible again. */
@@ -153,7 +168,6 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
 
   /** Runs as long as messages are held. */
   async function keepExtending(): Promise<void> {
-    if (isExtending) return;
     isExtending = true;
     while (inHand.size > 0 && !closed.signal.aborted) {
       await clock.sleep(EXTEND_EVERY_MS, closed.signal).catch(() => undefined);
@@ -175,21 +189,18 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     hold(message) {
       const extendAtMs = message.receivedAtMonotonicMs + extendAfterMs;
       inHand.set(message.receiptHandle, { message, extendAtMs, extending: undefined });
-      void keepExtending();
+      if (!isExtending) void keepExtending();
     },
-    async remove(message) {
-      await settle(message);
-      removedTotal += 1;
-    },
+    remove: (message) => settle(message, REMOVAL),
     get removedTotal() {
       return removedTotal;
     },
-    hide: (message, delayS) => settle(message, delayS),
+    hide: (message, delayS) => settle(message, hiding(delayS)),
     get inHand() {
       return inHand.size;
     },
     async giveBackAll() {
-      await Promise.all([...inHand.values()].map(({ message }) => settle(message, 0)));
+      await Promise.all([...inHand.values()].map(({ message }) => settle(message, hiding(0))));
     },
     close() {
       closed.abort(new Error('the settler is closed'));
