@@ -8,12 +8,7 @@
  * requests of a kind that have the same signal, as those of one poller do. All other requests are left to the SDK, whose
  * version is pinned (sqs-protocol.ts).
  */
-import {
-  ChangeMessageVisibilityBatchCommand,
-  DeleteMessageBatchCommand,
-  ReceiveMessageCommand,
-  type SQSClient,
-} from '@aws-sdk/client-sqs';
+import { ChangeMessageVisibilityBatchCommand, DeleteMessageBatchCommand, ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { getSchemaSerdePlugin } from '@smithy/core/schema';
 
 type Command = Parameters<SQSClient['send']>[0];

@@ -71,7 +71,8 @@ export function createAttemptRecord<Start extends AttemptStart>(
     const { hand, tie, byListing } = start;
     const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
     // usually no circuit is open, and then the ids need not be made
-    if (!circuits.isQuiet && !takePlaces(start, indexCircuits(record.bucket))) return { kind: 'blocked', ids: indexCircuits(record.bucket) };
+    if (!circuits.isQuiet && !takePlaces(start, indexCircuits(record.bucket)))
+      return { kind: 'blocked', ids: indexCircuits(record.bucket) };
     // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {

@@ -65,9 +65,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const turn = weights.turn(hand.weight, hand.signal);
-      if (turn !== undefined) await turn;
-      const unwrapped = read(hand);
+      const unwrapped = await open(hand, weights);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -78,12 +76,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       await giveBack(hand, error);
     }
-  }
-
-  function read({ message, weight }: InHand): Unwrapped {
-    const unwrapped = unwrap(message.body);
-    weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
-    return unwrapped;
   }
 
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
@@ -206,6 +198,18 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     telemetry.messageSettled(kind);
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
+}
+
+/** Reads the body when its turn has come, which is usually now. */
+function open(hand: InHand, weights: Weights): Unwrapped | Promise<Unwrapped> {
+  const turn = weights.turn(hand.weight, hand.signal);
+  return turn === undefined ? read(hand, weights) : turn.then(() => read(hand, weights));
+}
+
+function read({ message, weight }: InHand, weights: Weights): Unwrapped {
+  const unwrapped = unwrap(message.body);
+  weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
+  return unwrapped;
 }
 
 /** Names no record in the dead letter, because the body as a whole failed. */

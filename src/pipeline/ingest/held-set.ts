@@ -58,7 +58,7 @@ interface HeldSetDependencies {
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   const { clock, telemetry, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
-  let running = 0;
+  const running = new Set<InHand>();
   let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
 
@@ -72,7 +72,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     return isLastReceive({ receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) });
   }
 
-  /** Calls `noLongerFast` when the work has ended or the message turned slow, whichever is first. */
+  /** `noLongerFast` is called when the message turns slow. */
   function handOf(message: QueueMessage, noLongerFast: () => void): InHand {
     const weight = weights.received(message.body);
     return {
@@ -97,16 +97,17 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     noneRuns = undefined;
   }
 
+  /** Calls `noLongerFast` unless the message has turned slow. */
   async function runOne(work: (hand: InHand) => Promise<void>, hand: InHand, noLongerFast: () => void): Promise<void> {
-    running += 1;
+    running.add(hand);
     try {
       await work(hand);
     } finally {
-      running -= 1;
+      running.delete(hand);
       weights.ended(hand.weight);
       if (slow.delete(hand.weight)) telemetry.held(slow.size);
       else noLongerFast();
-      if (running === 0) endIdleWait();
+      if (running.size === 0) endIdleWait();
     }
   }
 
@@ -127,14 +128,14 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     // fast messages count as well, since all of them turn slow at once when the store fails
     get hasRoom() {
-      return running < heldMax && weights.hasRoom;
+      return running.size < heldMax && weights.hasRoom;
     },
     room: (signal) => weights.room(signal),
     get size() {
       return slow.size;
     },
     async idle() {
-      while (running > 0) await (noneRuns ??= Promise.withResolvers()).promise;
+      while (running.size > 0) await (noneRuns ??= Promise.withResolvers()).promise;
     },
   };
 }

@@ -82,8 +82,8 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
   /** The entries that wait for their request, by queue. */
-  const deletes: Lane = new Map();
-  const changes: Lane = new Map();
+  const deleteLane: Lane = new Map();
+  const visibilityLane: Lane = new Map();
   const closed = new AbortController();
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
@@ -101,7 +101,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   /** Resolves with false if the last permitted attempt failed. */
   function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<boolean> {
     return new Promise((resolve) => {
-      const lane = timeoutS === undefined ? deletes : changes;
+      const lane = timeoutS === undefined ? deleteLane : visibilityLane;
       const entries = lane.get(queueUrl) ?? [];
       entries.push({ queueUrl, receiptHandle, timeoutS, attemptsMax, isWanted, done: resolve });
       if (entries.length === 1) {

@@ -177,11 +177,8 @@ describe('requests to SQS', () => {
       stopped.abort();
       return { body: {} };
     };
-    const [aborted, answered] = await Promise.allSettled(
-      [stopped, other].map(({ signal }) => send(receive!.command(), { abortSignal: signal })),
-    );
-    expect([aborted.status, answered.status]).toEqual(['rejected', 'fulfilled']);
-    expect((aborted as PromiseRejectedResult).reason).toMatchObject({ name: 'AbortError' });
+    const ends = await Promise.allSettled([stopped, other].map(({ signal }) => send(receive!.command(), { abortSignal: signal })));
+    expect(ends).toMatchObject([{ status: 'rejected', reason: { name: 'AbortError' } }, { status: 'fulfilled' }]);
     await expect(send(receive!.command(), { abortSignal: stopped.signal })).rejects.toMatchObject({ name: 'AbortError' });
   });
 
