@@ -21,9 +21,9 @@ const SHORT_SHARE = 0.25;
 /** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
 const LONG_BODY_LENGTH = 65_536;
 
-/** The weight of one message, which only the functions of {@link Weights} change. It has none itself, because each message has one. */
+/** The weight of one message: plain data, because each message has one. Only the functions of {@link Weights} change it. */
 export interface MessageWeight {
-  /** As far as it is known. */
+  /** What the message weighs, as far as it is known. */
   bytes: number;
   readonly lane: Lane;
   isOpen: boolean;
