@@ -59,10 +59,9 @@ describe('the SDK that is patched', () => {
 /** The settings that the address of a request is made of. */
 const addresses = [
   {},
-  { useFipsEndpoint: true },
-  { useDualstackEndpoint: true },
-  { endpoint: 'https://queues.example:4566' },
-  { endpoint: 'http://127.0.0.1:4566', useQueueUrlAsEndpoint: false },
+  { useQueueUrlAsEndpoint: false, useFipsEndpoint: true },
+  { useQueueUrlAsEndpoint: false, useDualstackEndpoint: true },
+  { useQueueUrlAsEndpoint: false, endpoint: 'https://queues.example:4566' },
 ];
 type Address = ConstructorParameters<typeof SQSClient>[0];
 

@@ -7,9 +7,15 @@ import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.
 import { settled } from '../../support/worlds/ingest.ts';
 
 const times = { sentAtMs: 0, firstReceivedAtMs: 0, receivedAtMonotonicMs: 0 };
-const messages = ['a', 'b', 'c'].map(
-  (id): QueueMessage => ({ queueUrl: 'q', messageId: id, receiptHandle: id, body: '', receiveCount: 1, attributes: {}, ...times }),
-);
+const messages = ['a', 'b', 'c'].map((id): QueueMessage => ({
+  queueUrl: 'q',
+  messageId: id,
+  receiptHandle: id,
+  body: '',
+  receiveCount: 1,
+  attributes: {},
+  ...times,
+}));
 
 function setUp() {
   const weightMaxBytes = 1_000_000;
