@@ -32,7 +32,8 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
 export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
   const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
   const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
-  return `${action}\n${JSON.stringify({ ...document, words: documentWords(document) })}\n`;
+  // a copy of the document with its words would cost as much as the rest of the line
+  return `${action}\n${JSON.stringify(document).slice(0, -1)},"words":${JSON.stringify(documentWords(document))}}\n`;
 }
 
 /** What {@link bulkVerdicts} reads of an answer. */
@@ -45,6 +46,8 @@ const answerSchema = z.object({ items: z.array(itemSchema) });
 
 /** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
 export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
+  // the schema takes as long as reading the JSON
+  if (sayWritten(body, actions.length)) return actions.map(() => WRITTEN);
   const { items } = parseAnswer(answerSchema, body);
   if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
   return items.map((item, at) => verdictOf(actions[at], item));
@@ -58,6 +61,20 @@ function verdictOf(action: BulkAction | undefined, { index: { status, result, er
 }
 
 const WRITTEN: BulkVerdict = { kind: 'written' };
+
+/** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
+function sayWritten(body: unknown, count: number): boolean {
+  if (!isRecord(body) || !Array.isArray(body['items']) || body['items'].length !== count) return false;
+  return body['items'].every((item: unknown) => isRecord(item) && isWritten(item['index']));
+}
+
+function isWritten(index: unknown): boolean {
+  return isRecord(index) && typeof index['status'] === 'number' && (index['result'] === 'created' || index['result'] === 'updated');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
 
 /** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
 const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;

@@ -35,6 +35,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       const prepared = writes.map((write) => bulkAction(write, names));
       const actions = prepared.filter((action) => 'write' in action);
       const verdicts = judgeRejections(actions, await sendActions(actions, signal));
+      if (actions.length === writes.length && verdicts.every(({ kind }) => kind === 'written')) return verdicts.map(answerOf);
       const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
       const decided = await decide(client, undecided, signal);
       const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));

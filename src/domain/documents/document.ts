@@ -186,8 +186,31 @@ export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
 }
 
+const DAY_MS = 86_400_000;
+/** The days of thirty years. The memory is cleared when it is reached. */
+const DAYS_MAX = 11_000;
+/** The texts of days up to the `T`, by their number. */
+const dayTexts = new Map<number, string>();
+const twoDigits = Array.from({ length: 100 }, (_, number) => String(number).padStart(2, '0'));
+const threeDigits = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
+
+/** The text of Date's toISOString, which takes five times as long: it is made for each object of a first index. Throws as that does. */
 function isoOf(ms: number): string {
-  return new Date(ms).toISOString();
+  const whole = Math.trunc(ms);
+  const day = Math.floor(whole / DAY_MS);
+  const left = whole - day * DAY_MS;
+  const hours = twoDigits[Math.floor(left / 3_600_000)];
+  const minutes = twoDigits[Math.floor(left / 60_000) % 60];
+  const seconds = twoDigits[Math.floor(left / 1_000) % 60];
+  return `${dayTexts.get(day) ?? dayText(day)}${hours}:${minutes}:${seconds}.${threeDigits[left % 1_000]}Z`;
+}
+
+function dayText(day: number): string {
+  const text = new Date(day * DAY_MS).toISOString();
+  if (dayTexts.size >= DAYS_MAX) dayTexts.clear();
+  const dayOnly = text.slice(0, text.indexOf('T') + 1);
+  dayTexts.set(day, dayOnly);
+  return dayOnly;
 }
 
 /** Caches the latest text: the event's time is often the object's time too, and many documents are made within one millisecond. */

@@ -26,7 +26,7 @@ export function rawKey(text: string): WrittenKey {
  * space. If an escape is malformed or not UTF-8, the whole key stays undecoded and `uncertain`.
  */
 export function decodeFormKey(text: string): WrittenKey {
-  if (!text.includes('%')) return { key: text.replaceAll('+', ' '), uncertain: false };
+  if (!text.includes('%')) return { key: text.includes('+') ? text.replaceAll('+', ' ') : text, uncertain: false };
   try {
     return { key: decodeURIComponent(text.replaceAll('+', ' ')), uncertain: false };
   } catch {

@@ -140,13 +140,14 @@ const NOTHING_COMPARED = { fields: NO_FIELDS, isInexact: false };
 
 /** Compares both sides in the order of UTF-8 bytes, as far as both are known. */
 export function compareSides(sides: Sides): Slice {
+  const ends: Position = { listedAt: endWithin(sides.listed, sides.through), documentsAt: endWithin(sides.documents, sides.through) };
   const findings: Finding[] = [];
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
   let lastKey: string | undefined;
   let equal = 0;
   let looks = 0;
-  let pair = pairAt(sides, at);
-  for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at)) {
+  let pair = pairAt(sides, at, ends);
+  for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at, ends)) {
     const finding = findingOf(pair, sides);
     if (finding === undefined) equal += 1;
     else findings.push(finding);
@@ -172,20 +173,19 @@ interface Pair {
 }
 
 /** The next pair. `end`: no key is left up to `through`. `documents`: more documents are needed to know which key is next. */
-function pairAt(sides: Sides, { listedAt, documentsAt }: Position): Pair | 'end' | 'documents' {
+function pairAt(sides: Sides, { listedAt, documentsAt }: Position, ends: Position): Pair | 'end' | 'documents' {
   const scanned = sides.documents[documentsAt];
   if (scanned === undefined && !sides.isDocumentsEnd) return 'documents';
-  const listed = within(sides.listed[listedAt], sides.through);
-  const document = within(scanned, sides.through);
+  const listed = listedAt < ends.listedAt ? sides.listed[listedAt] : undefined;
+  const document = documentsAt < ends.documentsAt ? scanned : undefined;
   const order = orderOf(listed, document);
   if (order === undefined) return 'end';
-  const pair = { listed: order <= 0 ? listed : undefined, document: order >= 0 ? document : undefined };
-  const next = { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) };
-  return { ...pair, key: keyOf(pair), next };
-}
-
-function keyOf({ listed, document }: Pick<Pair, 'listed' | 'document'>): string {
-  return (listed ?? document)?.key ?? '';
+  return {
+    key: (order <= 0 ? listed : document)?.key ?? '',
+    listed: order <= 0 ? listed : undefined,
+    document: order >= 0 ? document : undefined,
+    next: { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) },
+  };
 }
 
 /** Negative: the listing's key comes first. Positive: the document's key comes first. Undefined: neither side has a key. */
@@ -194,8 +194,16 @@ function orderOf(listed: Listed | undefined, document: Scanned | undefined): num
   return document === undefined ? -1 : compareKeys(listed.key, document.key);
 }
 
-function within<Side extends { readonly key: string }>(side: Side | undefined, through: string | undefined): Side | undefined {
-  return side !== undefined && through !== undefined && compareKeys(side.key, through) > 0 ? undefined : side;
+/** Where the keys beyond `through` begin, by halving: to compare each key with it would take as long as to compare the sides. */
+function endWithin(side: readonly { readonly key: string }[], through: string | undefined): number {
+  if (through === undefined) return side.length;
+  let [from, to] = [0, side.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (compareKeys(side[middle]?.key ?? '', through) > 0) to = middle;
+    else from = middle + 1;
+  }
+  return from;
 }
 
 /** The finding for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */

@@ -94,8 +94,8 @@ export interface RewriteFacts {
  * and the event that it came from. For another object these fields are unknown, and so absent.
  */
 export function rewrittenDocument(facts: RewriteFacts): ObjectDocument {
-  const { stored, observedAtMs } = facts;
-  const document = documentOf({ ...facts, cause: {}, stateAtMs: observedAtMs });
+  const { bucket, key, state, stored, clock, settled, source, observedAtMs, nowMs } = facts;
+  const document = documentOf({ bucket, key, state, clock, settled, source, cause: {}, stateAtMs: observedAtMs, nowMs });
   return stored !== undefined && isSameObject(facts.state, stored) ? { ...stored, ...document } : document;
 }
 

@@ -147,12 +147,12 @@ export function createSettleSlice({
       // what was refused is read, whatever it is
       const current = round === 1 ? work : { ...work, writesUnread: false };
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
-      const planned = plans.flatMap((plan) => ('write' in plan ? [plan.write] : []));
+      const { planned, ended } = sorted(plans);
       const cut = cutByBrake(planned, await refusedByBrake(planned, work), work);
       brake = cut.brake ?? brake;
       const answered = await write(beforeBrake(cut.allowed, brake, byFinding), work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
-      endings.push(...cut.held, ...plans.flatMap((plan) => ('end' in plan ? [plan.end] : [])), ...answered.endings);
+      endings.push(...cut.held, ...ended, ...answered.endings);
       open = answered.refused;
       isExpired = answered.isLookExpired;
     }
@@ -203,7 +203,7 @@ export function createSettleSlice({
       case 'missing':
       case 'stale': {
         const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
-        return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, ending);
+        return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
       }
       case 'phantom':
         // its HEAD would be for nothing, and there may be millions
@@ -218,7 +218,7 @@ export function createSettleSlice({
     const ending = { ...endingOf(at.finding, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
     if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
     const isWanted = isInexact || (work.fill && kind === 'incomplete');
-    return isWanted && !isNewer ? planByListing(at, work, ending) : { end: ending };
+    return isWanted && !isNewer ? planByListing(at, work, { ending }) : { end: ending };
   }
 
   /**
@@ -226,15 +226,14 @@ export function createSettleSlice({
    * written since the scan, only if its clock is lower (rule 6). An equal clock is refused as a higher one is, and read then.
    */
   function planUnread(finding: Finding, work: SliceWork): Plan {
-    const plan = planByListing({ finding, stored: undefined }, work, endingOf(finding, 'missing'));
-    return 'write' in plan ? { write: { ...plan.write, request: { ...plan.write.request, equalClock: 'refuse' } } } : plan;
+    return planByListing({ finding, stored: undefined }, work, { ending: endingOf(finding, 'missing'), equalClock: 'refuse' });
   }
 
-  function planByListing(looked: Looked, work: SliceWork, ending: Ending): Plan {
+  function planByListing(looked: Looked, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
     const { state } = looked.finding;
     return work.mode === 'report' || state === undefined
       ? { end: dated(ending, looked) }
-      : { write: writeOfListing(looked, { work, state, ending, nowMs: clock.nowMs() }) };
+      : { write: writeOfListing(looked, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
   }
 
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
@@ -264,16 +263,27 @@ export function createSettleSlice({
   }
 }
 
+/** The writes and the endings among the plans. By a loop, as below: flatMap() takes longer for each finding of a first index than its plan. */
+function sorted(plans: readonly Plan[]): { readonly planned: readonly PlannedWrite[]; readonly ended: readonly Ending[] } {
+  const planned: PlannedWrite[] = [];
+  const ended: Ending[] = [];
+  for (const plan of plans) {
+    if ('write' in plan) planned.push(plan.write);
+    else ended.push(plan.end);
+  }
+  return { planned, ended };
+}
+
 /** What became of the writes. Throws the first fault that is not about one document alone. */
 function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnswer[]): Written {
-  const fault = answers.map((answer) => faultIn(answer)).find((found) => found !== undefined && found.code !== REJECTED);
-  if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
-  const endings = planned.flatMap(({ ending }, index): readonly Ending[] => {
+  const endings: Ending[] = [];
+  for (const [index, { ending }] of planned.entries()) {
     const answer = answers[index];
-    if (answer?.kind === 'written') return [ending];
-    const reason = faultIn(answer)?.reason;
-    return reason === undefined ? [] : [{ ...ending, effect: 'refused', reason }];
-  });
+    const fault = faultIn(answer);
+    if (fault !== undefined && fault.code !== REJECTED) throw new FaultError(fault.code, fault.reason);
+    if (answer?.kind === 'written') endings.push(ending);
+    else if (fault !== undefined) endings.push({ ...ending, effect: 'refused', reason: fault.reason });
+  }
   const refused = planned.filter((_, index) => answers[index]?.kind !== 'written' && answers[index]?.kind !== 'fault');
   const isExpired = (source: 'listing' | 'check'): boolean =>
     planned.some(({ request }, index) => request.document.source === source && answers[index]?.kind === 'expired');
@@ -311,19 +321,25 @@ export interface Looked {
   readonly stored: ObjectDocument | undefined;
 }
 
-function writeOfListing(
-  { finding, stored }: Looked,
-  {
-    work,
-    state,
-    ending,
-    nowMs,
-  }: { readonly work: SliceWork; readonly state: PresentState; readonly ending: Ending; readonly nowMs: number },
-): PlannedWrite {
+/** How a finding ends if its write from the listing is accepted, and what happens to the write at an equal clock. */
+interface ListedWish {
+  readonly ending: Ending;
+  readonly equalClock?: WriteRequest['equalClock'];
+}
+
+interface ListedFacts extends Required<ListedWish> {
+  readonly work: SliceWork;
+  readonly state: PresentState;
+  readonly nowMs: number;
+}
+
+function writeOfListing({ finding, stored }: Looked, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
   const { observedAtMs, expiresAtMs } = work;
-  const at = { bucket: work.bucket.bucket, key: finding.key, clock: clockOfListing(observedAtMs), observedAtMs, nowMs };
-  const document = rewrittenDocument({ ...at, state, stored, settled: true, source: 'listing' });
-  return { finding, request: { document, equalClock: 'accept', expiresAtMs }, ending: { ...ending, effect: 'document' } };
+  const { bucket } = work.bucket;
+  const clock = clockOfListing(observedAtMs);
+  const { key } = finding;
+  const document = rewrittenDocument({ bucket, key, state, stored, clock, settled: true, source: 'listing', observedAtMs, nowMs });
+  return { finding, request: { document, equalClock, expiresAtMs }, ending: { ...ending, effect: 'document' } };
 }
 
 interface SeenFacts {

@@ -70,6 +70,33 @@ describe('a document', () => {
     expect(documentWords(documentOf(facts))).toEqual(['a', 'b', 'jpg']);
   });
 
+  it('says every time as Date does, with or without a part of a millisecond', () => {
+    const state = { present: false } as const;
+    const ms = fc.oneof(
+      fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 }),
+      fc.date({ noInvalidDate: true }).map(Number),
+    );
+    const edges = fc.constantFrom(
+      0,
+      -0,
+      -1,
+      999,
+      86_399_999,
+      86_400_000,
+      951_782_400_000,
+      253_402_300_799_999,
+      253_402_300_800_000,
+      -62_167_219_200_001,
+    );
+    fc.assert(
+      fc.property(fc.oneof(ms, edges), fc.double({ min: 0, max: 0.99, noNaN: true }), (whole, part) => {
+        for (const stateAtMs of [whole, Math.min(whole + part, 8_640_000_000_000_000)])
+          expect(documentOf({ ...facts, state, stateAtMs }).deleted_at).toBe(new Date(stateAtMs).toISOString());
+      }),
+    );
+    expect(() => documentOf({ ...facts, state, stateAtMs: Number.NaN })).toThrow(RangeError);
+  });
+
   it('says when its time is an event’s rather than S3’s own', () => {
     const state = { present: true, lastModifiedMs: 1_000, lastModifiedExact: false } as const;
     expect(documentOf({ ...facts, state }).last_modified_exact).toBe(false);
