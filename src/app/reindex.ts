@@ -72,7 +72,7 @@ function createRole(
 ): ReindexRole {
   const clock = systemClock;
   const { store, storage, queues, aws } = core;
-  const load = createIndexLoad(clock);
+  const load = createIndexLoad(clock, settings.TALLY_REINDEX_BULK_CONCURRENCY);
   const { objects, scan } = measured(load, store);
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
   const writeAll = createBackgroundWriter({

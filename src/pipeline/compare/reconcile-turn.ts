@@ -106,11 +106,12 @@ const HEADS_MAX = 16;
 const LOOKS_MAX = 100;
 /**
  * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
- * Each holds a listing page in memory and its documents: three times the default number of bulk requests. The turns share
- * them: eight turns have one each, and a single one has enough to keep the index busy. Of slices with HEADs a turn settles two,
+ * Each holds a listing page in memory and its documents: one and a half times the default number of bulk requests, so that the
+ * next one is ready when one is answered. The turns share them: four turns or more have one each, and a single one has enough to
+ * keep the index busy. Of slices with HEADs a turn settles two,
  * so that few HEADs are sent before the tombstones are reserved.
  */
-const SETTLING = { ofAll: 12, ofTurn: 8, withHeads: 2 };
+const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
 /**
  * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
  * in which every page has one is compared at 3,200 keys a second.

@@ -35,10 +35,13 @@ const DATE_STEP_MS = 1_000;
 /** Twice the listings of two workers with default settings; a range that takes longer than the others is split later. */
 const CUTS_MAX = 32;
 
-/** As many as a worker compares at once with default settings. They differ in size, and those that take longer are split later. */
-const LISTED_CUTS = 8;
-/** LIST requests of these cuts, which take about fifty. The bound ends a search among keys that are hard to cut. */
-const CUT_REQUESTS_MAX = 100;
+/**
+ * At 100 ms for each LIST they list 40,000 keys a second, more than an index of a few cores writes. They differ in size: while the
+ * index has work to spare, they are split further.
+ */
+const LISTED_CUTS = 4;
+/** LIST requests of these cuts, which take about 25. The bound ends a search among keys that are hard to cut. */
+const CUT_REQUESTS_MAX = 50;
 
 /** What a job begins with. `first`: the first page of its listing that has keys, or the last page. `requests`: those of the attempt that found it. */
 interface Begin {

@@ -1,7 +1,7 @@
 /**
  * Whether re-index waits for the index. More ranges at the same time help while a worker waits for listings or for HEADs; once
- * the index has all the work that it can do, they only make each other wait, and cost requests: each split needs about ten LIST
- * requests, and each turn that ends has listed a page that it did not compare.
+ * the index has all the work that it can do, they only make each other wait, and cost requests and memory: each split needs
+ * about ten LIST requests, each turn that ends has listed a page that it did not compare, and each range holds its pages.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
@@ -17,14 +17,17 @@ const WEIGHT = 0.1;
 export interface IndexLoad {
   /** Runs a request and measures it, whatever becomes of it. */
   readonly measure: <Answer>(request: () => Promise<Answer>) => Promise<Answer>;
-  /** Whether the last requests took so long that more ranges would only wait longer. */
+  /** The same for a bulk request. */
+  readonly measureWrite: IndexLoad['measure'];
+  /** Whether the last requests took so long that more ranges would only wait longer, or as many bulk requests run as may run. */
   readonly isSlow: () => boolean;
 }
 
-/** Creates the measure of one process. */
-export function createIndexLoad(clock: Pick<Clock, 'monotonicMs'>): IndexLoad {
+/** Creates the measure of one process. `writesMax`: the most bulk requests that run at the same time. */
+export function createIndexLoad(clock: Pick<Clock, 'monotonicMs'>, writesMax: number): IndexLoad {
   let averageMs = 0;
-  return {
+  let writes = 0;
+  const load: IndexLoad = {
     async measure(request) {
       const startedMs = clock.monotonicMs();
       try {
@@ -33,8 +36,17 @@ export function createIndexLoad(clock: Pick<Clock, 'monotonicMs'>): IndexLoad {
         averageMs += WEIGHT * (clock.monotonicMs() - startedMs - averageMs);
       }
     },
-    isSlow: () => averageMs > SLOW_MS,
+    async measureWrite(request) {
+      writes += 1;
+      try {
+        return await load.measure(request);
+      } finally {
+        writes -= 1;
+      }
+    },
+    isSlow: () => averageMs > SLOW_MS || writes >= writesMax,
   };
+  return load;
 }
 
 interface MeasuredPorts {
@@ -43,9 +55,9 @@ interface MeasuredPorts {
 }
 
 /** The same ports; the requests that comparing sends most are measured: scan pages and bulk requests. */
-export function measured({ measure }: IndexLoad, { objects, scan }: MeasuredPorts): MeasuredPorts {
+export function measured({ measure, measureWrite }: IndexLoad, { objects, scan }: MeasuredPorts): MeasuredPorts {
   return {
-    objects: { ...objects, write: (...asked) => measure(() => objects.write(...asked)) },
+    objects: { ...objects, write: (...asked) => measureWrite(() => objects.write(...asked)) },
     scan: { ...scan, scan: (...asked) => measure(() => scan.scan(...asked)) },
   };
 }

@@ -28,7 +28,7 @@ describe('the ranges of a first index', () => {
     await runUntil(world, async () => (await world.ranges()).length > 0);
     await world.run(100);
     const ranges = await world.ranges();
-    expect(ranges.length).toBeGreaterThan(4);
+    expect(ranges).toHaveLength(4);
     expect(ranges.map(({ from }) => from)).toEqual(['', ...ranges.slice(0, -1).map(({ to }) => to)]);
     const done = await world.ended(id);
     expect(done).toMatchObject({ state: 'done', counts: { listed: OBJECTS, missing: OBJECTS, written: OBJECTS } });

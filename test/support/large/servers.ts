@@ -228,7 +228,7 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
     async write(from, length) {
       counted.bulks += 1;
       await own.use(length * WORKER.writtenMs);
-      await load.measure(() => ask(INDEX.bulkMs + length * INDEX.writtenMs));
+      await load.measureWrite(() => ask(INDEX.bulkMs + length * INDEX.writtenMs));
       const before = stored.size;
       stored.addRun(from, length);
       unshown.push({ from, length });

@@ -161,7 +161,7 @@ function startWorker({ shared, state, queue, index, work, turns, stopping }: Wor
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
-  const load = createIndexLoad(clock);
+  const load = createIndexLoad(clock, WRITER_LIMITS.concurrency);
   const { objects, scan } = measured(load, index.portsOf(core));
   const listing = createLargeListing(shared, core, turns.isHollow);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
