@@ -17,7 +17,8 @@ export interface Worker {
   stop(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 200;
+/** Each look costs the worker and OpenSearch several requests; how long the job took is in its record. */
+const LOOK_EVERY_MS = 1_000;
 /** Some 600 objects a second for the largest bucket: something hangs. */
 const JOB_WITHIN_MS = 3_600_000;
 
