@@ -206,9 +206,9 @@ function isoOf(ms: number): string {
 }
 
 function dayText(day: number): string {
-  const text = new Date(day * DAY_MS).toISOString();
+  const whole = new Date(day * DAY_MS).toISOString();
   if (dayTexts.size >= DAYS_MAX) dayTexts.clear();
-  const dayOnly = text.slice(0, text.indexOf('T') + 1);
+  const dayOnly = whole.slice(0, whole.indexOf('T') + 1);
   dayTexts.set(day, dayOnly);
   return dayOnly;
 }

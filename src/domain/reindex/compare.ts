@@ -180,12 +180,12 @@ function pairAt(sides: Sides, { listedAt, documentsAt }: Position, ends: Positio
   const document = documentsAt < ends.documentsAt ? scanned : undefined;
   const order = orderOf(listed, document);
   if (order === undefined) return 'end';
-  return {
-    key: (order <= 0 ? listed : document)?.key ?? '',
-    listed: order <= 0 ? listed : undefined,
-    document: order >= 0 ? document : undefined,
-    next: { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) },
-  };
+  const next = { listedAt: listedAt + Number(order <= 0), documentsAt: documentsAt + Number(order >= 0) };
+  return pairOf(order <= 0 ? listed : undefined, order >= 0 ? document : undefined, next);
+}
+
+function pairOf(listed: Listed | undefined, document: Scanned | undefined, next: Position): Pair {
+  return { key: (listed ?? document)?.key ?? '', listed, document, next };
 }
 
 /** Negative: the listing's key comes first. Positive: the document's key comes first. Undefined: neither side has a key. */

@@ -57,7 +57,7 @@ export const noCounts: ReconcileCounts = {
   headRequests: 0,
 };
 
-/** Read once: zod makes them anew each time, and sums are made several times for each page. */
+/** Read once: zod makes the list each time, and there are several sums for each page. */
 const countNames = countsSchema.keyof().options;
 
 /** The sum, field by field. */
