@@ -40,7 +40,7 @@ const CUTS_MAX = 32;
  * index has work to spare, they are split further.
  */
 const LISTED_CUTS = 4;
-/** LIST requests of these cuts, which take about 25. The bound ends a search among keys that are hard to cut. */
+/** LIST requests of these three cuts, each of which takes up to 17. */
 const CUT_REQUESTS_MAX = 50;
 
 /** What a job begins with. `first`: the first page of its listing that has keys, or the last page. `requests`: those of the attempt that found it. */
