@@ -103,7 +103,7 @@ const storageRows: readonly FaultRow[] = [
     name: 'S3 does not answer for the bucket',
     index: 'sqlite',
     reach: 'bucket',
-    env: { TALLY_S3_TIMEOUT_MS: '2000' },
+    env: { TALLY_S3_TIMEOUT_MS: '3000' },
     begin: throughProxy(s3, { kind: 'hang' }, ofBucket),
   },
   {
