@@ -135,6 +135,8 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     succeeded() {
       succeededCount += 1;
       if (fault === undefined) return false;
+      // the trials of a long outage say nothing about the recovery: one failure among its first attempts must not end it
+      if (places === 0) failedCount = 0;
       places = Math.max(2, places * 2);
       return places >= PLACES_MAX && close();
     },

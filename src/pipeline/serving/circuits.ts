@@ -85,6 +85,8 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   }
 
   function endpointFailed({ region, bucket }: BucketLocation, fault: Fault, { key, sentAtMs }: { key: string; sentAtMs: number }): void {
+    // the bucket's own circuit explains it: it must neither open the outer one nor decide its trials for the other buckets
+    if (circuits.has(`bucket ${bucket}`) && !opensAtOnce(fault.code)) return;
     const id: CircuitId = `endpoint ${region}`;
     const { keys, buckets } = countFailure(id, key, bucket);
     // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone

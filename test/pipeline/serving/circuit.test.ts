@@ -50,6 +50,19 @@ describe('an open circuit', () => {
     expect(circuit.fault).toBeUndefined();
   });
 
+  it('Fix: counts from its first success: after a long outage one failure among the first attempts does not open it again', async () => {
+    const { clock, circuit, attempt } = setUp();
+    circuit.open(fault);
+    for (let minute = 0; minute < 60; minute += 1) {
+      await clock.advance(60_000);
+      expect(attempt(false)).toBe(true);
+    }
+    await clock.advance(60_000);
+    for (const isWell of [true, true, false, true, true, true]) expect(attempt(isWell)).toBe(true);
+    expect(attempt(true)).toBe(true);
+    expect(circuit.fault).toBeUndefined();
+  });
+
   it('closes when attempts succeed and none is left, and not before one succeeded', async () => {
     const { clock, circuit, attempt } = setUp();
     circuit.open(fault);

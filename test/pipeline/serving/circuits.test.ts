@@ -86,6 +86,27 @@ describe('the circuit of an endpoint', () => {
     },
   );
 
+  it('Fix: is not failed by a bucket whose own circuit is open: it neither opens nor puts off the trial of another bucket', async () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.unavailable');
+    expect(world.open()).toEqual(['bucket a']);
+    for (const key of ['k', 'l']) world.look(b, key, undefined);
+    for (let count = 0; count < 9; count += 1) world.look(a, `l-${count}`, 's3.unavailable');
+    for (const key of ['k', 'l']) world.look(b, key, 's3.unavailable');
+    expect(world.open()).toEqual(['bucket a']);
+    for (const bucket of ['c', 'd']) world.look({ ...b, bucket }, 'k', 's3.unavailable');
+    expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
+    // the neighbour's messages are hidden, so the only attempts are those of the bucket that does not answer
+    for (let trial = 0; trial < 3; trial += 1) {
+      await world.run(60_000);
+      const place = world.circuits.take({ ids: lookCircuits(a), isNewKey: false });
+      expect(place).toBeDefined();
+      world.look(a, 'k', 's3.unavailable');
+      place?.leave();
+    }
+    expect(world.circuits.take({ ids: lookCircuits(b), isNewKey: false })).toBeDefined();
+  });
+
   it('opens on missing credentials, and says nothing about the buckets or another region', () => {
     const world = setUp();
     for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.credentials');

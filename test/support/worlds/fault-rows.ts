@@ -53,11 +53,26 @@ const s3 = ({ world }: Flow): FaultProxy => world.s3;
 const sqs = ({ world }: Flow): FaultProxy => world.sqs;
 const cluster = ({ index }: Flow): FaultProxy => index;
 
+/** Longer than the two attempts of several looks. */
+const REGION_HANGS_MS = 15_000;
+
 const broken = { prefix: 'broken', keys: 'one' } as const;
 const slow = { prefix: 'slow', keys: 'many' } as const;
 
 /** What the kill alone costs: the figures of the other rows are to be compared with these. */
 const healthyRow: FaultRow = { name: 'none', index: 'sqlite', reach: 'object', begin: () => () => undefined };
+
+/** Both circuits open, and the endpoint's must close while the bucket's stays open. */
+function regionThenBucket(flow: Flow): End {
+  const region = s3(flow).interfere({ kind: 'hang' });
+  const bucket = s3(flow).interfere({ kind: 'hang' }, ofBucket(flow));
+  const recovers = setTimeout(() => region.remove(), REGION_HANGS_MS);
+  return () => {
+    clearTimeout(recovers);
+    region.remove();
+    bucket.remove();
+  };
+}
 
 const storageRows: readonly FaultRow[] = [
   {
@@ -103,8 +118,15 @@ const storageRows: readonly FaultRow[] = [
     name: 'S3 does not answer for the bucket',
     index: 'sqlite',
     reach: 'bucket',
-    env: { TALLY_S3_TIMEOUT_MS: '3000' },
+    env: { TALLY_S3_TIMEOUT_MS: '2000' },
     begin: throughProxy(s3, { kind: 'hang' }, ofBucket),
+  },
+  {
+    name: 'S3 does not answer for the region, and then for the bucket alone',
+    index: 'sqlite',
+    reach: 'bucket',
+    env: { TALLY_S3_TIMEOUT_MS: '2000' },
+    begin: regionThenBucket,
   },
   {
     name: 'S3 of the region cannot be reached',
