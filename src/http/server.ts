@@ -22,7 +22,7 @@ export interface Listener {
 const BODY_BYTES_MAX = 65_536;
 /**
  * A request that is not received in this time is refused, and so is one whose headers are not: a caller on a starved machine
- * may take many seconds from its connection to its request. Connections that say nothing keep nobody out meanwhile
+ * may take many seconds from its connection to its request. Connections that say nothing keep no other one out meanwhile
  * (connections.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
