@@ -52,8 +52,8 @@ interface Streak {
 /** Creates the circuits, all closed. */
 export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   const { clock } = dependencies;
-  const circuits = createOpenCircuits(dependencies);
   const streaks = new Map<CircuitId, Streak>();
+  const circuits = createOpenCircuits({ ...dependencies, failuresOf: (id) => streaks.get(id)?.count ?? 0 });
   /** When a bucket's index last accepted a write, and when each last failed, by the monotonic clock. */
   const acceptedAtMs = new Map<string, number>();
   const failedAtMs = new Map<string, number>();

@@ -71,6 +71,11 @@ export interface CircuitsDependencies {
   readonly stopped: AbortSignal;
 }
 
+interface OpenCircuitsDependencies extends CircuitsDependencies {
+  /** How many requests in a row have failed for what the circuit stands for, whether it is open or not. */
+  readonly failuresOf: (id: CircuitId) => number;
+}
+
 interface Waiter {
   /** The number of its arrival. */
   readonly order: number;
@@ -86,12 +91,12 @@ interface Lane extends Attempt {
 const NO_PLACE: Place = { ids: [], leave: () => undefined };
 
 /** Creates the circuits, all closed. Their memory is bounded by the buckets and regions of failing requests. */
-export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): OpenCircuits {
+export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, failuresOf }: OpenCircuitsDependencies): OpenCircuits {
   const circuits = new Map<CircuitId, Circuit>();
   const open = new Set<CircuitId>();
   let isByIndices = false;
   let clusterClosedAtMs = -Infinity;
-  const line = createLine({ clock, open, take, afterRound });
+  const line = createLine({ clock, open, failuresOf, take, afterRound });
   const roundAt = createAlarm({ clock, stopped }, line.startRound);
 
   function circuitOfId(id: CircuitId): Circuit {
@@ -245,9 +250,14 @@ function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 's
   };
 }
 
+/** More failures than open any circuit say no more. */
+const FAILURES_MAX = 5;
+
 /** What goes first has the lowest rank. */
-function rankOf({ ids, isNewKey }: Attempt, open: ReadonlySet<CircuitId>): number {
-  return 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
+function rankOf({ ids, isNewKey }: Attempt, { open, failuresOf }: Pick<LineDependencies, 'open' | 'failuresOf'>): number {
+  const openCount = ids.filter((id) => open.has(id)).length;
+  const failures = Math.min(FAILURES_MAX, Math.max(0, ...ids.filter((id) => !open.has(id)).map(failuresOf)));
+  return 2 * (openCount * (FAILURES_MAX + 1) + failures) + (isNewKey ? 0 : 1);
 }
 
 /** When the first of the lane came. */
@@ -269,6 +279,7 @@ function dueAfter({ newKeyAtMs, trialAtMs }: Circuit, nowMs: number): readonly n
 interface LineDependencies {
   readonly clock: Clock;
   readonly open: ReadonlySet<CircuitId>;
+  readonly failuresOf: OpenCircuitsDependencies['failuresOf'];
   readonly take: (attempt: Attempt) => Place | undefined;
   /** Called when no other attempt may begin now, with the circuits that are waited for. */
   readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
@@ -276,10 +287,11 @@ interface LineDependencies {
 
 /**
  * The attempts that wait. In each round those go that may. First go those that fewest circuits hold back, since their attempts
- * say most about an outer circuit, and of these the new keys. A round costs what it lets go, not what waits: each message of a
- * bucket that is not served begins one, and thousands may wait.
+ * say most about an outer circuit; of these those whose bucket has failed least, because a bucket that fails takes several trials
+ * until its own circuit opens, and each may hang; and of these the new keys. A round costs what it lets go, not what waits: each
+ * message of a bucket that is not served begins one, and thousands may wait.
  */
-function createLine({ clock, open, take, afterRound }: LineDependencies) {
+function createLine({ clock, open, failuresOf, take, afterRound }: LineDependencies) {
   const lanes = new Map<string, Lane>();
   let isRoundDue = false;
   let arrivals = 0;
@@ -303,7 +315,7 @@ function createLine({ clock, open, take, afterRound }: LineDependencies) {
   }
 
   function round(): void {
-    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, open));
+    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, { open, failuresOf }));
     for (const [, alike] of [...ranks].sort(([a], [b]) => a - b)) letGo(alike);
     afterRound(awaited());
     isRoundDue = false;

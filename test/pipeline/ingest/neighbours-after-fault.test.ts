@@ -143,6 +143,7 @@ async function playFlood({ buckets, perS, nearEveryS, forS }: Flood): Promise<re
 
 it.each<Flood & { readonly name: string }>([
   { name: 'looks that waited for their turn when their circuit opened are not sent', buckets: 1, perS: 50, nearEveryS: 1, forS: 60 },
+  { name: 'a bucket that has not failed goes first', buckets: 6, perS: 0.1, nearEveryS: 40, forS: 300 },
 ])('Fix: buckets that hang do not keep a neighbour waiting: $name', async (flood) => {
   const tookMs = await playFlood(flood);
   expect(tookMs.length).toBeGreaterThan(5);

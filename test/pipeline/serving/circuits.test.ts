@@ -213,6 +213,25 @@ describe('an attempt that waits', () => {
     expect(begun).toEqual(['new key', 'failed before', 'needs both']);
   });
 
+  it('Fix: begins before those of buckets that have failed, though they came first: each of their trials may hang', async () => {
+    const world = setUp();
+    const buckets = ['c', 'd', 'e'].map((bucket) => ({ bucket, region: a.region }));
+    for (const target of buckets) world.look(target, 'k', 's3.unavailable');
+    expect(world.open()).toEqual(['endpoint us-east-1']);
+    const begun: string[] = [];
+    const wait = ({ bucket, region }: typeof a, isNewKey: boolean) =>
+      void world.circuits.wait({ ids: lookCircuits({ bucket, region }), isNewKey }, 600_000, never).then((place) => {
+        begun.push(bucket);
+        world.look(a, 'k');
+        place?.leave();
+      });
+    for (const target of buckets) wait(target, true);
+    wait(b, false);
+    await world.run(10_000);
+    // a new key need not wait for the trial, and then the bucket goes first that has not failed
+    expect(begun).toEqual(['c', 'b', 'd', 'e']);
+  });
+
   it('ends after its time, and with the signal', async () => {
     const world = setUp();
     world.look(a, 'k', 'bucket.missing');
