@@ -60,6 +60,8 @@ export interface OpenCircuits {
   succeeded(id: CircuitId): void;
   /** A request failed that was sent at this moment of the monotonic clock. It opens nothing, but it ends a trial. */
   failed(id: CircuitId, fault: Fault, sentAtMs: number): void;
+  /** Requests failed that inner circuits explain: the circuit is not forgotten. */
+  stillFails(id: CircuitId): void;
 }
 
 export interface CircuitsDependencies {
@@ -154,17 +156,17 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
 
   function take({ ids, isNewKey }: Attempt): Place | undefined {
     // the circuits themselves, because an id that was forgotten meanwhile names another one
-    const taken = new Map<CircuitId, Circuit>();
+    const taken = new Map<CircuitId, () => void>();
     for (const id of ids) {
       if (!open.has(id)) continue;
       if (id === 'cluster' && isByIndices) continue;
-      const circuit = circuitOfId(id);
-      if (id === 'cluster' || !circuit.take(isNewKey)) {
+      const giveBackPlace = id === 'cluster' ? undefined : takeOne(circuitOfId(id), isNewKey, isExplained(id, ids, open));
+      if (giveBackPlace === undefined) {
         // these places were free before as well, so no other attempt may begin because of them
         giveBack(taken);
         return undefined;
       }
-      taken.set(id, circuit);
+      taken.set(id, giveBackPlace);
     }
     if (taken.size === 0) return NO_PLACE;
     const leave = (): void => {
@@ -187,14 +189,9 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
   function forgetIdle(): void {
     const awaited = line.awaited();
     for (const id of open) {
-      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).trialAtMs >= FORGOTTEN_MS;
+      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
-  }
-
-  function shown(id: CircuitId): OpenCircuit {
-    const { fault, sinceMs } = circuitOfId(id);
-    return { ...partsOf(id), fault: fault ?? { code: 'internal.unexpected', reason: 'the reason is unknown' }, sinceMs };
   }
 
   return {
@@ -204,11 +201,11 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
     has: (id) => open.has(id),
     openOf(ids) {
       const id = ids.find((each) => open.has(each));
-      return id === undefined ? undefined : shown(id);
+      return id === undefined ? undefined : shown(id, circuitOfId(id));
     },
     all() {
       forgetIdle();
-      return [...open].map(shown);
+      return [...open].map((id) => shown(id, circuitOfId(id)));
     },
     take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
     wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),
@@ -233,7 +230,12 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
     },
     succeeded,
     failed,
+    stillFails: (id) => circuits.get(id)?.stillFails(),
   };
+}
+
+function shown(id: CircuitId, { fault, sinceMs }: Circuit): OpenCircuit {
+  return { ...partsOf(id), fault: fault ?? { code: 'internal.unexpected', reason: 'the reason is unknown' }, sinceMs };
 }
 
 /** Calls at the earliest of the requested moments. Later ones are requested again by then, so one timer is enough for all circuits. */
@@ -265,9 +267,20 @@ function orderOf({ waiters: [first] }: Lane): number {
   return first?.order ?? Infinity;
 }
 
+/** Whether the failure of such an attempt says nothing about this circuit, because that of its own bucket is open too. */
+function isExplained(id: CircuitId, ids: readonly CircuitId[], open: ReadonlySet<CircuitId>): boolean {
+  return id.startsWith('endpoint ') && ids.some((each) => /^(bucket|enrichment) /.test(each) && open.has(each));
+}
+
+/** Takes a place. Returns the function that gives it back; undefined if none is free. */
+function takeOne(circuit: Circuit, isNewKey: boolean, isInnerOpen: boolean): (() => void) | undefined {
+  if (isInnerOpen) return circuit.takeExplained() ? () => circuit.giveBackExplained() : undefined;
+  return circuit.take(isNewKey) ? () => circuit.giveBack() : undefined;
+}
+
 /** Gives the places back that were taken, once. */
-function giveBack(taken: Map<CircuitId, Circuit>): void {
-  for (const circuit of taken.values()) circuit.giveBack();
+function giveBack(taken: Map<CircuitId, () => void>): void {
+  for (const giveBackPlace of taken.values()) giveBackPlace();
   taken.clear();
 }
 
@@ -297,7 +310,8 @@ function createLine({ clock, open, failuresOf, take, afterRound }: LineDependenc
   let arrivals = 0;
 
   function awaited(): ReadonlySet<CircuitId> {
-    return new Set([...lanes.values()].flatMap(({ ids, waiters }) => (waiters.size > 0 ? ids : [])));
+    const waiting = [...lanes.values()].filter(({ waiters }) => waiters.size > 0);
+    return new Set(waiting.flatMap(({ ids }) => ids.filter((id) => !isExplained(id, ids, open))));
   }
 
   /** Returns the function that leaves the line. */

@@ -96,19 +96,20 @@ it('Fix: a bucket that does not answer fails no trial of its endpoint, so that a
 interface Flood {
   readonly buckets: number;
   readonly perS: number;
+  readonly hangsMs?: number;
   /** From one look of the neighbour to the next. */
   readonly nearEveryS: number;
   readonly forS: number;
 }
 
 /** Looks of buckets that hang for the whole time-out, beside those of a neighbour that answers. Returns how long the neighbour's took. */
-async function playFlood({ buckets, perS, nearEveryS, forS }: Flood): Promise<readonly number[]> {
-  const hanging = Array.from({ length: buckets }, (_, index) => ({ bucket: `hanging-${index}`, region: NEAR.region }));
+async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, forS }: Flood): Promise<readonly number[]> {
+  const faulty = Array.from({ length: buckets }, (_, index) => ({ bucket: `faulty-${index}`, region: NEAR.region }));
   const sentAtMs = new Map<string, number>();
   const tookMs: number[] = [];
   const world = await createWorkersWorld({
     workers: 1,
-    buckets: [...hanging, NEAR],
+    buckets: [...faulty, NEAR],
     indexed(bucket, key) {
       const atMs = bucket === NEAR.bucket ? sentAtMs.get(key) : undefined;
       if (atMs !== undefined && sentAtMs.delete(key)) tookMs.push(world.clock.nowMs() - atMs);
@@ -118,7 +119,7 @@ async function playFlood({ buckets, perS, nearEveryS, forS }: Flood): Promise<re
     network.fault = {
       async s3({ bucket }, clock) {
         if (bucket === NEAR.bucket) return;
-        await clock.sleep(5 * HANGS_MS);
+        await clock.sleep(hangsMs);
         throw new FaultError('s3.unavailable', 'a fault of the test');
       },
     };
@@ -131,7 +132,7 @@ async function playFlood({ buckets, perS, nearEveryS, forS }: Flood): Promise<re
     world.send('look', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
   };
   for (let second = 0; second < forS; second += 1) {
-    for (const { bucket } of hanging)
+    for (const { bucket } of faulty)
       for (let sent = Math.floor(second * perS); sent < Math.floor((second + 1) * perS); sent += 1) look(bucket);
     if (second % nearEveryS === nearEveryS - 1) look(NEAR.bucket);
     await world.run(SECOND_MS);
@@ -144,6 +145,7 @@ async function playFlood({ buckets, perS, nearEveryS, forS }: Flood): Promise<re
 it.each<Flood & { readonly name: string }>([
   { name: 'looks that waited for their turn when their circuit opened are not sent', buckets: 1, perS: 50, nearEveryS: 1, forS: 60 },
   { name: 'a bucket that has not failed goes first', buckets: 6, perS: 0.1, nearEveryS: 40, forS: 300 },
+  { name: 'their attempts take no trial of the endpoint', buckets: 6, perS: 15, hangsMs: 20, nearEveryS: 7, forS: 60 },
 ])('Fix: buckets that hang do not keep a neighbour waiting: $name', async (flood) => {
   const tookMs = await playFlood(flood);
   expect(tookMs.length).toBeGreaterThan(5);
