@@ -52,12 +52,15 @@ interface Context {
   readonly hand: InHand;
 }
 
-/** The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. */
+/**
+ * The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
+ * circuit opened while the look waited for its turn.
+ */
 export type Attempt =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   | { readonly kind: 'expired' }
   | { readonly kind: 'tie'; readonly hint: ObserveHint }
-  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[] }
+  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[]; readonly atItsTurn?: boolean }
   | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
 
 /** Creates the function. `takePlaces` takes the places that an attempt needs in open circuits, and returns whether it may continue. */
@@ -176,6 +179,7 @@ export function createAttemptRecord<Start extends AttemptStart>(
       case 'expired':
         return answer;
       case 'blocked':
+        return { ...answer, ids: lookCircuits(bucket), atItsTurn: true };
       case 'fault':
         return { ...answer, ids: lookCircuits(bucket) };
     }

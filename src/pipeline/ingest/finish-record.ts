@@ -75,6 +75,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'expired':
         return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket: record.bucket };
       case 'blocked':
+        // it came with those whose failures opened the circuit: what comes later is the better trial
+        if (result.atItsTurn === true) run.isNewKey = false;
         return waitFor(run, result.ids);
       case 'fault':
         run.isNewKey = false;
