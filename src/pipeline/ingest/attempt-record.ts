@@ -19,7 +19,7 @@ import type { Enricher } from '../looks/enricher.ts';
 import type { LookAnswer, LookRequest, Observe } from '../looks/observer.ts';
 import type { Clock } from '../ports/clock.ts';
 import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
-import type { CircuitId } from '../serving/open-circuits.ts';
+import type { CircuitId } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 
 export interface AttemptDependencies {

@@ -9,7 +9,7 @@ import type { Fault } from '../../domain/fault.ts';
 import type { ObserveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import type { CircuitId, Place } from '../serving/open-circuits.ts';
+import type { CircuitId, Place } from '../serving/waiting-line.ts';
 import { createAttemptRecord, type Attempt, type AttemptDependencies, type AttemptStart } from './attempt-record.ts';
 import type { InHand } from './held-set.ts';
 import { createAfterFault } from './after-fault.ts';

@@ -7,7 +7,8 @@
  */
 import { circuitOf, opensAtOnce, type Fault } from '../../domain/fault.ts';
 import type { BucketLocation } from '../ports/storage.ts';
-import { createOpenCircuits, type CircuitId, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
+import { createOpenCircuits, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
+import type { CircuitId } from './waiting-line.ts';
 
 /** Five looks in a row at three objects: one object that always fails, however often, never opens the circuit of its bucket. */
 const LOOKS_MAX = 5;
