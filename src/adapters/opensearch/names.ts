@@ -14,6 +14,11 @@ export interface IndexNames {
   /** The alias through which state is read and written, so that `require_alias` works. */
   readonly state: string;
   readonly stateIndex: string;
+  /** The index of the audit of one month (`2026.11`). */
+  auditIndex(month: string): string;
+  /** Matches the indices of the audit of this prefix only, because a prefix may not contain `-audit`. */
+  readonly auditPattern: string;
+  readonly auditTemplate: string;
 }
 
 export function indexNames(prefix: string): IndexNames {
@@ -25,5 +30,8 @@ export function indexNames(prefix: string): IndexNames {
     objectsTemplate: `${prefix}-objects`,
     state: `${prefix}-state`,
     stateIndex: `${prefix}-state-1`,
+    auditIndex: (month) => `${prefix}-audit-${month}`,
+    auditPattern: `${prefix}-audit-*`,
+    auditTemplate: `${prefix}-audit`,
   };
 }

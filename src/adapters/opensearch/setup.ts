@@ -1,6 +1,6 @@
 /**
  * Prepares OpenSearch for this version, so that no write is rejected during a rolling upgrade: first the state index, then
- * the template, then additive mapping updates. Older schemas (`_meta.schema` in config/opensearch/, which is raised with
+ * the templates, then additive mapping updates. Older schemas (`_meta.schema` in config/opensearch/, which is raised with
  * each added field) are upgraded. Newer ones are not changed.
  */
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import { bodyOf, errorOf, parseAnswer, requestFault } from './faults.ts';
 import { createSetupLock } from './lock.ts';
 import type { IndexNames } from './names.ts';
 
-/** The content of config/opensearch/objects.json or state.json. */
+/** The content of a file in config/opensearch/: objects.json, state.json or audit.json. */
 export const indexDefinitionSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   mappings: z.looseObject({ _meta: z.object({ schema: z.number() }) }),
@@ -24,7 +24,7 @@ interface SetupTarget {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
   /** With the settings of this process (shards, replicas) merged in. */
-  readonly definitions: { readonly objects: IndexDefinition; readonly state: IndexDefinition };
+  readonly definitions: { readonly objects: IndexDefinition; readonly state: IndexDefinition; readonly audit: IndexDefinition };
 }
 
 interface SetupDependencies extends SetupTarget {
@@ -39,16 +39,20 @@ interface SetupDependencies extends SetupTarget {
  */
 export function createIndexSetup({ state, clock, ...target }: SetupDependencies): Store['setup'] {
   const withLock = createSetupLock({ state, clock });
-  const template = createTemplate(target);
+  const { client, names, definitions } = target;
+  const templates = [
+    createTemplate(client, { name: names.objectsTemplate, pattern: names.objectsPattern, definition: definitions.objects }),
+    createTemplate(client, { name: names.auditTemplate, pattern: names.auditPattern, definition: definitions.audit }),
+  ];
   const mappings = createMappings(target);
 
   return {
     async prepare(signal) {
       await createStateIndex(target, signal);
       // usually everything is up to date at a start, and then no lock is needed
-      if (!(await template.isOutdated(signal)) && (await mappings.outdated(signal)).length === 0) return;
+      if ((await outdatedOf(templates, signal)).length === 0 && (await mappings.outdated(signal)).length === 0) return;
       await withLock(async (keep) => {
-        if (await template.isOutdated(signal)) await template.put(signal);
+        for (const template of await outdatedOf(templates, signal)) await template.put(signal);
         for (const group of await mappings.outdated(signal)) {
           await keep();
           await mappings.upgrade(group, signal);
@@ -74,22 +78,35 @@ async function createStateIndex({ client, names, definitions }: SetupTarget, sig
 const metaSchema = z.object({ schema: z.number(), settings: z.string().optional() }).catch({ schema: 0 });
 const templateSchema = z.object({ index_templates: z.array(z.object({ index_template: z.object({ _meta: metaSchema }) })) });
 
+interface Template {
+  /** Whether the template is missing, has an older schema, or has the same schema with other settings (shards, replicas). */
+  isOutdated(signal?: AbortSignal): Promise<boolean>;
+  put(signal?: AbortSignal): Promise<void>;
+}
+
+async function outdatedOf(templates: readonly Template[], signal?: AbortSignal): Promise<readonly Template[]> {
+  const outdated = await Promise.all(templates.map((template) => template.isOutdated(signal)));
+  return templates.filter((_, at) => outdated[at]);
+}
+
 /** The template is for indices that Tally does not create (by a restore or a manual copy). A newer version's template adds its fields to the indices that this version creates. */
-function createTemplate({ client, names, definitions }: SetupTarget) {
-  const path = `/_index_template/${names.objectsTemplate}`;
-  const _meta = { ...definitions.objects.mappings._meta, settings: JSON.stringify(definitions.objects.settings) };
+function createTemplate(
+  client: OpenSearchClient,
+  { name, pattern, definition }: { readonly name: string; readonly pattern: string; readonly definition: IndexDefinition },
+): Template {
+  const path = `/_index_template/${name}`;
+  const _meta = { ...definition.mappings._meta, settings: JSON.stringify(definition.settings) };
 
   return {
-    /** Whether the template is missing, has an older schema, or has the same schema with other settings (shards, replicas). */
-    async isOutdated(signal?: AbortSignal): Promise<boolean> {
+    async isOutdated(signal) {
       const answer = await client.send({ method: 'GET', path }, signal);
       if (answer.status === 404) return true;
       const stored = parseAnswer(templateSchema, bodyOf(answer)).index_templates[0]?.index_template._meta;
       if (stored === undefined || stored.schema < _meta.schema) return true;
       return stored.schema === _meta.schema && stored.settings !== _meta.settings;
     },
-    async put(signal?: AbortSignal): Promise<void> {
-      const body = { index_patterns: [names.objectsPattern], priority: 500, _meta, template: definitions.objects };
+    async put(signal) {
+      const body = { index_patterns: [pattern], priority: 500, _meta, template: definition };
       bodyOf(await client.send({ method: 'PUT', path, body, changesCluster: true }, signal));
     },
   };
@@ -106,12 +123,12 @@ interface IndexGroup {
 }
 
 function createMappings({ client, names, definitions }: SetupTarget) {
-  /** The indices with older mappings than this version's, in groups for one request each: the state index, then the others. */
+  /** The indices with older mappings than this version's, in groups for one request each: the state index, the audit, then the others. */
   async function outdated(signal?: AbortSignal): Promise<readonly IndexGroup[]> {
     const answer = await client.send(
       {
         method: 'GET',
-        path: `/${names.objectsPattern},${names.stateIndex}`,
+        path: `/${names.objectsPattern},${names.auditPattern},${names.stateIndex}`,
         // with the uuid, the answer also contains indices without _meta
         query: { filter_path: '*.mappings._meta,*.settings.index.uuid', expand_wildcards: 'open,closed' },
       },
@@ -120,13 +137,17 @@ function createMappings({ client, names, definitions }: SetupTarget) {
     const schemas = Object.entries(parseAnswer(indicesSchema, bodyOf(answer))).map(
       ([index, { mappings }]) => [index, mappings?._meta.schema ?? 0] as const,
     );
-    const older = (isState: boolean, definition: IndexDefinition): IndexGroup[] => {
-      const indices = schemas.filter(
-        ([index, schema]) => (index === names.stateIndex) === isState && schema < definition.mappings._meta.schema,
-      );
+    const older = (isOfKind: (index: string) => boolean, definition: IndexDefinition): IndexGroup[] => {
+      const indices = schemas.filter(([index, schema]) => isOfKind(index) && schema < definition.mappings._meta.schema);
       return chunksOf(indices.map(([index]) => index)).map((chunk) => ({ indices: chunk, definition }));
     };
-    return [...older(true, definitions.state), ...older(false, definitions.objects)];
+    const isState = (index: string): boolean => index === names.stateIndex;
+    const isAudit = (index: string): boolean => index.startsWith(names.auditIndex(''));
+    return [
+      ...older(isState, definitions.state),
+      ...older(isAudit, definitions.audit),
+      ...older((index) => !isState(index) && !isAudit(index), definitions.objects),
+    ];
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { createStateProbe } from '../state-probe.ts';
+import { createOpenSearchAudit } from './audit.ts';
 import { createOpenSearchClient } from './client.ts';
 import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
@@ -49,9 +50,8 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
       refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
     }),
     state: definition('state', { number_of_replicas: replicas }),
+    audit: definition('audit', { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` }),
   };
-  // without _meta: if the template of a newer version adds its fields, the index must get that template's schema
-  const { _meta, ...mappings } = definitions.objects.mappings;
   const state = createStateStore({ client, names, clock });
 
   return {
@@ -59,19 +59,25 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     objects: createObjectIndex({
       client,
       names,
-      newIndex: { settings: definitions.objects.settings, mappings },
+      newIndex: newIndexOf(definitions.objects),
       clock,
       probe: createStateProbe(state),
     }),
     scan: createObjectScan({ client, names }),
     state,
+    audit: createOpenSearchAudit({ client, names, newIndex: newIndexOf(definitions.audit) }),
     maintenance: createObjectMaintenance(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),
   };
 }
 
-function definition(name: 'objects' | 'state', settings: Readonly<Record<string, string | number>>): IndexDefinition {
+/** Without _meta: if the template of a newer version adds its fields, the index must get that template's schema. */
+function newIndexOf({ settings, mappings: { _meta, ...mappings } }: IndexDefinition) {
+  return { settings, mappings };
+}
+
+function definition(name: 'objects' | 'state' | 'audit', settings: Readonly<Record<string, string | number>>): IndexDefinition {
   const file = new URL(`../../../config/opensearch/${name}.json`, import.meta.url);
   const parsed = indexDefinitionSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
   return { ...parsed, settings: { ...parsed.settings, ...settings } };

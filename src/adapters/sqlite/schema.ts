@@ -49,6 +49,17 @@ export const migrations: readonly string[] = [
     WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
   CREATE INDEX objects_tombstones ON objects (bucket, key, json_extract(document, '$.deleted_at'), clock) WHERE deleted = 1;
   `,
+  // ids begin with the moment; the other columns are those that queries filter by
+  `
+  CREATE TABLE audit (
+    id TEXT PRIMARY KEY,
+    eventname TEXT NOT NULL,
+    email TEXT NOT NULL,
+    key_name TEXT,
+    key_fingerprint TEXT,
+    record TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });

@@ -1,4 +1,5 @@
 import type { Store } from '../../pipeline/ports/store.ts';
+import { createSqliteAudit } from './audit.ts';
 import { createSqliteConnection } from './connection.ts';
 import { createSqliteMaintenance } from './maintenance.ts';
 import { createSqliteObjects } from './objects.ts';
@@ -7,7 +8,7 @@ import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
 
 export interface SqliteStoreOptions {
-  /** The file that contains everything: documents, words and state. */
+  /** The file that contains everything: documents, words, state and the audit. */
   readonly path: string;
   /** How long a call waits for another process's transaction before it throws `index.overloaded`. This process is blocked meanwhile. Default 5 s, a hundred times the duration of a large bulk write. */
   readonly busyTimeoutMs?: number;
@@ -26,6 +27,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOp
     objects: createSqliteObjects(connection, createSqliteProbe(connection, state)),
     scan: createSqliteScan(connection),
     state,
+    audit: createSqliteAudit(connection),
     maintenance: createSqliteMaintenance(connection),
     setup: {
       async prepare(signal) {

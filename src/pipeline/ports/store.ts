@@ -1,4 +1,5 @@
 /** What a store adapter provides. The conventions of object-index.ts hold. */
+import type { AuditStore } from './audit.ts';
 import type { ObjectIndex, ObjectMaintenance, ObjectScan } from './object-index.ts';
 import type { StateStore } from './state.ts';
 
@@ -6,6 +7,7 @@ export interface Store {
   readonly objects: ObjectIndex;
   readonly scan: ObjectScan;
   readonly state: StateStore;
+  readonly audit: AuditStore;
   readonly setup: {
     /**
      * Prepares the store for this version (templates, state index, additive mapping upgrades) under a lock; `ingest` is

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { auditContract } from '../../contracts/audit-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
@@ -19,5 +20,6 @@ async function openSqliteStore(): Promise<OpenStore> {
 }
 
 storeContract('SQLite', openSqliteStore);
+auditContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);

@@ -10,6 +10,7 @@ import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
+import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
 import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
@@ -155,6 +156,21 @@ describe('the file of a SQLite store', () => {
     const restarted = open();
     expect(await codeOf(restarted.state.get('x'))).toBe('index.newer');
     expect(await codeOf(restarted.setup.prepare())).toBe('index.newer');
+  });
+
+  it('of the version before the audit is opened, keeps all that it holds, and takes audit records', async () => {
+    const older = new DatabaseSync(path);
+    upgradeSchema(older, migrations.slice(0, 2));
+    older.exec("INSERT INTO state (id, kind, record, version) VALUES ('x', 'lock', '{}', 'v')");
+    older.close();
+    const store = open();
+    const atMs = Date.UTC(2026, 10, 22);
+    const record = auditRecordOf({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
+    expect(await codeOf(store.audit.append(record))).toBe('index.state-missing');
+    await store.setup.prepare();
+    await store.audit.append(record);
+    expect(await store.audit.list({ limit: 10 })).toEqual([record]);
+    expect(await store.state.get('x')).toMatchObject({ version: 'v' });
   });
 
   it('stays as it was when an upgrade fails half-way', async () => {

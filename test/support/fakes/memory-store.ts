@@ -6,6 +6,7 @@ import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.t
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { createMemoryAudit } from './memory-audit.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -20,6 +21,7 @@ export function createMemoryStore(): Store {
     scan: createMemoryScan(buckets),
     maintenance: createMemoryMaintenance(buckets),
     state: createMemoryState(),
+    audit: createMemoryAudit(),
     setup: { prepare: async () => {} },
     product: 'sqlite',
     close: async () => {},

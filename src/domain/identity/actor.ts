@@ -1,0 +1,39 @@
+/** The actor: who requests an act. Every verb of the control plane receives one. */
+
+/** A program on this machine, which is not authenticated. */
+interface LocalActor {
+  readonly kind: 'local';
+  /** The user of the operating system; absent if it is not known, as for requests over HTTP. */
+  readonly user?: string;
+  /** The name of the machine. */
+  readonly host: string;
+}
+
+/** A person who has logged in. */
+interface SessionActor {
+  readonly kind: 'session';
+  readonly email: string;
+}
+
+/** A program with an API key of a user. */
+interface KeyActor {
+  readonly kind: 'api_key';
+  /** The e-mail address of the user whose key it is. */
+  readonly email: string;
+  readonly keyName: string;
+  readonly keyFingerprint: string;
+}
+
+/** `address`: where the request came from; absent for a command that opens the store itself. */
+export type Actor = (LocalActor | SessionActor | KeyActor) & { readonly address?: string };
+
+/** How the actor is named in stored records and in the audit: an e-mail address, or user@host on this machine. */
+export function nameOfActor(actor: Actor): string {
+  switch (actor.kind) {
+    case 'local':
+      return `${actor.user ?? 'anonymous'}@${actor.host}`;
+    case 'session':
+    case 'api_key':
+      return actor.email;
+  }
+}
