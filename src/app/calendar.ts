@@ -9,6 +9,7 @@ import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../pipeline/calendar/look-again.ts';
+import { createPurgeAudit } from '../pipeline/calendar/purge-audit.ts';
 import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
@@ -32,6 +33,7 @@ const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
+const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, claimMs: HOUR_MS };
 /** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
@@ -51,7 +53,7 @@ interface CalendarParts {
 export function startCalendar({ settings, core, telemetry, circuits, worker }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
-  const { state, scan, maintenance } = core.store;
+  const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry, worker });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
@@ -59,6 +61,8 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
 
   sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
+  const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
+  schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { s3Settings } from './aws.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
+import { identitySettings } from './identity.ts';
 import { indexStoreMistakes, indexStoreSettings } from './index-store.ts';
 import { ingestSettings } from './ingest.ts';
 import { processSettings } from './process.ts';
@@ -20,6 +21,7 @@ export const settingGroups = {
   Ingest: ingestSettings,
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
+  Audit: identitySettings,
   'Embedded mode': embeddedSettings,
 };
 
@@ -30,6 +32,7 @@ export const settingsSchema = z.object({
   ...settingGroups.Ingest,
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
+  ...settingGroups.Audit,
   ...settingGroups['Embedded mode'],
 });
 
