@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
+import { processActor } from './adapters/process-actor.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
@@ -64,6 +65,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   clock: systemClock,
+  actor: processActor(),
   terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
   signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,

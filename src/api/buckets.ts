@@ -129,7 +129,7 @@ export const bucketRows = {
     body: addBucketBody,
     answer: addedBucket,
     status: 201,
-    errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict'],
+    errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict', 'audit.unavailable'],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
   'GET /v1/buckets/{bucket}': {
@@ -149,7 +149,7 @@ export const bucketRows = {
     scope: 'admin',
     params,
     status: 204,
-    errors: ['bucket.not-connected'],
+    errors: ['bucket.not-connected', 'audit.unavailable'],
     example: { params: { bucket: 'photos' } },
   },
 } as const satisfies Record<RowKey, Row>;

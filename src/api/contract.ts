@@ -2,6 +2,8 @@
  * The contract of the API: each operation once. Routes and their validation, the OpenAPI document, the client behind
  * `--registry` and docs/api.md are derived from it.
  */
+import type { Actor } from '../domain/identity/actor.ts';
+import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { gapRows } from './gaps.ts';
@@ -11,7 +13,7 @@ import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Meth
 import { documentRows, healthRows } from './service.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows };
+const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows };
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
 
@@ -29,15 +31,12 @@ export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation
 /** All operations, by name. */
 export type OperationName = VerbName | ListenerName;
 
-/** The caller. Until callers are authenticated it is a program on this machine. */
-export interface Actor {
-  readonly kind: 'local';
-  readonly name: string;
-}
-
 /** What accompanies each request. */
 export interface Context {
+  /** Who sends the request. A registry does not believe its callers: it makes the actor itself. */
   readonly actor: Actor;
+  /** Identifies the request in the audit. Absent: each act gets an id. */
+  readonly requestId?: string;
   readonly signal: AbortSignal;
 }
 

@@ -76,7 +76,7 @@ export const deadLetterRows = {
     body: choice,
     answer: z.object({ replayed: count.describe('How many letters were sent back.') }),
     status: 200,
-    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
     example: { body: { ids: [ID] } },
   },
   'POST /v1/dead-letters/discard': {
@@ -86,7 +86,7 @@ export const deadLetterRows = {
     body: choice,
     answer: z.object({ discarded: count.describe('How many letters were deleted.') }),
     status: 200,
-    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
     example: { body: { all: true } },
   },
 } as const satisfies Record<RowKey, Row>;

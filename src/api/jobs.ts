@@ -171,7 +171,7 @@ export const jobRows = {
     body: reindexBody,
     answer: job,
     status: 202,
-    errors: ['bucket.not-connected', 'job.conflict', 'job.limit', 'job.repair-refused', 'state.conflict'],
+    errors: ['bucket.not-connected', 'job.conflict', 'job.limit', 'job.repair-refused', 'state.conflict', 'audit.unavailable'],
     example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
   },
   'GET /v1/jobs': {
@@ -203,7 +203,7 @@ export const jobRows = {
     params,
     answer: job,
     status: 200,
-    errors: ['job.not-found', 'job.not-pausable'],
+    errors: ['job.not-found', 'job.not-pausable', 'audit.unavailable'],
     example: JOB,
   },
   'POST /v1/jobs/{id}/resume': {
@@ -215,7 +215,7 @@ export const jobRows = {
     body: resumeBody,
     answer: job,
     status: 200,
-    errors: ['job.not-found', 'job.not-resumable', 'job.conflict', 'state.conflict'],
+    errors: ['job.not-found', 'job.not-resumable', 'job.conflict', 'state.conflict', 'audit.unavailable'],
     example: { ...JOB, body: { allow_deletes: 20_000 } },
   },
   'POST /v1/jobs/{id}/cancel': {
@@ -226,7 +226,7 @@ export const jobRows = {
     params,
     answer: job,
     status: 200,
-    errors: ['job.not-found', 'job.not-cancellable'],
+    errors: ['job.not-found', 'job.not-cancellable', 'audit.unavailable'],
     example: JOB,
   },
 } as const satisfies Record<RowKey, Row>;

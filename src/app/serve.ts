@@ -6,6 +6,7 @@
  */
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { processActor } from '../adapters/process-actor.ts';
 import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -314,7 +315,7 @@ function movedLettersOf(
 /** Connects the demo bucket and announces the changes that were made while the process was not running. */
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
   const signal = new AbortController().signal;
-  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: { kind: 'local', name: 'embedded' }, signal });
+  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
   const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));

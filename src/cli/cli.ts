@@ -5,6 +5,7 @@ import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Context, Operations } from '../api/contract.ts';
+import type { Actor } from '../domain/identity/actor.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -33,6 +34,8 @@ export interface CliDependencies {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly clock: Clock;
+  /** Who runs the command. */
+  readonly actor: Actor;
   /** The terminal of stderr; absent if stderr is not a terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
   /** The source of Ctrl-C, which is the process. */
@@ -84,12 +87,9 @@ export interface Cli {
   readonly exitCode: number;
 }
 
-/** The caller that is stored in records which commands create. */
-const CALLER = { kind: 'local', name: 'cli' } as const;
-
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, terminal, signals, confirm, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -142,7 +142,7 @@ export function createCli(dependencies: CliDependencies): Cli {
       if (!proxies.ok) throw new SettingsError(proxies.mistakes);
       const opened = await openControl(settings(), { ...awsEnvironment(env), proxy: proxies.proxy });
       try {
-        return await work(opened.operations, { actor: CALLER, signal: new AbortController().signal });
+        return await work(opened.operations, { actor, signal: new AbortController().signal });
       } finally {
         await opened.close();
       }

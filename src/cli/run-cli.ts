@@ -1,5 +1,6 @@
 /** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
 import { Command, CommanderError } from 'commander';
+import { addAdminCommands } from './admin.ts';
 import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
@@ -96,6 +97,7 @@ Example:
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
   addJobsCommand(program, cli);
+  addAdminCommands(program, cli);
   return program;
 }
 

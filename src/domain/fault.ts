@@ -251,6 +251,15 @@ export const faults = {
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
   },
 
+  // ── the audit ──
+  /** The audit record of an act could not be stored before the act, so the act was not begun. */
+  'audit.unavailable': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL must be up and take writes, because it keeps the audit. Then send the request again.',
+  },
+
   // ── messages and records ──
   'message.not-json': {
     circuit: 'never',

@@ -2,13 +2,14 @@
  * The listener of the control plane: it checks each request by its row of the contract, calls the verb, and answers.
  * Until callers are authenticated it serves this machine only.
  */
+import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   rows,
   rowsOfListener,
   rowsOfVerbs,
-  type Actor,
   type AnyOperation,
+  type Context,
   type ListenerName,
   type PlacedRow,
   type VerbName,
@@ -19,6 +20,7 @@ import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { inTime } from '../pipeline/serving/async.ts';
+import { callerOf } from './caller.ts';
 import { requireDirectCaller, requireJsonBody, requireLocalCaller } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
@@ -39,16 +41,13 @@ interface ControlPlaneParts extends HealthParts {
 /** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 const VERB_TIMEOUT_MS = 30_000;
 
-/** The caller of every request, until callers are authenticated. */
-const CALLER: Actor = { kind: 'local', name: 'http' };
-
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
   const { address, verbs, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
   const app = createServer({ telemetry, rows, guard: requireKnownWay });
   const runSearch = createSearches();
   const closing = new AbortController();
-  const getJob = (id: string, signal: AbortSignal) => verbs.getJob({ params: { id } }, { actor: CALLER, signal });
+  const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
 
@@ -75,7 +74,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const run = () => verb(checked, { actor: CALLER, signal });
+      const run = () => verb(checked, { actor: callerOf(request), requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };

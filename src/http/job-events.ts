@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Context } from '../api/contract.ts';
 import type { Job } from '../api/jobs.ts';
 import { jobStreamRows } from '../api/jobs.ts';
 import { checkRequest } from '../api/row.ts';
@@ -14,6 +15,7 @@ import { RequestError } from '../domain/request-error.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { callerOf } from './caller.ts';
 import { loggedProblemOf } from './server.ts';
 
 /** The most streams that are open at the same time. Each reads its job once a second, which is a small load for the state store. */
@@ -30,7 +32,7 @@ const DRAIN_MS = 250;
 const END_ID = 'end';
 
 interface JobEventsParts {
-  readonly getJob: (id: string, signal: AbortSignal) => Promise<Job>;
+  readonly getJob: (id: string, context: Context) => Promise<Job>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** Aborted when the listener closes, which ends every stream. */
@@ -81,7 +83,8 @@ export function createJobEvents({ getJob, clock, telemetry, closing }: JobEvents
     async answer(request, reply) {
       const id = idOf(request);
       const signal = AbortSignal.any([closing, countStream(request, reply)]);
-      const news = watchJob({ look: (limit) => getJob(id, limit), clock, silenceMs: SILENCE_MS }, signal);
+      const actor = callerOf(request);
+      const news = watchJob({ look: (limit) => getJob(id, { actor, signal: limit }), clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;
       if (first.value.kind === 'trouble') throw first.value.error;

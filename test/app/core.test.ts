@@ -10,7 +10,7 @@ import { awsEnvironment } from '../../src/settings/aws.ts';
 import { parseSettings } from '../../src/settings/settings.ts';
 import { openControl, type OpenedControl } from '../../src/app/core.ts';
 
-const context: Context = { actor: { kind: 'local', name: 'test' }, signal: new AbortController().signal };
+const context: Context = { actor: { kind: 'local', user: 'test', host: 'here' }, signal: new AbortController().signal };
 
 describe('a command’s control plane', () => {
   let folder: string;
@@ -64,7 +64,7 @@ describe('a command’s control plane', () => {
     const list = await withOpened(embeddedEnv(), ({ operations }) => operations.listBuckets({}, context));
     expect(list).toEqual({ items: [], unconnected: [] });
     const record = await withOpened(embeddedEnv(), ({ operations }) => operations.addBucket({ body: { bucket: 'demo' } }, context));
-    expect(record).toMatchObject({ bucket: 'demo', created_by: 'test' });
+    expect(record).toMatchObject({ bucket: 'demo', created_by: 'test@here' });
     const letters = await withOpened(embeddedEnv(), ({ operations }) => operations.listDeadLetters({}, context));
     expect(letters.items).toEqual([expect.objectContaining({ size_bytes: 8 })]);
   });

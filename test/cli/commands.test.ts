@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketAnswer, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
+import { auditRecord, bucketAnswer, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */
@@ -24,6 +24,7 @@ describe('every command that reads or writes records', () => {
     ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],
     ['dead-letters replay --all', { replayed: 2 }],
     ['dead-letters discard letter-1 --yes', { discarded: 1 }],
+    ['admin audit', { items: [auditRecord] }],
     ['reindex photos', job],
     ['jobs', { items: [job], next: 'page-2' }],
     ['jobs job-1', job],

@@ -35,6 +35,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       stdout: { write: (text: string) => out.push(text) },
       stderr: { write: (text: string) => err.push(text) },
       clock,
+      actor: { kind: 'local', user: 'alice', host: 'build-1' },
       signals,
       async openControl() {
         opened += 1;

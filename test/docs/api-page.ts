@@ -10,6 +10,7 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
   ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
+  ['Audit', (path) => path.startsWith('/v1/admin/audit')],
   ['The process', (path) => !path.startsWith('/v1/')],
 ];
 

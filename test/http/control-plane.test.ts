@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
+import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { contract, rows } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
@@ -9,6 +10,7 @@ import { createServer } from '../../src/http/server.ts';
 import type { Listener } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
 import {
+  auditRecord,
   bucketAnswer,
   createFakeControl,
   deadLetter,
@@ -172,12 +174,20 @@ describe('each route calls one verb and answers its result', () => {
       200,
       { ...deadLetter, body: '{x}\u001b[2J' },
     ],
+    [
+      'GET',
+      '/v1/admin/audit?from=2026-01-01&event=BucketRemove&limit=5',
+      undefined,
+      ['listAudit', { query: { from: '2026-01-01', event: 'BucketRemove', limit: 5 } }],
+      200,
+      { items: [auditRecord] },
+    ],
     ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], 200, { replayed: 2 }],
     ['POST', '/v1/dead-letters/discard', { all: true }, ['discardDeadLetters', { body: { all: true } }], 200, { discarded: 1 }],
   ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
     const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
     expect(fake.asked).toEqual([asked]);
-    expect(fake.contexts[0]?.actor).toEqual({ kind: 'local', name: 'http' });
+    expect(fake.contexts[0]?.actor).toEqual({ kind: 'local', host: hostname(), address: '127.0.0.1' });
     expect(answer.json).toEqual(expected);
     expect(answer.status).toBe(status);
   });
@@ -450,6 +460,18 @@ describe('verbs that fail', () => {
     const answer = await sendJson('POST', '/v1/buckets/photos/reindex', {});
     expectProblem(answer, 409, 'job.conflict');
     expect(answer.json).toMatchObject({ detail: 'job-0 runs', job_id: 'job-0' });
+  });
+
+  it('answers 503 to an act whose audit record cannot be stored, and serves the next request', async () => {
+    const detail = 'the audit record of BucketRemove could not be stored, so nothing was done (index.blocked: the disk is full)';
+    fake.nextDoes(() => Promise.reject(new FaultError('audit.unavailable', detail)));
+    const answer = await send('DELETE', '/v1/buckets/photos');
+    expectProblem(answer, 503, 'audit.unavailable');
+    expect(answer.json).toMatchObject({ detail, advice: expect.stringMatching(/^Nothing was done\./) });
+    expect((await send('DELETE', '/v1/buckets/photos')).status).toBe(204);
+    const ids = fake.contexts.map(({ requestId }) => requestId);
+    expect(new Set(ids).size).toBe(2);
+    expect(ids).not.toContain(undefined);
   });
 
   it('answers a fault with 503 and its advice', async () => {

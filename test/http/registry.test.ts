@@ -41,7 +41,7 @@ afterEach(() => listener.close());
 
 type Call = (operations: Operations) => Promise<unknown>;
 
-const context: Context = { actor: { kind: 'local', name: 'http' }, signal: new AbortController().signal };
+const context: Context = { actor: { kind: 'local', user: 'http', host: 'here' }, signal: new AbortController().signal };
 const params = { bucket: 'photos' };
 const search = { bucket: 'photos', key: nastyKey, prefix: 'a+b/', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c_d' };
 const reindex = { prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 5 } as const;
@@ -66,6 +66,11 @@ const calls: readonly (readonly [name: string, call: Call])[] = [
   ['listDeadLetters', (operations) => operations.listDeadLetters({ query: { limit: 3 } }, context)],
   ['getDeadLetter', (operations) => operations.getDeadLetter({ params: { id: 'letter-1' } }, context)],
   ['replayDeadLetters', (operations) => operations.replayDeadLetters({ body: { ids: ['a', 'b'] } }, context)],
+  [
+    'listAudit',
+    (operations) =>
+      operations.listAudit({ query: { from: '2026-01-01', to: '2026-01-03', email: 'a@b', event: 'Login', key: 'ci' } }, context),
+  ],
   ['discardDeadLetters', (operations) => operations.discardDeadLetters({ body: { all: true } }, context)],
 ];
 

@@ -24,6 +24,7 @@ const pipelineRank = [
   'ports',
   'records',
   'serving',
+  'identity',
   'queues',
   'looks',
   'gaps',

@@ -2,6 +2,7 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
+import { exportedAudit } from '../../domain/identity/audit.ts';
 import { withoutPasswords } from '../../domain/passwords.ts';
 import { printable } from '../../domain/printable.ts';
 import { jobStates } from '../../domain/reindex/job.ts';
@@ -49,7 +50,9 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
       intervalMs,
       full: () => log.warn({ kind, intervalMs }, 'too many different log lines of one kind were due: some of them are not logged'),
     });
-  const tools = { log, metrics, oldestAgeMs, newsOf };
+  // a process that logs nothing has no log to ship; any other logs the audit whatever its level is
+  const audit = log.child({ audit: true }, { level: level === 'silent' ? 'silent' : 'info' });
+  const tools = { log, audit, metrics, oldestAgeMs, newsOf };
   return {
     telemetry: { ...dataFacts(tools), ...operatingFacts(tools), ...reindexFacts(tools), ...calendarFacts(tools) },
     tracingTelemetry: tracingFacts(tools),
@@ -63,6 +66,8 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
 
 interface Tools {
   readonly log: Logger;
+  /** The log of the audit. */
+  readonly audit: Logger;
   readonly metrics: Metrics;
   readonly oldestAgeMs: RecentMaximum;
   /** Creates a separate memory for one kind of fact, so that a flood of one kind does not silence another. */
@@ -154,7 +159,7 @@ function dataFacts({ log, metrics, oldestAgeMs, newsOf }: Tools): DataFacts {
 
 type OperatingFacts = Omit<Telemetry, keyof DataFacts | keyof ReindexTelemetry | keyof CalendarTelemetry>;
 
-function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
+function operatingFacts({ log, audit, metrics, newsOf }: Tools): OperatingFacts {
   const isNewFailure = newsOf('failed request', SAME_FAILURE_MS);
   const countOpen = createOpenCount(metrics);
   const describe = (code: FaultCode, reason: string) => ({ code, reason, advice: adviceWhileServing(code) });
@@ -190,6 +195,7 @@ function operatingFacts({ log, metrics, newsOf }: Tools): OperatingFacts {
     requestFailed(operation, code, reason) {
       if (isNewFailure(`${operation} ${code} ${reason}`)) log.error({ operation, ...describe(code, reason) }, 'request failed');
     },
+    audited: (record) => audit.info(exportedAudit(record), 'audit record'),
     bucketConnected: (bucket, by) => log.info({ bucket, by }, 'bucket connected'),
     workersWanted: (workers) => metrics.set('tally_workers_wanted', workers),
     ready: (role, isReady) => metrics.set('tally_ready', isReady ? 1 : 0, { role }),

@@ -3,6 +3,7 @@ import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
+import type { AuditRecord } from '../../domain/identity/audit.ts';
 import type { OutcomeKind } from '../../domain/messages/outcome.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode, JobRecord, JobState } from '../../domain/reindex/job.ts';
@@ -63,6 +64,8 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   /** Whether this process can do the role now. */
   ready(role: 'ingest' | 'reindex' | 'http', isReady: boolean): void;
   requestFailed(operation: string, code: FaultCode, reason: string): void;
+  /** An audit record. It is logged whatever the log level is: the log is the second copy of the audit. */
+  audited(record: AuditRecord): void;
   bucketConnected(bucket: string, by: string): void;
   unconnected(bucket: string, count: number): void;
   gapSeen(bucket: string, kind: string, reason: string): void;

@@ -62,7 +62,10 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
     if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
     const opened = await openControl(parsed.settings, awsEnvironment(settings));
     try {
-      return await opened.operations.listJobs({}, { actor: { kind: 'local', name: 'test' }, signal: new AbortController().signal });
+      return await opened.operations.listJobs(
+        {},
+        { actor: { kind: 'local', user: 'test', host: 'here' }, signal: new AbortController().signal },
+      );
     } finally {
       await opened.close();
     }

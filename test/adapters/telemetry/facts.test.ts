@@ -5,6 +5,7 @@ import { adviceWhileServing, faults } from '../../../src/domain/fault.ts';
 import { labelOf } from '../../../src/adapters/telemetry/labels.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
 import { dialects } from '../../../src/domain/events/record.ts';
+import { auditRecord, nastyKey } from '../../support/fakes/control.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -354,4 +355,29 @@ it('counts each span that is dropped, and tells it once a minute by reason', asy
   tracingTelemetry.spansDropped('export-failed', 1, 'ECONNREFUSED');
   expect(lines().at(-1)).toMatchObject({ reason: 'export-failed', error: 'ECONNREFUSED' });
   expect(lines()).toHaveLength(4);
+});
+
+it.each(['info', 'error', 'fatal'])('logs each audit record as one line, whatever the level: %s', (level) => {
+  const { telemetry, text, lines } = createWorld(level);
+  telemetry.info('not an audit record');
+  telemetry.audited({ ...auditRecord, parameters: { key: nastyKey } });
+  const [line, ...more] = lines().filter(({ audit }) => audit === true);
+  expect(more).toEqual([]);
+  expect(line).toMatchObject({
+    level: 'info',
+    msg: 'audit record',
+    id: auditRecord.id,
+    eventname: 'BucketRemove',
+    outcome: 'failed',
+    date: '2026/01/02',
+    useridentity: '{"email":"alice@build-1","sessionContext":{"auth":{"type":"local"}}}',
+  });
+  expect(text.join('')).not.toMatch(/[\u001b\u202e]/);
+  expect(lines().filter(({ audit }) => audit !== true)).toHaveLength(level === 'info' ? 1 : 0);
+});
+
+it('logs no audit record in a process that logs nothing', () => {
+  const { telemetry, text } = createWorld('silent');
+  telemetry.audited(auditRecord);
+  expect(text).toEqual([]);
 });

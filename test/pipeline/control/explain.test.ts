@@ -27,7 +27,7 @@ async function setUp(signal = new AbortController().signal) {
     queueWatch: fakeDeadLetterQueues(),
     bucketQueueUrls: [],
   });
-  const context = { actor: { kind: 'local', name: 'someone' }, signal } as const;
+  const context = { actor: { kind: 'local', user: 'someone', host: 'here' }, signal } as const;
   const operations = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters }));
   await operations.addBucket({ body: { bucket: 'photos' } }, { ...context, signal: new AbortController().signal });
   const explain = (bucket: string, key: string) => operations.explainObject({ params: { bucket }, query: { key } }, context);

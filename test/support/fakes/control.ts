@@ -8,6 +8,7 @@ import {
   type VerbName,
   type Verbs,
 } from '../../../src/api/contract.ts';
+import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
@@ -111,6 +112,19 @@ export const deadLetter: DeadLetter = {
   size_bytes: 3,
 };
 
+export const auditRecord: AuditRecord = {
+  id: 'audit-0mk3x1a2b-0123456789ab',
+  eventtime: AT,
+  eventname: 'BucketRemove',
+  useridentity: { email: 'alice@build-1', sessionContext: { auth: { type: 'local' } } },
+  sourceipaddress: '127.0.0.1',
+  date: '2026/01/02',
+  outcome: 'failed',
+  reason: 'bucket.not-connected: photos is not connected\u001b[2J',
+  request_id: 'request-1',
+  parameters: { bucket: 'photos' },
+};
+
 export interface FakeControl {
   /** For a listener, which checks requests itself. */
   readonly verbs: Verbs;
@@ -153,6 +167,7 @@ export function createFakeControl(): FakeControl {
     getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
     replayDeadLetters: () => ({ replayed: 2 }),
     discardDeadLetters: () => ({ discarded: 1 }),
+    listAudit: () => ({ items: [auditRecord] }),
   };
 
   const verbs = Object.fromEntries(

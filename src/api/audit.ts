@@ -1,0 +1,71 @@
+/** The audit: who did what, when, from where, and how it ended. */
+import { z } from 'zod';
+import { auditEvents, auditOutcomes, auditRecordSchema } from '../domain/identity/audit.ts';
+import { cursor, limit, must, pageOf, textOf, time } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** An e-mail address has at most 254 characters; user@host may have more. */
+const EMAIL_LENGTH_MAX = 512;
+/** The longest name of an API key. */
+const KEY_LENGTH_MAX = 100;
+
+const { useridentity } = auditRecordSchema.shape;
+
+/** A record in the form in which it is stored, with the names of CloudTrail where it has the same fields. */
+export const auditRecord = auditRecordSchema
+  .extend({
+    id: z.string().describe('The id. Ids sort by time.'),
+    eventtime: time.describe('When it was recorded.'),
+    eventname: z.enum(auditEvents).describe('What happened.'),
+    useridentity: useridentity.describe(
+      'Who did it: `email` (user@host for a local program) and in `sessionContext.auth` the `type` (`local`, `session`, `api_key`), and the `keyName` and `keyFingerprint` of an API key.',
+    ),
+    sourceipaddress: z
+      .string()
+      .exactOptional()
+      .describe('The address that the request came from; absent for a command on the store itself.'),
+    date: z.string().describe('The day in UTC as `yyyy/mm/dd`, by which exports are partitioned.'),
+    outcome: z
+      .enum(auditOutcomes)
+      .describe(
+        '`intended`: the act was about to begin. `done`, `failed`: how it ended. If no such record follows with the same `request_id`, the process ended before the act did, and how it ended is not known.',
+      ),
+    reason: z.string().exactOptional().describe('Why it failed: the error code and what happened.'),
+    request_id: z.string().describe('The request. The two records of one act have the same.'),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .exactOptional()
+      .describe('What was requested (such as `bucket`, `id`, `allow_deletes`), and once it is done what came of it (such as `job_id`).'),
+  })
+  .meta({ id: 'AuditRecord', description: 'One record of the audit. An act of an administrator has two: one before it and one after it.' });
+
+/** Any text of this form is a moment: Date.parse takes 31 days in every month. */
+const MOMENT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?Z)?$/;
+const MOMENT_MISTAKE = 'must be a day (2026-11-21) or a time in UTC (2026-11-21T08:00:00Z)';
+const moment = z.string(must(MOMENT_MISTAKE)).regex(MOMENT, MOMENT_MISTAKE);
+
+export const auditRows = {
+  'GET /v1/admin/audit': {
+    operation: 'listAudit',
+    summary: 'Lists records of the audit, the newest first.',
+    description: 'A record is listed within a second after it was stored. Reading the audit is not audited.',
+    scope: 'admin',
+    query: z.strictObject({
+      from: moment.exactOptional().describe('Only records from this moment on; a day begins at 00:00 UTC.'),
+      to: moment.exactOptional().describe('Only records from before this moment.'),
+      email: textOf(EMAIL_LENGTH_MAX, 1).exactOptional().describe('Only acts of this e-mail address, or of this user@host.'),
+      event: z
+        .enum(auditEvents, must(`must be one of ${auditEvents.join(', ')}`))
+        .exactOptional()
+        .describe('Only this event.'),
+      key: textOf(KEY_LENGTH_MAX, 1).exactOptional().describe('Only acts with the API key of this name or fingerprint.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(auditRecord),
+    status: 200,
+    errors: [],
+    example: { query: { from: '2026-11-21', event: 'BucketRemove' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+export type AuditRequest = z.output<(typeof auditRows)['GET /v1/admin/audit']['query']>;

@@ -1,0 +1,100 @@
+/**
+ * Audited acts. The intent of an act is stored before it begins, and how it ended afterwards:
+ *
+ *   store the intent ──► act ──► store the result (done | failed)
+ *        └── refused: `audit.unavailable`, and the act never begins
+ *
+ * A process that is killed in between leaves the intent. A result that cannot be stored is logged and changes nothing for the
+ * caller, because the act has ended already.
+ */
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Context } from '../../api/contract.ts';
+import type { AnyRequest } from '../../api/row.ts';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import { auditRecordOf, type AuditEvent, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { AuditStore } from '../ports/audit.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+
+interface AuditedDependencies {
+  readonly audit: Pick<AuditStore, 'append'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
+}
+
+type Verb<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
+
+/**
+ * Makes a verb an audited act. `event`: its name, or how to find it, which may throw and then nothing is recorded. `came`: what
+ * the result names besides the request.
+ */
+export type Audited = <Request extends AnyRequest, Answer>(
+  event: AuditEvent | ((request: Request, signal: AbortSignal) => Promise<AuditEvent>),
+  verb: Verb<Request, Answer>,
+  came?: (answer: Answer) => AuditParameters,
+) => Verb<Request, Answer>;
+
+/** Creates the function. */
+export function createAudited({ audit, clock, telemetry }: AuditedDependencies): Audited {
+  async function storeIntent(record: AuditRecord, signal: AbortSignal): Promise<void> {
+    try {
+      await audit.append(record, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('store an audit record', code, reason);
+      const detail = `the audit record of ${record.eventname} could not be stored, so nothing was done (${code}: ${reason})`;
+      throw new FaultError('audit.unavailable', detail, { cause: error });
+    }
+    telemetry.audited(record);
+  }
+
+  /** Without a signal: the act has ended, and its result is stored even if its caller has left. */
+  async function storeResult(record: AuditRecord): Promise<void> {
+    telemetry.audited(record);
+    try {
+      await audit.append(record);
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('store an audit record', code, reason);
+    }
+  }
+
+  return (event, verb, came = () => ({})) =>
+    async function act(request, context) {
+      const { actor, signal, requestId = randomUUID() } = context;
+      signal.throwIfAborted();
+      const facts = { event: typeof event === 'string' ? event : await event(request, signal), actor, requestId };
+      const parameters = parametersOf(request);
+      const intendedAtMs = clock.nowMs();
+      await storeIntent(auditRecordOf({ ...facts, outcome: 'intended', atMs: intendedAtMs, parameters }), signal);
+      // the ids of the two records sort by their times, whatever the clock does
+      const endedAtMs = (): number => Math.max(clock.nowMs(), intendedAtMs + 1);
+      let answer;
+      try {
+        // storing the intent may have taken longer than the caller waits
+        signal.throwIfAborted();
+        answer = await verb(request, context);
+      } catch (error) {
+        await storeResult(auditRecordOf({ ...facts, outcome: 'failed', atMs: endedAtMs(), reason: reasonOf(error), parameters }));
+        throw error;
+      }
+      await storeResult(auditRecordOf({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
+      return answer;
+    };
+}
+
+const partSchema = z.record(z.string(), z.unknown()).catch({});
+
+/** The parameters of the path and the body. The contract bounds both, and neither has a secret. */
+function parametersOf({ params, body }: AnyRequest): AuditParameters {
+  return { ...partSchema.parse(params), ...partSchema.parse(body) };
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof RequestError) return `${error.code}: ${error.message}`;
+  const { code, reason } = faultOf(error);
+  return `${code}: ${reason}`;
+}

@@ -1,0 +1,267 @@
+import { describe, expect, it } from 'vitest';
+import { checkingRequests, rowsOfVerbs, type Context, type Operations, type VerbName } from '../../../src/api/contract.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
+import { stateKinds } from '../../../src/domain/state-kind.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
+import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+
+const LETTERS = 'http://queues/dead';
+const QUEUE = 'http://queues/events';
+const JOBS = { queued: 'job-0mk3x1a2b-0123456789ab', paused: 'job-0mk3x1a2b-0123456789ac', none: 'job-0mk3x1a2b-0123456789ad' };
+
+type Ask = (control: Operations, context: Context) => Promise<unknown>;
+
+interface Act {
+  readonly verb: VerbName;
+  readonly event: AuditEvent;
+  /** A request that succeeds in the world below. */
+  readonly good: Ask;
+  /** What its records name. */
+  readonly names: object;
+  /** What the record of its success names besides. */
+  readonly came?: object;
+  /** A request that fails after its intent was stored. */
+  readonly bad: Ask;
+  readonly code: string;
+}
+
+const acts: readonly Act[] = [
+  {
+    verb: 'addBucket',
+    event: 'BucketConnect',
+    good: (control, context) => control.addBucket({ body: { bucket: 'videos' } }, context),
+    names: { bucket: 'videos' },
+    came: { job_id: expect.stringMatching(/^job-/) },
+    bad: (control, context) => control.addBucket({ body: { bucket: 'absent' } }, context),
+    code: 'bucket.missing',
+  },
+  {
+    verb: 'addBucket',
+    event: 'BucketChange',
+    good: (control, context) => control.addBucket({ body: { bucket: 'photos', enrich: 'head' } }, context),
+    names: { bucket: 'photos', enrich: 'head' },
+    bad: (control, context) => control.addBucket({ body: { bucket: 'photos', source: 'topic' } }, context),
+    code: 'request.invalid',
+  },
+  {
+    verb: 'removeBucket',
+    event: 'BucketRemove',
+    good: (control, context) => control.removeBucket({ params: { bucket: 'photos' } }, context),
+    names: { bucket: 'photos' },
+    bad: (control, context) => control.removeBucket({ params: { bucket: 'absent' } }, context),
+    code: 'bucket.not-connected',
+  },
+  {
+    verb: 'startReindex',
+    event: 'ReindexStart',
+    good: (control, context) => control.startReindex({ params: { bucket: 'photos' }, body: { prefix: 'a/', allow_deletes: 7 } }, context),
+    names: { bucket: 'photos', prefix: 'a/', allow_deletes: 7 },
+    came: { job_id: expect.stringMatching(/^job-/) },
+    bad: (control, context) => control.startReindex({ params: { bucket: 'absent' } }, context),
+    code: 'bucket.not-connected',
+  },
+  {
+    verb: 'pauseJob',
+    event: 'ReindexPause',
+    good: (control, context) => control.pauseJob({ params: { id: JOBS.queued } }, context),
+    names: { id: JOBS.queued },
+    bad: (control, context) => control.pauseJob({ params: { id: JOBS.none } }, context),
+    code: 'job.not-found',
+  },
+  {
+    verb: 'resumeJob',
+    event: 'ReindexResume',
+    good: (control, context) => control.resumeJob({ params: { id: JOBS.paused }, body: { allow_deletes: 20 } }, context),
+    names: { id: JOBS.paused, allow_deletes: 20 },
+    bad: (control, context) => control.resumeJob({ params: { id: JOBS.queued } }, context),
+    code: 'job.not-resumable',
+  },
+  {
+    verb: 'cancelJob',
+    event: 'ReindexCancel',
+    good: (control, context) => control.cancelJob({ params: { id: JOBS.queued } }, context),
+    names: { id: JOBS.queued },
+    bad: (control, context) => control.cancelJob({ params: { id: JOBS.none } }, context),
+    code: 'job.not-found',
+  },
+  {
+    verb: 'replayDeadLetters',
+    event: 'DeadLettersReplay',
+    good: (control, context) => control.replayDeadLetters({ body: { all: true } }, context),
+    names: { all: true },
+    came: { replayed: 1 },
+    bad: (control, context) => control.replayDeadLetters({ body: { ids: ['unknown'] } }, context),
+    code: 'dead-letter.not-found',
+  },
+  {
+    verb: 'discardDeadLetters',
+    event: 'DeadLettersDiscard',
+    good: (control, context) => control.discardDeadLetters({ body: { all: true } }, context),
+    names: { all: true },
+    came: { discarded: 1 },
+    bad: (control, context) => control.discardDeadLetters({ body: { ids: ['unknown'] } }, context),
+    code: 'dead-letter.not-found',
+  },
+];
+
+/** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
+async function startWorld() {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const audit = createMemoryAudit();
+  let refuses: (record: AuditRecord) => boolean = () => false;
+  const store = {
+    ...createMemoryStore(),
+    audit: {
+      ...audit,
+      async append(record: AuditRecord) {
+        if (refuses(record)) throw new FaultError('index.blocked', 'the disk is full');
+        await audit.append(record);
+      },
+    },
+  };
+  const { state, objects } = store;
+  const storage = createFakeStorage(clock);
+  for (const bucket of ['photos', 'spare', 'videos']) storage.createBucket(bucket);
+  const gaps = createGapReports({ state, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  const queues = createFakeQueues(clock);
+  const deadLetters = createDeadLetters({
+    queues,
+    state,
+    clock,
+    telemetry,
+    queueWatch: fakeDeadLetterQueues({ queueUrl: LETTERS, of: [QUEUE] }),
+    bucketQueueUrls: [QUEUE],
+  });
+  for (const bucket of ['photos', 'spare']) await connectBucket.connect({ bucket }, 'test');
+  await queues.send(QUEUE, { body: 'no event', attributes: {} });
+  const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
+  await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
+  const job = { bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: clock.nowMs() } as const;
+  await updateRecord(state, refs.job(JOBS.queued), () => ({ ...job, id: JOBS.queued, state: 'queued' as const }));
+  await updateRecord(state, refs.job(JOBS.paused), () => ({
+    ...job,
+    id: JOBS.paused,
+    state: 'paused' as const,
+    pausedBecause: 'requested' as const,
+  }));
+  const sendTask = async (task: { readonly job: string }): Promise<void> => {
+    await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
+  };
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters }));
+  const address = '127.0.0.1';
+  const context: Context = { actor: { kind: 'local', user: 'alice', host: 'build-1', address }, signal: new AbortController().signal };
+  return {
+    audit,
+    telemetry,
+    ask: (request: Ask) => request(control, context),
+    refuse: (which: (record: AuditRecord) => boolean): void => {
+      refuses = which;
+    },
+    /** Everything that an act can change. */
+    everything: async (): Promise<unknown> => {
+      const records = await Promise.all(stateKinds.map((kind) => state.list(kind, { limit: 1_000 })));
+      const indices = await Promise.all(
+        ['photos', 'spare', 'videos'].map((bucket) =>
+          objects.probeBucket(bucket).then(
+            () => true,
+            () => false,
+          ),
+        ),
+      );
+      const messages = [LETTERS, QUEUE, 'http://queues/work'].map((url) => queues.messages(url).map(({ body }) => body));
+      return { records, indices, messages };
+    },
+  };
+}
+
+const neighbour: Ask = (control, context) => control.removeBucket({ params: { bucket: 'spare' } }, context);
+const outcomesOf = (records: readonly AuditRecord[]) => records.map(({ eventname, outcome }) => [eventname, outcome]);
+
+describe('verbs of the control plane', () => {
+  it('that change something are all tried below', () => {
+    const changing = rowsOfVerbs.filter(({ method }) => method !== 'GET').map(({ operation }) => operation);
+    expect(new Set(acts.map(({ verb }) => verb))).toEqual(new Set(changing));
+  });
+
+  it('that only read are not audited, the audit itself among them', async () => {
+    const { ask, audit } = await startWorld();
+    await ask((control, context) => control.listBuckets({}, context));
+    await ask((control, context) => control.listDeadLetters({}, context));
+    await ask((control, context) => control.listAudit({}, context));
+    expect(audit.records).toEqual([]);
+  });
+});
+
+describe.each(acts.map((act) => [act.event, act] as const))('%s', (event, { good, names, came = {}, bad, code }) => {
+  it('has a record before it and one after it, by the same actor and request', async () => {
+    const { ask, audit, telemetry } = await startWorld();
+    await ask(good);
+    const facts = {
+      eventname: event,
+      useridentity: { email: 'alice@build-1', sessionContext: { auth: { type: 'local' } } },
+      sourceipaddress: '127.0.0.1',
+      date: '2026/01/02',
+    };
+    expect(audit.records).toMatchObject([
+      { ...facts, outcome: 'intended', parameters: names },
+      { ...facts, outcome: 'done', parameters: { ...names, ...came } },
+    ]);
+    expect(new Set(audit.records.map(({ request_id }) => request_id)).size).toBe(1);
+    // each is a log line as well
+    expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
+  });
+
+  it('is not begun when its intent cannot be stored, while another act is', async () => {
+    const { ask, audit, everything, refuse, telemetry } = await startWorld();
+    refuse(({ eventname, parameters }) => eventname === event && parameters?.bucket !== 'spare');
+    const before = await everything();
+    const refusal = {
+      code: 'audit.unavailable',
+      reason: expect.stringMatching(`^the audit record of ${event} could not be stored.*disk is full`),
+    };
+    await expect(ask(good)).rejects.toMatchObject(refusal);
+    expect(await everything()).toEqual(before);
+    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+    await ask(neighbour);
+    expect(outcomesOf(audit.records)).toEqual([
+      ['BucketRemove', 'intended'],
+      ['BucketRemove', 'done'],
+    ]);
+  });
+
+  it('has the reason in its second record when it fails', async () => {
+    const { ask, audit } = await startWorld();
+    await expect(ask(bad)).rejects.toMatchObject({ code });
+    await ask(neighbour);
+    expect(audit.records).toMatchObject([
+      { eventname: event, outcome: 'intended' },
+      { eventname: event, outcome: 'failed', reason: expect.stringMatching(`^${code}: `) },
+      { eventname: 'BucketRemove', outcome: 'intended', parameters: { bucket: 'spare' } },
+      { eventname: 'BucketRemove', outcome: 'done' },
+    ]);
+  });
+
+  it('succeeds although its result cannot be stored, which is logged', async () => {
+    const { ask, audit, telemetry, refuse } = await startWorld();
+    refuse(({ eventname, outcome, parameters }) => eventname === event && outcome !== 'intended' && parameters?.bucket !== 'spare');
+    await ask(good);
+    await ask(neighbour);
+    expect(outcomesOf(audit.records)).toEqual([
+      [event, 'intended'],
+      ['BucketRemove', 'intended'],
+      ['BucketRemove', 'done'],
+    ]);
+    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+    expect(outcomesOf(telemetry.recorded('audited').flat())).toContainEqual([event, 'done']);
+  });
+});
