@@ -44,6 +44,22 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
       while ((await opened.store.audit.purge(Date.UTC(2100, 0))) === 'more');
     }
 
+    it('takes no record before the store is prepared, and leaves nothing behind', async () => {
+      const other = await open();
+      try {
+        const refused = other.store.audit.append(recordAt(START_MS));
+        await expect(refused).rejects.toMatchObject({ code: 'index.state-missing' });
+        await other.store.setup.prepare();
+        await other.refresh?.();
+        expect(await other.store.audit.list({ limit: 1 })).toEqual([]);
+        await other.store.audit.append(recordAt(START_MS));
+        await other.refresh?.();
+        expect(await other.store.audit.list({ limit: 2 })).toHaveLength(1);
+      } finally {
+        await other.dispose();
+      }
+    });
+
     it('lists nothing before the first record', async () => {
       expect(await list()).toEqual([]);
       expect(await opened.store.audit.purge(START_MS)).toBe('none');

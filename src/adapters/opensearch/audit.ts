@@ -3,6 +3,7 @@
  * its id, so a request that is repeated stores it once.
  */
 import { z } from 'zod';
+import { FaultError } from '../../domain/fault.ts';
 import { auditIdAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
@@ -23,10 +24,14 @@ const indicesSchema = z.record(z.string(), z.unknown());
 
 /** Creates the audit. It needs the permissions of the object index, and `indices:admin/get`, on its indices. */
 export function createOpenSearchAudit({ client, names, newIndex }: AuditDependencies): AuditStore {
-  /** The months whose indices this process has seen. */
+  /** The months whose indices this process has seen: twelve a year. */
   const existing = new Set<string>();
 
   async function createIndex(month: string, signal?: AbortSignal): Promise<void> {
+    // a command with a mistyped prefix must leave nothing behind
+    const template = await client.send({ method: 'GET', path: `/_index_template/${names.auditTemplate}` }, signal);
+    if (template.status === 404) throw new FaultError('index.state-missing', `the template ${names.auditTemplate} does not exist`);
+    bodyOf(template);
     const request = { method: 'PUT', path: `/${names.auditIndex(month)}`, body: newIndex, changesCluster: true } as const;
     const answer = await client.send(request, signal);
     // another process was faster

@@ -20,7 +20,8 @@ export interface AuditQuery {
 export interface AuditStore {
   /**
    * Stores the record. When it resolves, the record is durable; it is visible to list() within a second. The same id is stored
-   * once, and a second time changes nothing. Whatever the record needs (an index of its month) is created.
+   * once, and a second time changes nothing. Whatever the record needs (an index of its month) is created, but only in a store
+   * that was prepared; else it throws `index.state-missing`.
    */
   append(record: AuditRecord, signal?: AbortSignal): Promise<void>;
   /** Returns matching records, the newest first: in descending order of their ids. */
