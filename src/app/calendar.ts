@@ -1,6 +1,7 @@
 /** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
+import { processActor } from '../adapters/process-actor.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -12,6 +13,7 @@ import { createLookAgain } from '../pipeline/calendar/look-again.ts';
 import { createPurgeAudit } from '../pipeline/calendar/purge-audit.ts';
 import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
+import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
@@ -84,8 +86,10 @@ function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts,
   const clock = systemClock;
   // these gauges describe live events only
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
+  const { objects, audit } = core.store;
+  const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });
   const write = createBulkWriter({
-    objects: core.store.objects,
+    objects: deletes.objects,
     clock,
     telemetry: quiet,
     circuits,
@@ -106,5 +110,5 @@ function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts,
     concurrency: SWEEP_HEADS,
     stopped,
   });
-  return looks.observe;
+  return deletes.watching(looks.observe);
 }

@@ -51,16 +51,7 @@ export function createAudited({ audit, clock, telemetry }: AuditedDependencies):
     telemetry.audited(record);
   }
 
-  /** Without a signal: the act has ended, and its result is stored even if its caller has left. */
-  async function storeResult(record: AuditRecord): Promise<void> {
-    telemetry.audited(record);
-    try {
-      await audit.append(record);
-    } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('store an audit record', code, reason);
-    }
-  }
+  const storeResult = (record: AuditRecord): Promise<void> => storeAuditRecord({ audit, telemetry }, record);
 
   return (event, verb, came = () => ({})) =>
     async function act(request, context) {
@@ -84,6 +75,23 @@ export function createAudited({ audit, clock, telemetry }: AuditedDependencies):
       await storeResult(auditRecordOf({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
       return answer;
     };
+}
+
+/**
+ * Logs and stores a record about what has happened already. Never rejects: a failure is logged, and changes nothing. It takes
+ * no signal, because what has happened is recorded even if its caller has left.
+ */
+export async function storeAuditRecord(
+  { audit, telemetry }: Pick<AuditedDependencies, 'audit' | 'telemetry'>,
+  record: AuditRecord,
+): Promise<void> {
+  telemetry.audited(record);
+  try {
+    await audit.append(record);
+  } catch (error) {
+    const { code, reason } = faultOf(error);
+    telemetry.requestFailed('store an audit record', code, reason);
+  }
 }
 
 const partSchema = z.record(z.string(), z.unknown()).catch({});

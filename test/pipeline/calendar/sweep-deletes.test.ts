@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
+import { hintOfTie } from '../../../src/domain/ordering/hint.ts';
+import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createSweepDeletes } from '../../../src/pipeline/calendar/sweep-deletes.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const never = new AbortController().signal;
+const actor = { kind: 'local', user: 'tally', host: 'worker-1' } as const;
+
+async function setUp(append?: (record: AuditRecord) => Promise<void>) {
+  const index = createMemoryStore();
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  const audit = createMemoryAudit();
+  const deletes = createSweepDeletes({ objects: index.objects, audit: { append: append ?? audit.append }, clock, telemetry, actor });
+  const circuits = createTestCircuits({ clock, telemetry });
+  const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 5, concurrency: 1 };
+  const shared = { clock, telemetry, circuits };
+  const write = createBulkWriter({ ...shared, objects: deletes.objects, limits });
+  const { observe } = createLooks({ ...shared, storage, index, write, concurrency: 8, stopped: never });
+  storage.createBucket('photos');
+  await index.objects.createBucket('photos');
+  const store = async (key: string, present: boolean): Promise<ObjectDocument> => {
+    const state = present ? ({ present, sizeBytes: 1 } as const) : ({ present } as const);
+    const facts = { bucket: 'photos', key, state, clock: 1, settled: false, source: 'routed', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
+    const document = documentOf(facts);
+    await index.objects.write([{ document, equalClock: 'accept' }]);
+    return document;
+  };
+  return {
+    audit,
+    telemetry,
+    storage,
+    store,
+    observe,
+    isDeleted: async (key: string) => (await index.objects.getMany('photos', [key]))[0]?.deleted,
+    bucket: { ...bucketRecord, bucket: 'photos' },
+    lookAgain: createLookAgain(deletes.watching(observe)),
+  };
+}
+
+describe('the deletions of sweeps', () => {
+  it('have one record for a bulk request, with the keys of live documents whose objects are gone, and no others', async () => {
+    const { audit, telemetry, storage, store, lookAgain, bucket, isDeleted } = await setUp();
+    storage.put('photos', 'kept');
+    const documents = [
+      await store('kept', true),
+      await store('gone', true),
+      await store('gone too', true),
+      await store('long gone', false),
+    ];
+    expect(await lookAgain(bucket, documents)).toBe(4);
+    expect(await Promise.all(['kept', 'gone', 'gone too', 'long gone'].map(isDeleted))).toEqual([false, true, true, true]);
+    expect(audit.records).toMatchObject([
+      {
+        eventname: 'SweepDelete',
+        outcome: 'done',
+        useridentity: { email: 'tally@worker-1', sessionContext: { auth: { type: 'local' } } },
+        parameters: { deleted: 2, keys: expect.arrayContaining(['gone', 'gone too'].map((key) => ({ bucket: 'photos', key }))) },
+      },
+    ]);
+    expect(audit.records[0]).not.toHaveProperty('sourceipaddress');
+    expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
+  });
+
+  it('are answered although the record cannot be stored, which is logged', async () => {
+    const refuse = () => Promise.reject(new FaultError('index.blocked', 'the disk is full'));
+    const { telemetry, storage, store, lookAgain, bucket, isDeleted } = await setUp(refuse);
+    storage.put('photos', 'kept');
+    expect(await lookAgain(bucket, [await store('gone', true), await store('kept', true)])).toBe(2);
+    expect([await isDeleted('gone'), await isDeleted('kept')]).toEqual([true, false]);
+    expect(telemetry.recorded('audited')).toHaveLength(1);
+    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+  });
+
+  it('of a look that no sweep began are not theirs', async () => {
+    const { audit, store, observe, bucket, isDeleted } = await setUp();
+    await store('gone', true);
+    await observe({ bucket, key: 'gone', hint: hintOfTie(1), cause: {}, source: 'check' });
+    expect(await isDeleted('gone')).toBe(true);
+    expect(audit.records).toEqual([]);
+  });
+});
+
+it('lists at most a thousand keys of a bulk request, and their number', async () => {
+  const { objects } = createMemoryStore();
+  await objects.createBucket('photos');
+  const audit = createMemoryAudit();
+  const clock = createFakeClock();
+  const deletes = createSweepDeletes({ objects, audit, clock, telemetry: createFakeTelemetry(), actor });
+  const keys = Array.from({ length: 1_200 }, (_, n) => `key-${n}`);
+  const gate = Promise.withResolvers<void>();
+  const observe = deletes.watching(async () => {
+    await gate.promise;
+    return { kind: 'expired' };
+  });
+  const looks = keys.map((key) => observe({ bucket: bucketRecord, key, hint: hintOfTie(1), cause: {}, source: 'check' }));
+  const state = { present: false } as const;
+  const documents = keys.map((key) =>
+    documentOf({ bucket: bucketRecord.bucket, key, state, clock: 1, settled: true, source: 'check', cause: {}, stateAtMs: 0, nowMs: 0 }),
+  );
+  await objects.createBucket(bucketRecord.bucket);
+  await deletes.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+  expect(audit.records).toHaveLength(1);
+  expect(audit.records[0]?.parameters).toMatchObject({ deleted: 1_200 });
+  expect(audit.records[0]?.parameters?.keys).toHaveLength(1_000);
+  gate.resolve();
+  await Promise.all(looks);
+  // the looks have ended, so this is not the sweep's deletion
+  await deletes.objects.write([{ document: documents[0]!, equalClock: 'accept' }]);
+  expect(audit.records).toHaveLength(1);
+});
