@@ -31,7 +31,9 @@ export const identitySettings = {
     .trim()
     .min(1)
     .optional()
-    .describe('The id under which the registry is registered at the issuer. Its redirect URI there is TALLY_PUBLIC_URL with /login/callback.'),
+    .describe(
+      'The id under which the registry is registered at the issuer. Its redirect URI there is TALLY_PUBLIC_URL with /login/callback.',
+    ),
   TALLY_OIDC_CLIENT_SECRET: z
     .string()
     .trim()
@@ -39,6 +41,15 @@ export const identitySettings = {
     .optional()
     .describe('The secret of the client at the issuer. Without one the client is public, and PKCE alone protects the login.'),
   TALLY_OIDC_CLIENT_SECRET_FILE: optionalPath.describe('A file with the value of TALLY_OIDC_CLIENT_SECRET.'),
+  TALLY_OIDC_SCOPES: z
+    .string()
+    .trim()
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes separated by single spaces')
+    .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
+    .default('openid email profile')
+    .describe(
+      'The scopes that are requested from the issuer, separated by spaces. The default yields the e-mail address. Some issuers state groups only if a further scope, such as groups, is requested.',
+    ),
   TALLY_OIDC_ALLOWED: listOf(
     (text) => allowedRuleOf(text) !== undefined,
     'must be of domain=example.com, claim:PATH=VALUE and any, separated by commas',
@@ -54,9 +65,10 @@ export const identitySettings = {
     .refine((text) => claimRuleOf(text) !== undefined, 'must be PATH=VALUE')
     .optional()
     .describe('The claim that makes administrators, for example groups=tally-admins: it has this value, or is a list that contains it.'),
-  TALLY_OIDC_ADMIN_EMAILS: listOf((text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text), 'must be e-mail addresses, separated by commas').describe(
-    'The verified e-mail addresses of administrators, separated by commas. Others are made by the command tally admin grant.',
-  ),
+  TALLY_OIDC_ADMIN_EMAILS: listOf(
+    (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
+    'must be e-mail addresses, separated by commas',
+  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made by the command tally admin grant.'),
   TALLY_PUBLIC_URL: originUrl
     .optional()
     .describe(
@@ -96,9 +108,13 @@ export function identityMistakes(settings: IdentitySettings): readonly string[] 
   }
   const isPublic = isPublicIssuer(issuer);
   return [
-    ...(settings.TALLY_OIDC_CLIENT_ID === undefined ? ['TALLY_OIDC_CLIENT_ID: must be set to the id of this registry at TALLY_OIDC_ISSUER'] : []),
+    ...(settings.TALLY_OIDC_CLIENT_ID === undefined
+      ? ['TALLY_OIDC_CLIENT_ID: must be set to the id of this registry at TALLY_OIDC_ISSUER']
+      : []),
     ...(allowed.length === 0
-      ? ['TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone whom the issuer knows']
+      ? [
+          'TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone whom the issuer knows',
+        ]
       : []),
     ...(allowed.includes('any') && isPublic
       ? ['TALLY_OIDC_ALLOWED: must not be any, because everyone can have an account at this issuer: name a domain or a claim']

@@ -53,7 +53,9 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
           'TALLY_OIDC_ISSUER: must be set to the issuer at which people log in, with TALLY_OIDC_CLIENT_ID, TALLY_OIDC_CLIENT_SECRET and TALLY_OIDC_ALLOWED',
         ]
       : []),
-    ...(settings.TALLY_PUBLIC_URL === undefined ? ['TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane'] : []),
+    ...(settings.TALLY_PUBLIC_URL === undefined
+      ? ['TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane']
+      : []),
     ...(settings.TALLY_TRUSTED_PROXIES.length === 0
       ? ['TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that end TLS for the control plane']
       : []),

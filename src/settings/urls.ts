@@ -13,7 +13,7 @@ export const originUrl = z
   .string()
   .trim()
   .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be https://HOST without a path')
-  .refine((text) => !URL.canParse(text) || isSafeOrigin(text), 'must be https, except on loopback')
+  .refine((text) => !isHttpUrl(text) || isSafeOrigin(text), 'must be https, except on loopback')
   .transform((text) => (URL.canParse(text) ? new URL(text).origin : text));
 
 function isSafeOrigin(text: string): boolean {

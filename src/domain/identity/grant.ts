@@ -40,6 +40,14 @@ export function isGrantOver({ expiresAtMs }: Pick<GrantRecord, 'expiresAtMs'>, n
 }
 
 /** The grants that may be meant for a user. An address counts only if the issuer verified it. */
-export function granteesOf({ email, emailVerified, subject }: { readonly email: string; readonly emailVerified: boolean; readonly subject: string }): readonly Grantee[] {
+export function granteesOf({
+  email,
+  emailVerified,
+  subject,
+}: {
+  readonly email: string;
+  readonly emailVerified: boolean;
+  readonly subject: string;
+}): readonly Grantee[] {
   return [{ sub: subject }, ...(emailVerified ? [{ email }] : [])];
 }

@@ -51,7 +51,13 @@ export type LoginRecord = z.infer<typeof loginRecordSchema>;
 
 /** What a client asks for, or a page. */
 export type LoginRequest =
-  | { readonly flow: 'client'; readonly challenge: string; readonly redirectUri: string; readonly clientState: string; readonly machine?: string }
+  | {
+      readonly flow: 'client';
+      readonly challenge: string;
+      readonly redirectUri: string;
+      readonly clientState: string;
+      readonly machine?: string;
+    }
   | { readonly flow: 'paste'; readonly challenge: string; readonly machine?: string }
   | { readonly flow: 'browser'; readonly returnTo: string };
 
@@ -108,7 +114,11 @@ export interface Redemption {
  * Judges a code. `replayed`: it was redeemed before, so that its session must end. `spoilt`: the code was right and the rest
  * was not, so that somebody else may have it; it must not be redeemed by anyone.
  */
-export function judgeCode(record: LoginRecord, { code, verifier, redirectUri }: Redemption, nowMs: number): 'ok' | 'unknown' | 'spoilt' | 'replayed' {
+export function judgeCode(
+  record: LoginRecord,
+  { code, verifier, redirectUri }: Redemption,
+  nowMs: number,
+): 'ok' | 'unknown' | 'spoilt' | 'replayed' {
   if (record.codeHash === undefined || !isSameText(record.codeHash, tokenHashOf(code))) return 'unknown';
   if (record.stage === 'redeemed') return 'replayed';
   if (record.stage !== 'allowed' || nowMs >= (record.codeAtMs ?? 0) + CODE_MS) return 'unknown';

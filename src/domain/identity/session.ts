@@ -118,7 +118,9 @@ export function isOver({ kind, createdAtMs }: Pick<SessionRecord, 'kind' | 'crea
  * What a refresh token gives. `reused`: the session must end. `idle`: it was not used for too long. `crowded`: more processes
  * than the family has tokens for used it at the same moment, and the one that they share was used already; the session stays.
  */
-export type Refreshed = ({ readonly kind: 'refreshed'; readonly record: SessionRecord } & TokenPair) | { readonly kind: 'reused' | 'idle' | 'crowded' };
+export type Refreshed =
+  | ({ readonly kind: 'refreshed'; readonly record: SessionRecord } & TokenPair)
+  | { readonly kind: 'reused' | 'idle' | 'crowded' };
 
 /** Applies a refresh token of this family to its record. Random: each call makes another access token. */
 export function refreshed(record: SessionRecord, token: string, nowMs: number): Refreshed {

@@ -107,8 +107,14 @@ describe('who may log in', () => {
 describe('the role', () => {
   const rules = rulesOf(['any'], { adminClaim: claimRuleOf('groups=admins'), adminEmails: ['root@example.com'] });
   it.each([
-    [{ email: 'Root@Example.com', email_verified: 'true' }, { role: 'admin', roleSource: 'rule' }],
-    [{ email: 'root@example.com', email_verified: false }, { role: 'user', roleSource: 'none' }],
+    [
+      { email: 'Root@Example.com', email_verified: 'true' },
+      { role: 'admin', roleSource: 'rule' },
+    ],
+    [
+      { email: 'root@example.com', email_verified: false },
+      { role: 'user', roleSource: 'none' },
+    ],
     [{ groups: ['admins'] }, { role: 'admin', roleSource: 'rule' }],
     [{ groups: ['users'] }, { role: 'user', roleSource: 'none' }],
   ])('of %j is %j', (claims, role) => {
@@ -116,7 +122,10 @@ describe('the role', () => {
   });
 
   it('that was granted stays whatever the rules say', () => {
-    expect(roleOf(rulesOf(['any']), { email: 'a@b.c', emailVerified: false, matched: [] }, true)).toEqual({ role: 'admin', roleSource: 'grant' });
+    expect(roleOf(rulesOf(['any']), { email: 'a@b.c', emailVerified: false, matched: [] }, true)).toEqual({
+      role: 'admin',
+      roleSource: 'grant',
+    });
   });
 });
 

@@ -129,5 +129,7 @@ describe('a code', () => {
     expect(judgeCode(newLogin(request, 0).record, { code, verifier: VERIFIER }, 0)).toBe('unknown');
   });
 
-  it.each(['', 'a', 'x'.repeat(43), `${'x'.repeat(43)}-`, 'x'.repeat(45)])('%j is none', (text) => expect(loginIdOfCode(text)).toBeUndefined());
+  it.each(['', 'a', 'x'.repeat(43), `${'x'.repeat(43)}-`, 'x'.repeat(45)])('%j is none', (text) =>
+    expect(loginIdOfCode(text)).toBeUndefined(),
+  );
 });

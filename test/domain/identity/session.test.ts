@@ -51,10 +51,15 @@ describe('the tokens of a session', () => {
     for (const secret of [access.slice(3, 25), access.slice(25), refresh.slice(25)]) expect(stored).not.toContain(secret);
   });
 
-  it.each(['', 'qs_', 'qk_' + 'a'.repeat(65), `qs_${'a'.repeat(64)}`, `qs_${'a'.repeat(66)}`, `qs_${'a'.repeat(64)}\n`, ` qs_${'a'.repeat(65)}`])(
-    '%j is none',
-    (text) => expect(familyOf('access', text)).toBeUndefined(),
-  );
+  it.each([
+    '',
+    'qs_',
+    'qk_' + 'a'.repeat(65),
+    `qs_${'a'.repeat(64)}`,
+    `qs_${'a'.repeat(66)}`,
+    `qs_${'a'.repeat(64)}\n`,
+    ` qs_${'a'.repeat(65)}`,
+  ])('%j is none', (text) => expect(familyOf('access', text)).toBeUndefined());
 
   it('are valid for ten minutes, and not in another session', () => {
     const { record, access } = login();
@@ -149,15 +154,20 @@ describe('a refresh', () => {
 
   it('with a stolen token ends the family at the latest when its owner and the thief have both used it', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 30_000, max: DAY_MS }), fc.boolean(), (stolenAt, laterMs, thiefFirst) => {
-        const family = play();
-        let nowMs = 0;
-        let token = family.first.refresh;
-        for (let turn = 0; turn < stolenAt; turn += 1) token = tokensOf(family.refresh(token, (nowMs += 600_000))).refresh;
-        const [owner, thief] = [token, token];
-        expect(family.refresh(thiefFirst ? thief : owner, nowMs).kind).toBe('refreshed');
-        expect(family.refresh(thiefFirst ? owner : thief, nowMs + laterMs)).toEqual({ kind: 'reused' });
-      }),
+      fc.property(
+        fc.integer({ min: 0, max: 20 }),
+        fc.integer({ min: 30_000, max: DAY_MS }),
+        fc.boolean(),
+        (stolenAt, laterMs, thiefFirst) => {
+          const family = play();
+          let nowMs = 0;
+          let token = family.first.refresh;
+          for (let turn = 0; turn < stolenAt; turn += 1) token = tokensOf(family.refresh(token, (nowMs += 600_000))).refresh;
+          const [owner, thief] = [token, token];
+          expect(family.refresh(thiefFirst ? thief : owner, nowMs).kind).toBe('refreshed');
+          expect(family.refresh(thiefFirst ? owner : thief, nowMs + laterMs)).toEqual({ kind: 'reused' });
+        },
+      ),
     );
   });
 
