@@ -142,7 +142,9 @@ function refusedOr(error: unknown): Error {
     return new FaultError('issuer.refused', `the issuer refused the registry: ${describe(error)}`, { cause: error });
   }
   if (error instanceof WWWAuthenticateChallengeError) {
-    return new FaultError('issuer.refused', `the issuer refused the registry with status ${error.status}`, { cause: error });
+    const reasons = error.cause.flatMap(({ parameters }) => parameters.error ?? []);
+    const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
+    return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
   }
   return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
 }
@@ -173,14 +175,8 @@ function faultIn(error: unknown): FaultError | undefined {
   return faultIn(error.cause);
 }
 
+/** The text of the innermost error, which names the claim or the answer; it does not repeat values. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error), TEXT_LENGTH_MAX);
-  const claim = claimIn(error.cause);
-  return printable(claim === undefined ? error.message : `${error.message} (${claim})`, TEXT_LENGTH_MAX);
-}
-
-/** The name of the claim that was wrong. Its value is not repeated. */
-function claimIn(cause: unknown): string | undefined {
-  const inner = cause instanceof Error ? cause.cause : cause;
-  return typeof inner === 'object' && inner !== null && 'claim' in inner && typeof inner.claim === 'string' ? inner.claim : undefined;
+  return error.cause instanceof Error ? textOf(error.cause) : printable(error.message, TEXT_LENGTH_MAX);
 }
