@@ -41,7 +41,10 @@ describe('a real issuer (oidc-provider)', () => {
   it('gives each code once', async () => {
     const { issuer, request, back } = await come();
     await issuer.redeem(request, back, signal);
-    await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({ code: 'login.refused', message: expect.stringContaining('invalid_grant') });
+    await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({
+      code: 'login.refused',
+      message: expect.stringContaining('invalid_grant'),
+    });
   });
 
   it('does not accept the answer to another request', async () => {
@@ -53,7 +56,9 @@ describe('a real issuer (oidc-provider)', () => {
 
   it('is named when it refuses the login, with its reason', async () => {
     const { issuer, request, back } = await come();
-    const denied = new URL(`${REDIRECT}?${new URLSearchParams({ error: 'access_denied', error_description: 'not\u001b[2J you', state: request.state, iss: provider.url }).toString()}`);
+    const denied = new URL(
+      `${REDIRECT}?${new URLSearchParams({ error: 'access_denied', error_description: 'not\u001b[2J you', state: request.state, iss: provider.url }).toString()}`,
+    );
     await expect(issuer.redeem(request, denied, signal)).rejects.toMatchObject({
       code: 'login.refused',
       message: 'the issuer refused the login: access_denied (not\\u{1b}[2J you)',
@@ -69,7 +74,10 @@ describe('a real issuer (oidc-provider)', () => {
 
   it('refuses a registry with a wrong secret, which is a fault of the settings', async () => {
     const { issuer, request, back } = await come(issuerWith({ clientSecret: 'wrong' }));
-    await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({ code: 'issuer.refused', reason: expect.stringContaining('invalid_client') });
+    await expect(issuer.redeem(request, back, signal)).rejects.toMatchObject({
+      code: 'issuer.refused',
+      reason: expect.stringContaining('invalid_client'),
+    });
   });
 
   it('with another address in its discovery document is not used', async () => {
@@ -215,7 +223,10 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
   ])('that says email_verified %j vouches for the address: %s', async (email_verified, expected) => {
     claims = (payload) => Object.assign(payload, { email: 'a@example.com', email_verified });
     const statement = await statementOf();
-    expect(identityOf(statement.claims, { issuer: statement.issuer, trustEmail: false })).toMatchObject({ email: 'a@example.com', emailVerified: expected });
+    expect(identityOf(statement.claims, { issuer: statement.issuer, trustEmail: false })).toMatchObject({
+      email: 'a@example.com',
+      emailVerified: expected,
+    });
   });
 
   it('vouches in the userinfo for the address that it states there, and for no other', async () => {
@@ -239,7 +250,14 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
 
   it('like Entra states no email_verified, so that only a trusted issuer vouches', async () => {
     claims = (payload) =>
-      Object.assign(payload, { ver: '2.0', tid: '72f988bf-86f1-41af-91ab-2d7cd011db47', oid: 'o-1', preferred_username: 'bob@corp.example', email: 'bob@corp.example', groups: ['9c1b…'] });
+      Object.assign(payload, {
+        ver: '2.0',
+        tid: '72f988bf-86f1-41af-91ab-2d7cd011db47',
+        oid: 'o-1',
+        preferred_username: 'bob@corp.example',
+        email: 'bob@corp.example',
+        groups: ['9c1b…'],
+      });
     const { claims: stated, issuer: iss } = await statementOf();
     expect(identityOf(stated, { issuer: iss, trustEmail: false }).emailVerified).toBe(false);
     expect(identityOf(stated, { issuer: iss, trustEmail: true }).emailVerified).toBe(true);
@@ -249,7 +267,10 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
     server.service.on('beforeWellKnownOpenIdConfiguration', ({ body }: { body: Record<string, unknown> }) => {
       body['padding'] = 'x'.repeat(1_100_000);
     });
-    await expect(issuer().authorizationUrl(newRequest(), signal)).rejects.toMatchObject({ code: 'issuer.unreachable', reason: expect.stringContaining('1048576') });
+    await expect(issuer().authorizationUrl(newRequest(), signal)).rejects.toMatchObject({
+      code: 'issuer.unreachable',
+      reason: expect.stringContaining('1048576'),
+    });
   });
 
   it('that redirects is not followed', async () => {

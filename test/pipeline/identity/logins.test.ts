@@ -6,7 +6,17 @@ import { RequestError } from '../../../src/domain/request-error.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createPurgeLogins } from '../../../src/pipeline/identity/purge-logins.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
-import { CLIENT, createIdentityWorld, logIn, ORIGIN, PUBLIC_URL, queryOf, REDIRECT, VERIFIER, type IdentityWorld } from '../../support/identity/world.ts';
+import {
+  CLIENT,
+  createIdentityWorld,
+  logIn,
+  ORIGIN,
+  PUBLIC_URL,
+  queryOf,
+  REDIRECT,
+  VERIFIER,
+  type IdentityWorld,
+} from '../../support/identity/world.ts';
 
 const signal = new AbortController().signal;
 const invalidGrant = { code: 'login.invalid-grant', extra: { error: 'invalid_grant' } };
@@ -36,7 +46,12 @@ describe('a login', () => {
     const { access, refresh, redirect } = await logIn(world);
     expect(redirect.startsWith(`${REDIRECT}?`)).toBe(true);
     expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ state: 'mine', iss: PUBLIC_URL });
-    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ kind: 'session', userId: aliceId, email: 'alice@example.com', role: 'user' });
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({
+      kind: 'session',
+      userId: aliceId,
+      email: 'alice@example.com',
+      role: 'user',
+    });
     expect(refresh).toMatch(/^qr_/);
     expect(world.audit.records).toMatchObject([
       {
@@ -156,7 +171,10 @@ describe('a person', () => {
     expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
     await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
     await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
-    expect((await ask(world)).answered).toMatchObject({ kind: 'failed', error: { code: 'login.refused', message: expect.stringContaining('disabled') } });
+    expect((await ask(world)).answered).toMatchObject({
+      kind: 'failed',
+      error: { code: 'login.refused', message: expect.stringContaining('disabled') },
+    });
     await peopleOf(world).enable(aliceId);
     // the session of before has ended
     await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
@@ -359,7 +377,11 @@ it('users are listed in pages', async () => {
   }
   const first = await peopleOf(world).list({ limit: 2 }, signal);
   const second = await peopleOf(world).list({ limit: 2, cursor: first.next! }, signal);
-  expect([...first.items, ...second.items].map(({ email }) => email).toSorted()).toEqual(['a@example.com', 'b@example.com', 'c@example.com']);
+  expect([...first.items, ...second.items].map(({ email }) => email).toSorted()).toEqual([
+    'a@example.com',
+    'b@example.com',
+    'c@example.com',
+  ]);
   expect(second.next).toBeUndefined();
   await expect(peopleOf(world).disable('nobody')).rejects.toMatchObject({ code: 'user.not-found' });
 });

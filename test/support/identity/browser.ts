@@ -22,7 +22,13 @@ export function get(url: string, { cookies = new Map(), method = 'GET', headers 
   const { hostname, port, pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
     const sent = httpRequest(
-      { hostname: hostname.replaceAll(/[[\]]/g, ''), port, path: `${pathname}${search}`, method, headers: { ...(cookie !== '' && { cookie }), ...headers } },
+      {
+        hostname: hostname.replaceAll(/[[\]]/g, ''),
+        port,
+        path: `${pathname}${search}`,
+        method,
+        headers: { ...(cookie !== '' && { cookie }), ...headers },
+      },
       (response) => {
         for (const each of response.headers['set-cookie'] ?? []) keep(cookies, each);
         let text = '';

@@ -43,7 +43,8 @@ export function createFakeIssuer(): FakeIssuer {
       const failed = failure;
       failure = undefined;
       if (failed !== undefined) throw failed;
-      if (callbackUrl.searchParams.get('code') !== `issued-${nonce}`) throw new RequestError('login.refused', 'the issuer did not send this code');
+      if (callbackUrl.searchParams.get('code') !== `issued-${nonce}`)
+        throw new RequestError('login.refused', 'the issuer did not send this code');
       return { issuer: ISSUER, claims: person };
     },
   };

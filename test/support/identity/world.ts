@@ -87,7 +87,13 @@ function rulesOf({ allowed = ['domain=example.com'], adminEmails = [], adminClai
 export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
 const signal = new AbortController().signal;
 
-export const CLIENT = { flow: 'client', challenge: challengeOf(VERIFIER), redirectUri: REDIRECT, clientState: 'mine', machine: 'laptop' } as const;
+export const CLIENT = {
+  flow: 'client',
+  challenge: challengeOf(VERIFIER),
+  redirectUri: REDIRECT,
+  clientState: 'mine',
+  machine: 'laptop',
+} as const;
 
 /** Logs the issuer's person in, each step in another process, and resolves with the tokens. */
 export async function logIn(world: IdentityWorld) {
