@@ -19,7 +19,12 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): string {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
-    components: { schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)) },
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A session (qs_…) or an API key (qk_…), if callers are authenticated.' },
+      },
+      schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)),
+    },
   };
   return JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
 }
@@ -31,6 +36,7 @@ function operationOf(row: PlacedRow): unknown {
     summary,
     ...(description !== undefined && { description }),
     'x-tally-scope': scope,
+    security: scope === 'none' ? [] : [{ bearer: [] }],
     parameters: [...parametersOf(row, 'path'), ...parametersOf(row, 'query')],
     ...bodyOf(row),
     responses: { ...successesOf(row), ...errorsOf(row), default: problemResponse('An error.') },

@@ -89,8 +89,9 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send(openApi),
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
-  addRoutes(app, rowsOfListener, ({ operation }) => own[operation], callers.admit);
-  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), callers.admit);
+  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
+  addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
+  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), admit);
   return listenerOf(app, address);
 
   function verbHandler(row: PlacedRow, verb: AnyOperation): Handler {

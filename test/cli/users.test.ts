@@ -56,3 +56,43 @@ describe('tally admin users', () => {
     expect(JSON.parse((await world.run('admin', 'users', name, userAnswer.id, '--json')).stdout)).toMatchObject({ id: userAnswer.id });
   });
 });
+
+describe('tally serve off loopback', () => {
+  const env = { TALLY_INDEX_URL: 'sqlite:nowhere', TALLY_QUEUE_URL: 'https://sqs/1/q', TALLY_HTTP_ADDRESS: '0.0.0.0:8080' };
+
+  it('ends with 78 and says what to set', async () => {
+    const world = createCliWorld({ env });
+    const { exitCode, stderr } = await world.run('serve');
+    expect(exitCode).toBe(78);
+    expect(world.served).toEqual([]);
+    for (const name of ['TALLY_OIDC_ISSUER', 'TALLY_PUBLIC_URL', 'TALLY_TRUSTED_PROXIES'])
+      expect(stderr).toMatch(new RegExp(`^tally: ${name}: must be set`, 'm'));
+  });
+
+  it('serves with identity and trusted proxies', async () => {
+    const identity = {
+      TALLY_OIDC_ISSUER: 'https://id.example.com',
+      TALLY_OIDC_CLIENT_ID: 'tally',
+      TALLY_OIDC_ALLOWED: 'any',
+      TALLY_PUBLIC_URL: 'https://tally.example.com',
+      TALLY_TRUSTED_PROXIES: '10.0.0.0/8',
+    };
+    const world = createCliWorld({ env: { ...env, ...identity } });
+    expect((await world.run('serve')).exitCode).toBe(0);
+    expect(world.served).toHaveLength(1);
+  });
+});
+
+it('tally config never shows the secret of the client', async () => {
+  const env = {
+    TALLY_OIDC_ISSUER: 'https://id.example.com',
+    TALLY_OIDC_CLIENT_ID: 'tally',
+    TALLY_OIDC_ALLOWED: 'any',
+    TALLY_OIDC_CLIENT_SECRET: 'very secret',
+  };
+  for (const args of [['config'], ['config', '--json']]) {
+    const { stdout } = await createCliWorld({ env }).run(...args);
+    expect(stdout).not.toContain('very secret');
+    expect(stdout).toMatch(/TALLY_OIDC_CLIENT_SECRET"?[=:] ?"?\*\*\*/);
+  }
+});

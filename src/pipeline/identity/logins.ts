@@ -8,17 +8,13 @@ import {
   consentTokenOf,
   isLoginOver,
   issuerSecretsOf,
-  judgeCode,
   loginIdOf,
-  loginIdOfCode,
   newCode,
   newLogin,
   type LoginRecord,
   type LoginRequest,
-  type Redemption,
 } from '../../domain/identity/login.ts';
 import { isAllowed, matchedRules, refusedText, type LoginRules } from '../../domain/identity/login-rules.ts';
-import type { TokenPair } from '../../domain/identity/session.ts';
 import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -26,7 +22,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import { invalidGrant, type AuditUser, type Origin, type Sessions } from './sessions.ts';
+import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
+import type { AuditUser, Origin, Sessions } from './sessions.ts';
 import type { SignIns } from './users.ts';
 
 /** Where a login continues after the issuer answered. */
@@ -61,8 +58,7 @@ export interface Logins {
   consent(name: string, signal: AbortSignal): Promise<Consent>;
   /** Takes the person's decision. Throws `login.expired`. */
   decide(name: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
-  /** Resolves with the tokens for a code. Throws `login.invalid-grant`. */
-  redeem(redemption: Redemption, origin: Origin): Promise<TokenPair>;
+  readonly redeem: RedeemCode;
 }
 
 interface LoginDependencies {
@@ -137,10 +133,6 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     return { kind: 'failed', error, redirect: redirectOf(record, { error: 'access_denied', error_description: reason }) };
   }
 
-  async function loggedIn(user: UserRecord, origin: Origin, machine?: string): Promise<void> {
-    await audit('Login', user, { origin, parameters: { role: user.role, ...(machine !== undefined && { machine }) } });
-  }
-
   return {
     async begin(request, signal) {
       const { record, name } = newLogin(request, clock.nowMs());
@@ -165,7 +157,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
         await move(record, { stage: 'redeemed' });
         const cookie = await sessions.startBrowser(user);
         await removeRecord(state, refs.login(record.id).id);
-        await loggedIn(user, origin);
+        await audit('Login', user, { origin, parameters: { role: user.role } });
         return { kind: 'browser', cookie, returnTo: record.returnTo ?? '/' };
       } catch (error) {
         if (!isFinal(error)) throw error;
@@ -193,62 +185,9 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       const redirect = redirectOf(record, { code });
       return redirect === undefined ? { code } : { redirect };
     },
-    async redeem(redemption, origin) {
-      const id = loginIdOfCode(redemption.code);
-      const record = id === undefined ? undefined : await readRecord(state, refs.login(id));
-      if (record === undefined) throw invalidGrant();
-      const user = await users.get(record.userId ?? '');
-      if (user === undefined) throw invalidGrant();
-      return redeemOf(record, user, redemption, origin);
-    },
+    redeem: createRedeemCode(dependencies),
   };
-
-  /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
-  async function redeemOf(record: LoginRecord, user: UserRecord, redemption: Redemption, origin: Origin): Promise<TokenPair> {
-    const before = judgeCode(record, redemption, clock.nowMs());
-    if (before === 'unknown') throw invalidGrant();
-    const session = before === 'ok' && user.disabledAtMs === undefined ? await sessions.startClient(user, record.machine) : undefined;
-    const { verdict, former } = await use(record.id, redemption, session?.id);
-    if (verdict === 'ok' && session !== undefined) {
-      await loggedIn(user, origin, record.machine);
-      return session;
-    }
-    if (session !== undefined) await sessions.end(session.id);
-    if (former !== undefined) await sessions.end(former);
-    await audit('LoginFailed', user, { origin, reason: codeReasons[verdict] });
-    throw invalidGrant();
-  }
-
-  /** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
-  async function use(
-    loginId: string,
-    redemption: Redemption,
-    sessionId: string | undefined,
-  ): Promise<{ readonly verdict: Verdict; readonly former: string | undefined }> {
-    const judged: { verdict: Verdict; former: string | undefined } = { verdict: 'unknown', former: undefined };
-    await updateRecord(
-      state,
-      refs.login(loginId),
-      (current) => {
-        judged.verdict = current === undefined ? 'unknown' : judgeCode(current, redemption, clock.nowMs());
-        judged.former = current?.sessionId;
-        if (current === undefined || !['ok', 'spoilt'].includes(judged.verdict)) return undefined;
-        return { ...current, stage: 'redeemed' as const, ...(judged.verdict === 'ok' && sessionId !== undefined && { sessionId }) };
-      },
-      'soon',
-    );
-    return judged;
-  }
 }
-
-type Verdict = ReturnType<typeof judgeCode>;
-
-const codeReasons: Readonly<Record<Verdict, string>> = {
-  ok: 'the user is disabled',
-  unknown: 'the code ended while it was redeemed',
-  spoilt: 'the code was redeemed with another verifier or redirect URI than those of the login, so it is not valid any more',
-  replayed: 'the code was redeemed a second time, so the session of the first time was ended',
-};
 
 /** Whether the login itself failed. Faults of Tally's own store are answered as for every request, and the browser may try again. */
 function isFinal(error: unknown): boolean {

@@ -66,7 +66,11 @@ export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies)
       await requireOtherAdmin(userId);
       return change(userId, (user) => (user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs() } : user));
     },
-    enable: (userId) => change(userId, ({ disabledAtMs: _, ...user }) => user),
+    enable: (userId) =>
+      change(userId, (user) => {
+        const { disabledAtMs: _, ...enabled } = user;
+        return enabled;
+      }),
     async grant(grantee, by) {
       const record = newGrant(grantee, by, clock.nowMs());
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);

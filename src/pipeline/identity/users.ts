@@ -65,7 +65,7 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
   }
 
   return {
-    get: users.get,
+    get: (userId, signal) => users.get(userId, signal),
     signedIn: (identity, claims) =>
       store(identity, (current) => {
         const nowMs = clock.nowMs();

@@ -23,8 +23,12 @@ export interface StartedProvider {
   close(): Promise<void>;
 }
 
-/** Starts the issuer. `redirectUris`: of the registries that use it. */
-export async function startProvider(redirectUris: readonly string[], more: object = {}): Promise<StartedProvider> {
+/** Starts the issuer. `redirectUris`: of the registries that use it. `choices`: people choose on a page who they are. */
+export async function startProvider(
+  redirectUris: readonly string[],
+  more: object = {},
+  choices: readonly Person[] = [],
+): Promise<StartedProvider> {
   let person: Person = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
   const people = new Map<string, Person>();
   const server = createServer();
@@ -50,10 +54,21 @@ export async function startProvider(redirectUris: readonly string[], more: objec
   });
   const callback = provider.callback();
   server.on('request', (request, response) => {
-    if (request.url?.startsWith('/interaction/') !== true) return void callback(request, response);
+    if (request.url?.startsWith('/interaction/') !== true) {
+      callback(request, response);
+      return;
+    }
+    const chosen = choices.find(({ sub }) => request.url?.endsWith(`?as=${sub}`) === true);
+    if (chosen !== undefined) person = chosen;
     people.set(person.sub, person);
     void (async () => {
       const { prompt, params } = await provider.interactionDetails(request, response);
+      if (prompt.name === 'login' && choices.length > 0 && chosen === undefined) {
+        const links = choices.map(({ sub, email }) => `<p><a href="?as=${sub}">${email}</a></p>`);
+        return response
+          .setHeader('content-type', 'text/html')
+          .end(`<!doctype html><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
+      }
       if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
       grant.addOIDCScope(params.scope);
