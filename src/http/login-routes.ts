@@ -121,6 +121,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
         case 'asking':
           return reply.redirect('/login/consent', 303);
         case 'browser':
+          forget(reply, cookies().login);
           set(reply, cookies().session, answered.cookie, BROWSER_MS);
           return reply.redirect(answered.returnTo, 303);
         case 'failed':
