@@ -176,3 +176,4 @@ export const loginRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 export type AuthorizeRequest = z.output<(typeof loginRows)['GET /login/authorize']['query']>;
+export type TokenRequest = z.output<(typeof loginRows)['POST /login/token']['body']>;

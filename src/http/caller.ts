@@ -13,14 +13,19 @@ import { requireOwnPage } from './guard.ts';
 
 type KeyActor = Extract<Actor, { kind: 'api_key' }>;
 
-/** Finds the owner of an API key; undefined if it is not valid now. */
-export type AuthenticateKey = (secret: string, signal: AbortSignal) => Promise<KeyActor | undefined>;
+/** Finds the owner of an API key; undefined if it is not valid now. `address`: where the request came from. */
+export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
+
+/** Notes a credential that is not valid, and may throw if too many were sent from its address. `reason` has nothing of the credential. */
+export type CredentialFailed = (attempt: { readonly address: string | undefined; readonly reason: string }) => void;
 
 /** What callers are known by. */
 export interface CallerParts {
   readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
+  /** Called for tokens, cookies and codes that are not valid. Default: nothing. */
+  readonly failed?: CredentialFailed | undefined;
   /** The reverse proxies, as CIDRs. */
   readonly trustedProxies: readonly string[];
   /** The address of the registry, as browsers reach it. */
@@ -47,7 +52,7 @@ const READ_MAX_MS = 30_000;
 export function createCallers(parts: CallerParts | undefined): Callers {
   const addressOf = createAddressOf(parts?.trustedProxies ?? []);
   const known = new WeakMap<FastifyRequest, Actor>();
-  const authenticate = parts === undefined ? undefined : createAuthenticate(parts);
+  const authenticate = parts === undefined ? undefined : createAuthenticate(parts, addressOf);
 
   function located(actor: Actor, request: FastifyRequest): Actor {
     const address = addressOf(request);
@@ -77,10 +82,15 @@ function errorOf({ code, detail }: Refusal): RequestError {
 }
 
 /** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
-function createAuthenticate({ sessions, authenticateKey, publicUrl }: CallerParts) {
-  async function byBearer(header: string, signal: AbortSignal): Promise<Actor | undefined> {
+function createAuthenticate(parts: CallerParts, addressOf: AddressOf) {
+  const { sessions, authenticateKey, publicUrl, failed = () => undefined } = parts;
+
+  async function byBearer(header: string, address: string | undefined, signal: AbortSignal): Promise<Actor | undefined> {
     const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
-    return token.startsWith(tokenPrefixes.access) ? sessions.byAccess(token, signal) : authenticateKey?.(token, signal);
+    if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
+    const actor = await sessions.byAccess(token, signal);
+    if (actor === undefined) failed({ address, reason: 'session token not valid' });
+    return actor;
   }
 
   return async function authenticate(request: FastifyRequest, signal: AbortSignal): Promise<Actor | undefined> {
@@ -90,12 +100,13 @@ function createAuthenticate({ sessions, authenticateKey, publicUrl }: CallerPart
       throw new RequestError('request.invalid', 'the request has a bearer token and the cookie of a session: send one of them');
     }
     if (authorization !== undefined) {
-      const actor = await byBearer(authorization, signal);
+      const actor = await byBearer(authorization, addressOf(request), signal);
       if (actor === undefined) throw errorOf(AUTHENTICATION_FAILED);
       return actor;
     }
     if (cookie === undefined) return undefined;
     requireOwnPage(request, publicUrl());
+    // a cookie that has ended is no attempt: browsers keep sending it until the next login
     return sessions.byCookie(cookie, signal);
   };
 }

@@ -68,7 +68,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
-  const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? `http://${headers.host ?? ''}`;
+  const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? identity?.publicUrl() ?? `http://${headers.host ?? ''}`;
   const catalogUrl = (request: FastifyRequest): string => parts.catalogUrl ?? registryUrl(request);
 
   app.addHook('onRequest', async (request, reply) => {

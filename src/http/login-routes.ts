@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { rowsOfListener, type LoginName } from '../api/contract.ts';
-import { loginRows, type AuthorizeRequest, type SessionAnswer } from '../api/login.ts';
+import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from '../api/login.ts';
 import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
 import { nameOfActor, type Actor } from '../domain/identity/actor.ts';
@@ -89,6 +89,20 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     return cookieIn(headers.cookie, cookies().login) ?? '';
   }
 
+  /** A code or a refresh token that is not valid counts as a credential that failed. */
+  async function tokensFor(body: TokenRequest, origin: Origin): Promise<TokenPair> {
+    try {
+      if (body.grant_type === 'refresh_token') return await sessions.refresh(body.refresh_token, origin);
+      const { code, code_verifier: verifier, redirect_uri: redirectUri } = body;
+      return await logins.redeem({ code, verifier, redirectUri }, origin);
+    } catch (error) {
+      if (error instanceof RequestError && error.code === 'login.invalid-grant') {
+        identity.failed?.({ address: origin.address, reason: `${body.grant_type} not valid` });
+      }
+      throw error;
+    }
+  }
+
   /** Shows errors to people as a page. */
   function forPeople(handler: Handler): Handler {
     return async (request, reply) => {
@@ -143,10 +157,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     },
     async createTokens(request, reply) {
       const body = loginRows['POST /login/token'].body.parse(read('createTokens', request).body);
-      const origin = originOf(request);
-      if (body.grant_type === 'refresh_token') return reply.send(tokensAnswer(await sessions.refresh(body.refresh_token, origin)));
-      const { code, code_verifier: verifier, redirect_uri: redirectUri } = body;
-      return reply.send(tokensAnswer(await logins.redeem({ code, verifier, redirectUri }, origin)));
+      return reply.send(tokensAnswer(await tokensFor(body, originOf(request))));
     },
     async logOut(request, reply) {
       const actor = callers.actorOf(request);

@@ -316,6 +316,20 @@ describe('a credential', () => {
     });
   });
 
+  it('that is not valid is counted by its address; a cookie that has ended is not', async () => {
+    const world = await start();
+    await world.send('GET', '/v1/buckets', { headers: bearer(`qs_${'0'.repeat(65)}`) });
+    await redeem(world, { grant_type: 'refresh_token', refresh_token: 'qr_x' });
+    await redeem(world, { grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER });
+    await world.send('GET', '/v1/buckets', { headers: { cookie: `tally-${world.port}=qb_${'0'.repeat(65)}` } });
+    expect(world.failures).toEqual(
+      ['session token not valid', 'refresh_token not valid', 'authorization_code not valid'].map((reason) => ({
+        address: '127.0.0.1',
+        reason,
+      })),
+    );
+  });
+
   it('may have white space around it', async () => {
     const world = await start();
     const token = await world.tokenOf('user');
@@ -344,6 +358,12 @@ describe('the address of the registry', () => {
     expect(answer.headers).toMatchObject({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=60' });
     const other = await world.send('GET', '/openapi.json', { headers: { origin: 'https://any.example' } });
     expect([other.status, other.headers['access-control-allow-origin']]).toEqual([403, undefined]);
+  });
+
+  it('is the same under every name of the machine, so that clients find it in the answers to their logins', async () => {
+    const world = await start();
+    const answer = await world.send('GET', '/config.json', { headers: { host: `localhost:${world.port}` } });
+    expect(jsonOf(answer)).toMatchObject({ registryUrl: world.url });
   });
 
   it('is believed from the settings only', async () => {

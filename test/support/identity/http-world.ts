@@ -22,6 +22,7 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
+  const failures: { readonly address: string | undefined; readonly reason: string }[] = [];
   const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
@@ -36,6 +37,7 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
       logins: world.logins,
       audit: world.auditUser,
       authenticateKey: async (secret) => keys.get(secret),
+      failed: (attempt) => void failures.push(attempt),
       trustedProxies,
       publicUrl: world.publicUrl,
     },
@@ -56,6 +58,8 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
   return {
     ...world,
     fake,
+    /** The credentials that were not valid. */
+    failures,
     port,
     url,
     tokenOf,
