@@ -79,7 +79,7 @@ export const userRows = {
     operation: 'disableUser',
     summary: 'Disables a user.',
     description:
-      'Sessions and API keys of the user are refused within 5 s. The last administrator by a grant cannot be disabled, unless a setting makes others.',
+      'Sessions of the user are refused at once, and API keys within 5 s. The last administrator by a grant cannot be disabled, unless a setting makes others.',
     scope: 'people',
     params,
     answer: user,
@@ -101,7 +101,7 @@ export const userRows = {
     operation: 'grantAdmin',
     summary: 'Makes a person an administrator.',
     description:
-      'The grant counts at the next login of the person, or when a session of the person is refreshed, which happens every ten minutes. It ends after 7 days without either. An API key cannot do this.',
+      'The grant counts at the next login of the person, or when a program of the person refreshes its session, which happens every ten minutes. It ends after 7 days without either. An API key cannot do this.',
     scope: 'people',
     body: grantee,
     answer: grant,

@@ -27,7 +27,7 @@ function addGrant(admin: Command, cli: Cli): void {
     .command('grant')
     .summary('make a person an administrator')
     .description(
-      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. It counts at the next login of the person, or within ten minutes if the person is logged in, and ends after 7 days without either. Run it where the store can be reached, or with the session of an administrator.',
+      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. It counts at the next login of the person, or when a program of the person refreshes its session (every ten minutes), and ends after 7 days without either. Run it where the store can be reached, or with the session of an administrator.',
     )
     .argument('[email]', 'the verified e-mail address')
     .option('--sub <sub>', 'the subject instead: how the issuer names the person');
