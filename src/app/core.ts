@@ -15,9 +15,11 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
+import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
@@ -156,7 +158,8 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
-  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
+  const hasAdmins = hasAdminRule(loginRulesOf(settings));
+  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule: hasAdmins });
   return {
     store,
     aws,

@@ -13,5 +13,9 @@ export const stateKinds = [
   'lock',
   'schedule',
   'circuit',
+  'user',
+  'grant',
+  'login',
+  'session',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -9,19 +9,35 @@ interface LocalActor {
   readonly host: string;
 }
 
+/** What a user may do: `admin` includes `user`. */
+export const roles = ['user', 'admin'] as const;
+export type Role = (typeof roles)[number];
+
+/** What an API key may do, never more than its owner's role. */
+export const keyScopes = ['read', 'operate', 'admin'] as const;
+export type KeyScope = (typeof keyScopes)[number];
+
 /** A person who has logged in. */
 interface SessionActor {
   readonly kind: 'session';
+  readonly userId: string;
   readonly email: string;
+  readonly role: Role;
+  readonly sessionId: string;
 }
 
 /** A program with an API key of a user. */
 interface KeyActor {
   readonly kind: 'api_key';
-  /** The e-mail address of the user whose key it is. */
+  /** The user whose key it is. */
+  readonly userId: string;
   readonly email: string;
+  readonly role: Role;
+  readonly keyId: string;
   readonly keyName: string;
   readonly keyFingerprint: string;
+  /** What the key may do now: what it was created with, and no more than its owner's role permits. */
+  readonly scopes: readonly KeyScope[];
 }
 
 /** `address`: where the request came from; absent for a command that opens the store itself. */

@@ -10,6 +10,7 @@ import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import { createPeople } from '../identity/people.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -32,11 +33,13 @@ interface VerbDependencies {
   readonly sendTask?: SendTask | undefined;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
+  /** Whether the settings make administrators. Default: false. */
+  readonly hasAdminRule?: boolean;
 }
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
   const { objects, state, audit } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
@@ -47,6 +50,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
+  const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -102,5 +106,17 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       (answer) => answer,
     ),
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    listUsers: ({ query }, { signal }) => people.list(query, signal),
+    disableUser: audited(
+      'UserDisable',
+      ({ params }) => people.disable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    enableUser: audited(
+      'UserEnable',
+      ({ params }) => people.enable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
   };
 }

@@ -8,6 +8,10 @@ import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
+import { grantRecordSchema } from '../../domain/identity/grant.ts';
+import { loginRecordSchema } from '../../domain/identity/login.ts';
+import { sessionRecordSchema } from '../../domain/identity/session.ts';
+import { userRecordSchema } from '../../domain/identity/user.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
@@ -46,6 +50,11 @@ export const refs = {
     ({ id: `circuit:${level}:${name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
+  user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
+  /** By the hashed name of the grantee. */
+  grant: (name: string) => ({ id: `grant:${name}`, kind: 'grant', schema: grantRecordSchema }) as const,
+  login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,
+  session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

@@ -11,11 +11,14 @@ import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { userRecord } from '../../support/identity/actors.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 const LETTERS = 'http://queues/dead';
 const QUEUE = 'http://queues/events';
 const JOBS = { queued: 'job-0mk3x1a2b-0123456789ab', paused: 'job-0mk3x1a2b-0123456789ac', none: 'job-0mk3x1a2b-0123456789ad' };
+
+const BOB = '0aB1cD2eF3gH4iJ5kL6mN7';
 
 type Ask = (control: Operations, context: Context) => Promise<unknown>;
 
@@ -28,9 +31,9 @@ interface Act {
   readonly names: object;
   /** What the record of its success names besides. */
   readonly came?: object;
-  /** A request that fails after its intent was stored. */
-  readonly bad: Ask;
-  readonly code: string;
+  /** A request that fails after its intent was stored; absent: only the store can make it fail. */
+  readonly bad?: Ask;
+  readonly code?: string;
 }
 
 const acts: readonly Act[] = [
@@ -110,6 +113,30 @@ const acts: readonly Act[] = [
     bad: (control, context) => control.discardDeadLetters({ body: { ids: ['unknown'] } }, context),
     code: 'dead-letter.not-found',
   },
+  {
+    verb: 'disableUser',
+    event: 'UserDisable',
+    good: (control, context) => control.disableUser({ params: { id: BOB } }, context),
+    names: { id: BOB },
+    came: { email: 'bob@example.com' },
+    bad: (control, context) => control.disableUser({ params: { id: 'nobody' } }, context),
+    code: 'user.not-found',
+  },
+  {
+    verb: 'enableUser',
+    event: 'UserEnable',
+    good: (control, context) => control.enableUser({ params: { id: BOB } }, context),
+    names: { id: BOB },
+    came: { email: 'bob@example.com' },
+    bad: (control, context) => control.enableUser({ params: { id: 'nobody' } }, context),
+    code: 'user.not-found',
+  },
+  {
+    verb: 'grantAdmin',
+    event: 'UserGrant',
+    good: (control, context) => control.grantAdmin({ body: { email: 'carol@example.com' } }, context),
+    names: { email: 'carol@example.com' },
+  },
 ];
 
 /** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
@@ -154,6 +181,7 @@ async function startWorld() {
     state: 'paused' as const,
     pausedBecause: 'requested' as const,
   }));
+  await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };
@@ -202,7 +230,7 @@ describe('verbs of the control plane', () => {
   });
 });
 
-describe.each(acts.map((act) => [act.event, act] as const))('%s', (event, { good, names, came = {}, bad, code }) => {
+describe.each(acts.map((act) => [act.event, act] as const))('%s', (event, { good, names, came = {}, bad, code = '' }) => {
   it('has a record before it and one after it, by the same actor and request', async () => {
     const { ask, audit, telemetry } = await startWorld();
     await ask(good);
@@ -239,9 +267,9 @@ describe.each(acts.map((act) => [act.event, act] as const))('%s', (event, { good
     ]);
   });
 
-  it('has the reason in its second record when it fails', async () => {
+  it.skipIf(bad === undefined)('has the reason in its second record when it fails', async () => {
     const { ask, audit } = await startWorld();
-    await expect(ask(bad)).rejects.toMatchObject({ code });
+    await expect(ask(bad!)).rejects.toMatchObject({ code });
     await ask(neighbour);
     expect(audit.records).toMatchObject([
       { eventname: event, outcome: 'intended' },
