@@ -3,6 +3,7 @@
  * `--registry` and docs/api.md are derived from it.
  */
 import type { Actor } from '../domain/identity/actor.ts';
+import { keyRows } from './api-keys.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { deadLetterRows } from './dead-letters.ts';
@@ -13,7 +14,7 @@ import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Meth
 import { documentRows, healthRows } from './service.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows };
+const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...keyRows, ...auditRows };
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
 

@@ -4,10 +4,11 @@ import type { FaultCode } from '../domain/fault.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
 /**
- * Who may call an operation. `none`: any caller. `read`: every user. `operate` and `admin`: administrators. `monitor`:
- * administrators, and their keys with the scope read. Nothing enforces it while the control plane serves this machine only.
+ * Who may call an operation. `none`: any caller. `read`: every user. `self`: every user, about their own API keys. `session`: a
+ * user who has logged in, but not with an API key. `operate` and `admin`: administrators. `monitor`: administrators, and their
+ * keys with the scope read. Nothing enforces it while the control plane serves this machine only.
  */
-export type Scope = 'none' | 'read' | 'operate' | 'admin' | 'monitor';
+export type Scope = 'none' | 'read' | 'self' | 'session' | 'operate' | 'admin' | 'monitor';
 
 export type Method = 'GET' | 'POST' | 'DELETE';
 

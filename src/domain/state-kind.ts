@@ -13,5 +13,8 @@ export const stateKinds = [
   'lock',
   'schedule',
   'circuit',
+  'user',
+  'api-key',
+  'user-keys',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

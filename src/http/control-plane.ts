@@ -24,6 +24,7 @@ import { callerOf } from './caller.ts';
 import { requireDirectCaller, requireJsonBody, requireLocalCaller } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
+import { expiryHeaders } from './key-expiry.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createSearches } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
@@ -74,7 +75,9 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const run = () => verb(checked, { actor: callerOf(request), requestId: randomUUID(), signal });
+      const actor = callerOf(request);
+      void reply.headers(expiryHeaders(actor));
+      const run = () => verb(checked, { actor, requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };

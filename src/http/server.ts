@@ -139,7 +139,8 @@ function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  if (problem.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
+  const { retry_after_s: seconds = problem.code === 'request.overloaded' ? RETRY_AFTER_S : undefined } = problem;
+  if (typeof seconds === 'number') void reply.header('retry-after', seconds);
   return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 

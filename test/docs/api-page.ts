@@ -10,6 +10,7 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
   ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
+  ['API keys', (path) => path.includes('/api-keys')],
   ['Audit', (path) => path.startsWith('/v1/admin/audit')],
   ['The process', (path) => !path.startsWith('/v1/')],
 ];
@@ -17,6 +18,8 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
 const SCOPES: Readonly<Record<Scope, string>> = {
   none: 'any caller',
   read: 'every user',
+  self: 'every user and every API key, about their own keys',
+  session: 'every user who has logged in; no API key',
   operate: 'administrators',
   admin: 'administrators',
   monitor: 'administrators, and their keys with the scope `read`; on the health listener any caller',

@@ -8,6 +8,8 @@ import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
+import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
+import { userRecordSchema } from '../../domain/identity/user.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
@@ -46,6 +48,9 @@ export const refs = {
     ({ id: `circuit:${level}:${name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
+  user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
+  apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
+  userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 
