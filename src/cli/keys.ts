@@ -12,7 +12,7 @@ interface CreateOptions extends JsonOption {
   readonly scope?: readonly KeyScope[];
 }
 
-interface RevokeOptions {
+interface RevokeOptions extends JsonOption {
   readonly secretFile?: string;
 }
 
@@ -56,9 +56,9 @@ export function addAdminKeyCommands(admin: Command, cli: Cli): void {
     .summary('revoke one API key of any user')
     .description('Revokes the API key. Every process refuses it within 5 s. A revoked key cannot be made valid again.')
     .argument('<id>', 'the ID that `list` shows');
-  withExamples(revoke, `tally admin keys revoke ${ID}`).action(async (id: string) => {
+  printing(revoke, `tally admin keys revoke ${ID}`).action(async (id: string, options: JsonOption) => {
     await cli.withControl((control, context) => control.revokeAnyApiKey({ params: { id } }, context));
-    cli.print({}, undefined, () => REVOKED);
+    cli.print(options, { revoked: id }, () => REVOKED);
   });
 }
 
@@ -157,20 +157,21 @@ function addRevoke(keys: Command, cli: Cli): void {
     )
     .argument('[id]', 'the ID that `list` shows')
     .option('--secret-file <path>', 'a file with the secret; /dev/stdin for the standard input');
-  withExamples(revoke, `tally keys revoke ${ID}`, 'tally keys revoke --secret-file leaked.txt').action(
-    async (id: string | undefined, { secretFile }: RevokeOptions) => {
+  printing(revoke, `tally keys revoke ${ID}`, 'tally keys revoke --secret-file leaked.txt').action(
+    async (id: string | undefined, { secretFile, ...options }: RevokeOptions) => {
       if ((id === undefined) === (secretFile === undefined)) {
         throw new CommandError('usage', 'name the key by its ID, or by a file with its secret (--secret-file)');
       }
       if (secretFile === undefined) {
         await cli.withControl((control, context) => control.revokeApiKey({ params: { id: id ?? '' } }, context));
-        return cli.print({}, undefined, () => REVOKED);
+        return cli.print(options, { revoked: id }, () => REVOKED);
       }
       const secret = cli.secretIn('--secret-file', secretFile);
       await cli.withControl((control, context) => control.revokeApiKeyBySecret({ body: { secret } }, context));
+      // whether there was such a key is not answered
       return cli.print(
+        options,
         {},
-        undefined,
         () => 'If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.',
       );
     },
