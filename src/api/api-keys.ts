@@ -51,26 +51,29 @@ const SCOPES_MAX = 10;
 /** A secret has 52 characters. The rest is for white space around it. */
 const SECRET_LENGTH_MAX = 1_000;
 
-const newKey = z.strictObject({
-  name: z
-    .string(must(NAME_MISTAKE))
-    .refine(isKeyName, NAME_MISTAKE)
-    .meta({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
-    .describe('What the key is for, such as `nightly export, production, 2026-11`.'),
-  expires_in_days: z
-    .int(must(DAYS_MISTAKE))
-    .min(1, DAYS_MISTAKE)
-    .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
-    .default(EXPIRES_IN_DAYS_DEFAULT)
-    .describe('After how many days the key ends.'),
-  scopes: z
-    .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
-    .min(1, SCOPES_MISTAKE)
-    .max(SCOPES_MAX, SCOPES_MISTAKE)
-    .readonly()
-    .exactOptional()
-    .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
-});
+const newKey = z.strictObject(
+  {
+    name: z
+      .string(must(NAME_MISTAKE))
+      .refine(isKeyName, NAME_MISTAKE)
+      .meta({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
+      .describe('What the key is for, such as `nightly export, production, 2026-11`.'),
+    expires_in_days: z
+      .int(must(DAYS_MISTAKE))
+      .min(1, DAYS_MISTAKE)
+      .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
+      .default(EXPIRES_IN_DAYS_DEFAULT)
+      .describe('After how many days the key ends.'),
+    scopes: z
+      .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
+      .min(1, SCOPES_MISTAKE)
+      .max(SCOPES_MAX, SCOPES_MISTAKE)
+      .readonly()
+      .exactOptional()
+      .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
+  },
+  must('must be an object'),
+);
 export type NewApiKey = z.output<typeof newKey>;
 
 const status = z.enum(keyStatuses, must(STATUS_MISTAKE)).exactOptional().describe('Only keys with this status.');
@@ -135,9 +138,10 @@ export const keyRows = {
     summary: 'Revokes the API key with this secret, which anyone who has it may do.',
     description: 'For secrets that have leaked. The answer is the same whether or not there was such a key.',
     scope: 'none',
-    body: z.strictObject({
-      secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.'),
-    }),
+    body: z.strictObject(
+      { secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') },
+      must('must be an object'),
+    ),
     status: 204,
     errors: ['request.too-many-failures', 'audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },

@@ -198,7 +198,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
+  const { keyStands } = core.keys;
+  const controlPlane = createControlPlane({
+    ...listening,
+    clock,
+    verbs: core.verbs,
+    version,
+    address: settings.TALLY_HTTP_ADDRESS,
+    stands: async (actor, signal) => actor.kind !== 'api_key' || keyStands(actor, signal),
+  });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);

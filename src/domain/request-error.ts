@@ -11,6 +11,7 @@ export const requestErrors = {
   'request.overloaded': 503,
   'request.too-many-failures': 429,
   'request.rate-limited': 429,
+  'authentication.failed': 401,
   'authorization.denied': 403,
   'session.required': 403,
   'api-key.not-found': 404,

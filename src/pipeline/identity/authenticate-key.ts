@@ -79,7 +79,7 @@ export function createAuthenticateKey(dependencies: KeyAuthDependencies): Authen
 /** Whether a key that was accepted before is still valid: for what stays open, such as an event stream. Rejects with the store's fault or the signal's reason. */
 export type KeyStands = (actor: KeyActor, signal: AbortSignal) => Promise<boolean>;
 
-/** Creates the function. It reads a key at most every four seconds. */
+/** Creates the function. It reads a key at most every 3.5 s. */
 export function createKeyStands({ state, users, clock, rule }: Pick<KeyAuthDependencies, 'state' | 'users' | 'clock' | 'rule'>): KeyStands {
   const readLiveKey = createLiveKeys({ state, users, clock });
   return async function keyStands({ keyId }, signal) {

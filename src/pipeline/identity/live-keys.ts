@@ -1,5 +1,5 @@
 /**
- * What is known about keys in use, with their owners: read from the store at most every four seconds for each key, so that an
+ * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
  * authentication usually costs no read, and a key that was revoked elsewhere is refused here within five.
  */
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
@@ -10,8 +10,8 @@ import { readRecord, refs } from '../records/stored.ts';
 import { inTime } from '../serving/async.ts';
 import type { Users } from './users.ts';
 
-/** Revocations count within 5 s. The rest is for the request itself: it is judged by what was read when it began. */
-const KNOWN_MS = 4_000;
+/** Revocations count within 5 s. The rest is for event streams, which look once a second. */
+const KNOWN_MS = 3_500;
 /** Keys in use at the same time: some 10 MB. Above it the one that was read first is forgotten, and costs a read at its next use. */
 const KEYS_MAX = 10_000;
 
@@ -21,7 +21,7 @@ export interface LiveKey {
   readonly owner: UserRecord | undefined;
 }
 
-/** Returns the key with this id and its owner, no older than 4 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
+/** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
 export type ReadLiveKey = (id: string, signal: AbortSignal) => Promise<LiveKey | undefined>;
 
 interface LiveKeysDependencies {
