@@ -40,7 +40,6 @@ const createdKey = z.object({
   key: apiKey.describe('The key.'),
   secret: z.string().describe('The secret. No later answer contains it.'),
 });
-export type CreatedApiKey = z.infer<typeof createdKey>;
 
 const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, without control and bidi characters`;
 const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;

@@ -54,9 +54,9 @@ export interface AbuseLimits {
    * `request.too-many-failures` above 20 a minute of one address (IPv6: one /64). A caller without an address is on this machine
    * and has the store itself, so it is not counted.
    */
-  failed(address: string | undefined): void;
+  readonly failed: (address: string | undefined) => void;
   /** Counts a request with this key. Throws `request.rate-limited` above 100 in a second. */
-  requested(keyId: string): void;
+  readonly requested: (keyId: string) => void;
 }
 
 /** Creates the limits of a process. All doors share one of them. */

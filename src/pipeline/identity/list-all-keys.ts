@@ -26,45 +26,72 @@ interface ListAllKeysDependencies {
 type ListAllKeys = (request: AllKeysRequest, signal: AbortSignal) => Promise<Page<AnyApiKey>>;
 
 /** Creates the function. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
-export function createListAllKeys({ state, users, clock, rule }: ListAllKeysDependencies): ListAllKeys {
+export function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
   return async function listAllKeys(query, signal) {
     const { limit, cursor } = query;
-    const owners = new Map<string, UserRecord | undefined>();
-    const items: AnyApiKey[] = [];
-    let last = cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
-    let looked = 0;
-
-    async function readOwners(records: readonly KeyRecord[]): Promise<void> {
-      const unknown = new Set(records.map(({ userId }) => userId).filter((userId) => !owners.has(userId)));
-      await readMany([...unknown], async (userId) => owners.set(userId, await users.get(userId, signal)));
-    }
-
-    /** The key of each entry, or undefined where it does not match. */
-    async function judge(entries: readonly StateEntry[]): Promise<readonly (AnyApiKey | undefined)[]> {
-      const matching = entries.map(({ record }) => matchOf(record, query));
-      await readOwners(matching.filter((record) => record !== undefined));
-      return matching.map((record) => {
-        const key = record && anyKeyView(record, { owner: owners.get(record.userId), rule, nowMs: clock.nowMs() });
-        return query.status === undefined || key?.status === query.status ? key : undefined;
-      });
-    }
-
-    for (;;) {
+    const { judge, ownersRead } = createJudge(dependencies, query, signal);
+    const page: FillingPage = { items: [], last: positionOf(cursor) };
+    for (let looked = 0; ;) {
+      const { items, last } = page;
       const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
-      const entries = await state.list('api-key', { limit: wanted, ...(last !== undefined && { after: last }) }, signal);
-      const keys = await judge(entries);
-      for (const [at, { id }] of entries.entries()) {
-        const key = keys[at];
-        // it is the first of the next page
-        if (key !== undefined && items.length === limit) return { items, next: encodeCursor([last ?? '']) };
-        if (key !== undefined) items.push(key);
-        last = id;
-      }
+      const entries = await dependencies.state.list('api-key', { limit: wanted, ...(last !== undefined && { after: last }) }, signal);
+      const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
       looked += entries.length;
-      if (entries.length < wanted) return { items };
-      if (looked >= LOOKED_AT_MAX || owners.size >= OWNERS_MAX) return { items, next: encodeCursor([last ?? '']) };
+      if (!hasMore && entries.length < wanted) return { items };
+      if (hasMore || looked >= LOOKED_AT_MAX || ownersRead() >= OWNERS_MAX) return { items, next: encodeCursor([page.last ?? '']) };
     }
   };
+}
+
+/** The id after which a page begins. */
+function positionOf(cursor: string | undefined): string | undefined {
+  return cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
+}
+
+interface FillingPage {
+  readonly items: AnyApiKey[];
+  /** The entry after which the next page, or the next request, continues. */
+  last: string | undefined;
+}
+
+interface Judged {
+  readonly entries: readonly StateEntry[];
+  /** The key of each entry, or undefined where it does not match. */
+  readonly keys: readonly (AnyApiKey | undefined)[];
+}
+
+/** Adds what matches. Returns whether there is a key that the page has no room for. */
+function fill(page: FillingPage, limit: number, { entries, keys }: Judged): boolean {
+  for (const [at, { id }] of entries.entries()) {
+    const key = keys[at];
+    if (key !== undefined) {
+      if (page.items.length === limit) return true;
+      page.items.push(key);
+    }
+    page.last = id;
+  }
+  return false;
+}
+
+/** Judges entries by the filters. Each owner is read once for a page. */
+function createJudge({ users, clock, rule }: ListAllKeysDependencies, query: AllKeysRequest, signal: AbortSignal) {
+  const owners = new Map<string, UserRecord | undefined>();
+
+  async function readOwners(records: readonly KeyRecord[]): Promise<void> {
+    const unknown = new Set(records.map(({ userId }) => userId).filter((userId) => !owners.has(userId)));
+    await readMany([...unknown], async (userId) => owners.set(userId, await users.get(userId, signal)));
+  }
+
+  async function judge(entries: readonly StateEntry[]): Promise<Judged['keys']> {
+    const matching = entries.map(({ record }) => matchOf(record, query));
+    await readOwners(matching.filter((record) => record !== undefined));
+    return matching.map((record) => {
+      const key = record && anyKeyView(record, { owner: owners.get(record.userId), rule, nowMs: clock.nowMs() });
+      return query.status === undefined || key?.status === query.status ? key : undefined;
+    });
+  }
+
+  return { judge, ownersRead: () => owners.size };
 }
 
 function isFiltered({ email, key_name, status, unused_since }: AllKeysRequest): boolean {

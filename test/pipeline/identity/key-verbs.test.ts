@@ -45,7 +45,7 @@ describe('creating a key', () => {
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(days * DAY_MS);
   });
 
-  it.each([0, -1, 366, 1.5, '90', true, false, null, [[90]], {}, Number.NaN, Number.POSITIVE_INFINITY, 1e400])(
+  it.each([0, -1, 366, 1.5, '90', true, false, null, [[90]], {}, Number.NaN, Number.POSITIVE_INFINITY, 1e308])(
     'refuses %j as days',
     async (days) => {
       const { a, bob } = await createKeyWorld();
@@ -325,10 +325,10 @@ describe('the keys of all users', () => {
     expect(await list({ email: 'bob' })).toEqual([]);
     await changeUser('u-bob', { disabledAtMs: clock.nowMs() });
     const { items } = await a.operations.listAllApiKeys({}, a.contextOf(ann));
-    expect(items.map(({ user_email, owner_disabled }) => [user_email, owner_disabled]).toSorted()).toEqual([
-      ['ann@example.com', false],
-      ['bob@example.com', true],
-      ['bob@example.com', true],
+    expect(items.map(({ user_email, owner_disabled }) => `${user_email} ${owner_disabled}`).toSorted()).toEqual([
+      'ann@example.com false',
+      'bob@example.com true',
+      'bob@example.com true',
     ]);
     expect(await a.operations.getAnyApiKey({ params: { id: keys[0]!.id } }, a.contextOf(localActor))).toMatchObject({
       id: keys[0]!.id,
