@@ -6,7 +6,7 @@ const GROUPS = 8;
 /** The first 64 bits: one network, and often one machine, has all addresses of a /64. */
 const GROUPS_KEPT = 4;
 
-/** The address itself for IPv4, also where it is mapped into IPv6, and its /64 for IPv6. A text that is no address stays as it is. */
+/** The address itself for IPv4, also where it is mapped into IPv6, and its /64 for IPv6. Any other text stays as it is. */
 export function addressGroupOf(address: string): string {
   const text = (address.slice(0, TEXT_LENGTH_MAX).split('%')[0] ?? '').toLowerCase();
   const groups = text.includes(':') ? groupsOf(text) : undefined;

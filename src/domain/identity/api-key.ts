@@ -152,7 +152,7 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
 
 /** When keys end besides their own expiry. */
 export interface ExpiryRule {
-  /** A key ends this many days after the last login of its owner; undefined: logins do not matter. */
+  /** A key ends when its owner has not logged in for this many days; undefined: logins do not matter. */
   readonly ownerLoginDays?: number | undefined;
 }
 

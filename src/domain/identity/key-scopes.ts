@@ -57,7 +57,7 @@ export function missingScopeText(
   needed: KeyScope,
 ): string {
   if (withheld[needed] === 'claimed-role-old') {
-    return `the API key has no scope ${needed} now: the role admin of its owner comes from the identity provider, and was last seen there more than 7 days ago. The owner must log in again`;
+    return `the API key has no scope ${needed} now: its owner's role admin comes from the identity provider, and was last seen there more than 7 days ago. The owner must log in again`;
   }
   if (!scopesOfRole(role).includes(needed)) {
     return `this needs the role admin, which the owner of the API key does not have: an API key never has more rights than its owner`;

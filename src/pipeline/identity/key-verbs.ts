@@ -77,9 +77,11 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, limits
   return {
     createApiKey: audited(
       'ApiKeyCreate',
-      async ({ body }, { actor }) => {
+      async ({ body }, { actor, signal }) => {
         const { userId, email, role } = requireSession(actor);
         const scopes = scopesFor(role, body.scopes);
+        // before the key exists: an error afterwards would lose its secret
+        const owner = await users.get(userId, signal);
         const secret = createSecret();
         const record = keyRecordOf({
           secret,
@@ -91,7 +93,7 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, limits
           nowMs: clock.nowMs(),
         });
         await records.add(record);
-        return { key: keyView(record, factsOf(await users.get(userId))), secret };
+        return { key: keyView(record, factsOf(owner)), secret };
       },
       ({ key: { id, fingerprint, expires_at, scopes } }) => ({ id, fingerprint, expires_at, scopes }),
     ),

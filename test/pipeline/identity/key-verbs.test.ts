@@ -45,7 +45,7 @@ describe('creating a key', () => {
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(days * DAY_MS);
   });
 
-  it.each([0, -1, 366, 1.5, '90', true, false, null, [[90]], {}, Number.NaN, Number.POSITIVE_INFINITY, 1e308])(
+  it.each([0, -1, 366, 1.5, '90', true, false, null, [[90]], {}, Number.NaN, Number.POSITIVE_INFINITY, 1_000_000])(
     'refuses %j as days',
     async (days) => {
       const { a, bob } = await createKeyWorld();
