@@ -54,8 +54,8 @@ const READINESS_MS = 15_000;
 const MOVED_LETTERS_MS = 30_000;
 /** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
 const LAST_EVENTS_MS = 60_000;
-/** How often the uses of API keys whose five seconds have ended are stored. */
-const KEY_USES_MS = 1_000;
+/** How often the windows of the audit that have ended are stored: uses of API keys, and credentials that failed. */
+const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
 const CLOSING_MS = 1_500;
 
@@ -198,15 +198,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const { keyStands } = core.keys;
-  const controlPlane = createControlPlane({
-    ...listening,
-    clock,
-    verbs: core.verbs,
-    version,
-    address: settings.TALLY_HTTP_ADDRESS,
-    stands: async (actor, signal) => actor.kind !== 'api_key' || keyStands(actor, signal),
-  });
+  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
@@ -255,15 +247,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     async start(stops) {
       stops.push(() => core.close());
       // after the control plane, which counts uses until it is closed
-      stops.push(() => core.keys.uses.flush(AbortSignal.timeout(CLOSING_MS / 2)));
+      stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
       stops.push(async () => stopping.abort(new Error('the process stops')));
       const servedAt = await listen(stops);
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
       if (embedded !== undefined) await connectEmbedded(core, embedded);
       repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
-      const uses = { name: 'store the uses of API keys', intervalMs: KEY_USES_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, uses, () => core.keys.uses.storeEnded());
+      const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);

@@ -16,7 +16,6 @@ import {
   type Verbs,
 } from '../api/contract.ts';
 import { openApiOf } from '../api/openapi.ts';
-import type { Actor } from '../domain/identity/actor.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -36,8 +35,6 @@ interface ControlPlaneParts extends HealthParts {
   readonly telemetry: Telemetry;
   readonly clock: Clock;
   readonly version: string;
-  /** Whether an actor who was accepted is still valid; event streams end when it is not. Default: always. */
-  readonly stands?: (actor: Actor, signal: AbortSignal) => Promise<boolean>;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
 }
@@ -47,14 +44,11 @@ const VERB_TIMEOUT_MS = 30_000;
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, verbs, readiness, metrics, telemetry, clock, version, stands, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const { address, verbs, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
   const app = createServer({ telemetry, rows, guard: requireKnownWay });
   const runSearch = createSearches();
   const closing = new AbortController();
-  const getJob = async (id: string, context: Context) => {
-    await requireStanding(context, stands);
-    return verbs.getJob({ params: { id } }, context);
-  };
+  const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
 
@@ -88,11 +82,6 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
-}
-
-async function requireStanding({ actor, signal }: Context, stands: ControlPlaneParts['stands']): Promise<void> {
-  if (stands === undefined || (await stands(actor, signal))) return;
-  throw new RequestError('authentication.failed', 'Authentication failed. Check your credentials or API key.');
 }
 
 function requireKnownWay(request: FastifyRequest): void {

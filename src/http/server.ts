@@ -139,8 +139,9 @@ function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  const { retry_after_s: seconds = problem.code === 'request.overloaded' ? RETRY_AFTER_S : undefined } = problem;
-  if (typeof seconds === 'number') void reply.header('retry-after', seconds);
+  if (problem.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
+  if (typeof problem['retry_after_s'] === 'number') void reply.header('retry-after', problem['retry_after_s']);
+  if (problem.code === 'authentication.failed') void reply.header('www-authenticate', 'Bearer');
   return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 

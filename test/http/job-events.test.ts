@@ -27,7 +27,6 @@ beforeEach(async () => {
   clock = createFakeClock();
   telemetry = createFakeTelemetry();
   course = [runningJob];
-  standing = true;
   listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
     verbs: { ...fake.verbs, getJob: look },
@@ -36,7 +35,6 @@ beforeEach(async () => {
     telemetry,
     clock,
     version: '1.2.3',
-    stands: async () => standing,
   });
   ({ port } = await listener.listen());
 });
@@ -44,8 +42,6 @@ beforeEach(async () => {
 afterEach(() => listener.close());
 
 let looks = 0;
-/** Whether the caller is still valid. */
-let standing = true;
 async function look(): Promise<Job> {
   looks += 1;
   const [now = job] = course.length > 1 ? course.splice(0, 1) : course;
@@ -216,18 +212,6 @@ describe('GET /v1/jobs/{id}/events', () => {
     await stream.frames();
     await clock.advance(1_000);
     expect(await stream.ended).toMatch(/event: problem\ndata: .*"code":"job.not-found".*\n\n$/);
-  });
-
-  it('ends when its caller is not valid any more, such as with a key that was revoked', async () => {
-    const stream = await open();
-    await stream.frames();
-    standing = false;
-    await clock.advance(1_000);
-    expect(await stream.ended).toMatch(/event: problem\ndata: .*"code":"authentication.failed".*\n\n$/);
-    expect(await ask(PATH)).toEqual({
-      status: 401,
-      body: expect.stringContaining('Authentication failed. Check your credentials or API key.'),
-    });
   });
 
   it('serves 32 at once and refuses more until one has left', async () => {

@@ -2,7 +2,7 @@
 import { FaultError } from '../../domain/fault.ts';
 import { hasEnded } from '../../domain/reindex/job.ts';
 import type { Job } from '../../api/jobs.ts';
-import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
+import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { inTime } from '../serving/async.ts';
 
@@ -10,9 +10,6 @@ import { inTime } from '../serving/async.ts';
 const LOOK_INTERVAL_MS = 1_000;
 /** A read of the job that takes longer counts as failed, so that silence is reported in time. */
 export const LOOK_TIMEOUT_MS = 5_000;
-
-/** The errors that do not pass. */
-const ENDS: ReadonlySet<RequestErrorCode> = new Set(['job.not-found', 'authentication.failed']);
 
 export type JobNews =
   | { readonly kind: 'job'; readonly job: Job }
@@ -31,8 +28,7 @@ interface Watch {
 
 /**
  * Reports the job as it is, then again after each change (at most once a second) until it has ended. Returns after the
- * end state, or when the signal is aborted. Throws `job.not-found` when the job is gone, and `authentication.failed` when the
- * caller may not see it any more; other errors are reported.
+ * end state, or when the signal is aborted. Throws `job.not-found` when the job is gone; other errors are reported.
  */
 export async function* watchJob({ look, clock, silenceMs }: Watch, signal: AbortSignal): AsyncGenerator<JobNews, void, void> {
   let reported = '';
@@ -58,7 +54,7 @@ async function lookOnce(look: Watch['look'], signal: AbortSignal): Promise<JobNe
   try {
     return { kind: 'job', job: await inTime(look(limit), limit) };
   } catch (error) {
-    if (error instanceof RequestError && ENDS.has(error.code)) throw error;
+    if (error instanceof RequestError && error.code === 'job.not-found') throw error;
     if (!late.aborted) return { kind: 'trouble', error };
     const slow = `the job could not be read within ${LOOK_TIMEOUT_MS / 1_000} s`;
     return { kind: 'trouble', error: new RequestError('request.timeout', slow) };

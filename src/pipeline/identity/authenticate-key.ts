@@ -15,6 +15,7 @@ import type { UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { FailedAttempts, FailedKey } from './failed-attempts.ts';
 import { createKeyNotes } from './key-notes.ts';
 import type { AbuseLimits } from './limits.ts';
 import { createLiveKeys, type LiveKey } from './live-keys.ts';
@@ -29,7 +30,7 @@ export type KeyVerdict =
       readonly kind: 'refused';
       readonly reason: KeyRefusal;
       /** The key, if the secret is, or was, that of a key. */
-      readonly key?: Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userEmail'>;
+      readonly key?: FailedKey;
     };
 
 interface KeyAuthDependencies {
@@ -64,33 +65,30 @@ export function createCheckKey({ state, users, clock, telemetry, rule, limits }:
   };
 }
 
-/** Returns the actor of a secret; undefined if it is refused. Rejects as {@link CheckKey} does. */
-export type AuthenticateKey = (secret: string, signal: AbortSignal) => Promise<KeyActor | undefined>;
+/**
+ * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
+ * {@link CheckKey} does, and with `request.too-many-failures` if the secret is refused and too many from this address were.
+ */
+export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
 
-/** Creates the function. */
-export function createAuthenticateKey(dependencies: KeyAuthDependencies): AuthenticateKey {
-  const checkKey = createCheckKey(dependencies);
-  return async function authenticateKey(secret, signal) {
-    const verdict = await checkKey(secret, signal);
-    return verdict.kind === 'accepted' ? verdict.actor : undefined;
-  };
+interface AuthenticateDependencies extends KeyAuthDependencies {
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
 }
 
-/** Whether a key that was accepted before is still valid: for what stays open, such as an event stream. Rejects with the store's fault or the signal's reason. */
-export type KeyStands = (actor: KeyActor, signal: AbortSignal) => Promise<boolean>;
-
-/** Creates the function. It reads a key at most every 3.5 s. */
-export function createKeyStands({ state, users, clock, rule }: Pick<KeyAuthDependencies, 'state' | 'users' | 'clock' | 'rule'>): KeyStands {
-  const readLiveKey = createLiveKeys({ state, users, clock });
-  return async function keyStands({ keyId }, signal) {
-    const live = await readLiveKey(keyId, signal);
-    return live !== undefined && verdictOf(live, rule, clock.nowMs()).kind === 'accepted';
+/** Creates the function. What is refused is counted and audited. */
+export function createAuthenticateKey({ attempts, ...dependencies }: AuthenticateDependencies): AuthenticateKey {
+  const checkKey = createCheckKey(dependencies);
+  return async function authenticateKey(secret, signal, address) {
+    const verdict = await checkKey(secret, signal);
+    if (verdict.kind === 'accepted') return verdict.actor;
+    attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
+    return undefined;
   };
 }
 
 function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number): KeyVerdict {
-  const { id, name, fingerprint, userEmail } = record;
-  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key: { id, name, fingerprint, userEmail } });
+  const { id, name, fingerprint, userId, userEmail } = record;
+  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key: { id, name, fingerprint, userId, userEmail } });
   if (record.revokedAtMs !== undefined) return refused('revoked');
   if (owner === undefined) return refused('owner-unknown');
   if (owner.disabledAtMs !== undefined) return refused('owner-disabled');

@@ -13,6 +13,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
+import { holderOf } from './failed-attempts.ts';
 import { createKeyRecords, type KeyRecords } from './key-records.ts';
 import type { AbuseLimits } from './limits.ts';
 import { createListAllKeys } from './list-all-keys.ts';
@@ -111,7 +112,7 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, limits
     async revokeApiKeyBySecret({ body }, context) {
       const record = await findSecret(body.secret, context.signal);
       if (record === undefined) return limits.failed(context.actor.address);
-      const actor = holderOf(record, context.actor);
+      const actor = revokerOf(record, context.actor);
       await revokeLeaked({ params: { id: record.id } }, { ...context, actor }).catch((error: unknown) => {
         // another request revoked it in the meantime
         if (!(error instanceof RequestError && error.code === 'api-key.not-found')) throw error;
@@ -189,19 +190,9 @@ function scopesFor(role: SessionActor['role'], requested: readonly KeyScope[] | 
 }
 
 /** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
-function holderOf(record: KeyRecord, actor: Actor): Actor {
+function revokerOf(record: KeyRecord, actor: Actor): Actor {
   if (actor.kind === 'session') return actor;
-  return {
-    kind: 'api_key',
-    userId: record.userId,
-    email: record.userEmail,
-    role: 'user',
-    keyId: record.id,
-    keyName: record.name,
-    keyFingerprint: record.fingerprint,
-    scopes: [],
-    ...(actor.address !== undefined && { address: actor.address }),
-  };
+  return { ...holderOf(record), ...(actor.address !== undefined && { address: actor.address }) };
 }
 
 function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): boolean {

@@ -10,7 +10,7 @@ import { readRecord, refs } from '../records/stored.ts';
 import { inTime } from '../serving/async.ts';
 import type { Users } from './users.ts';
 
-/** Revocations count within 5 s. The rest is for event streams, which look once a second. */
+/** Revocations count within 5 s. The rest is for what stays open and asks again once a second, such as event streams. */
 const KNOWN_MS = 3_500;
 /** Keys in use at the same time: some 10 MB. Above it the one that was read first is forgotten, and costs a read at its next use. */
 const KEYS_MAX = 10_000;

@@ -71,7 +71,7 @@ describe('authentication with a key', () => {
     }
     expect(await reasonOf(typo)).toEqual({ kind: 'refused', reason: 'mistyped' });
     expect(await reasonOf(createSecret())).toEqual({ kind: 'refused', reason: 'unknown' });
-    const named = { id: key.id, name: 'ci', fingerprint: key.fingerprint, userEmail: 'bob@example.com' };
+    const named = { id: key.id, name: 'ci', fingerprint: key.fingerprint, userId: 'u-bob', userEmail: 'bob@example.com' };
     await changeUser('u-bob', { disabledAtMs: clock.nowMs() });
     expect(await reasonOf(secret)).toEqual({ kind: 'refused', reason: 'owner-disabled', key: named });
     await changeUser('u-bob', { disabledAtMs: undefined });

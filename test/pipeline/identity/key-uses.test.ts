@@ -85,7 +85,7 @@ describe('the audit of uses', () => {
     void uses.storeEnded();
     for (let use = 0; use < 20_005; use += 1) uses.used(keyActor({ keyId: `k-${use}` }), 'listJobs');
     expect(telemetry.recorded('audited')).toHaveLength(1 + 5);
-    const reason = '10000 records of uses of API keys wait already';
+    const reason = '10000 records of ApiKeyUse wait already';
     expect(telemetry.recorded('requestFailed')).toEqual(
       Array.from({ length: 5 }, () => ['store an audit record', 'index.overloaded', reason]),
     );

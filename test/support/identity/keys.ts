@@ -3,10 +3,11 @@ import { checkingRequests, type Context, type Operations } from '../../../src/ap
 import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
-import { createCheckKey, createAuthenticateKey, createKeyStands } from '../../../src/pipeline/identity/authenticate-key.ts';
+import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
 import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
@@ -79,17 +80,17 @@ export function createKeyProcess({ store, clock, rule = {} }: ProcessParts) {
       keyRule: rule,
     }),
   );
-  const authenticateKey = createAuthenticateKey({ ...keyParts, limits });
+  const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, limits, host: 'registry' });
+  const authenticateKey = createAuthenticateKey({ ...keyParts, limits, attempts });
   const checkKey = createCheckKey(keyParts);
-  const keyStands = createKeyStands(keyParts);
   const signal = new AbortController().signal;
   return {
     telemetry,
     operations,
     contextOf: (actor: Actor): Context => ({ actor, signal }),
-    authenticate: (secret: string) => authenticateKey(secret, signal),
+    attempts,
+    authenticate: (secret: string, address?: string) => authenticateKey(secret, signal, address),
     check: (secret: string) => checkKey(secret, signal),
-    stands: (actor: Extract<Actor, { kind: 'api_key' }>) => keyStands(actor, signal),
     reads: () => reads,
     async create(actor: Actor, body: Parameters<Operations['createApiKey']>[0]['body'] = { name: 'ci' }) {
       return operations.createApiKey({ body }, { actor, signal });
