@@ -46,7 +46,7 @@ export interface StoresWindows {
 
 interface AuditWindows extends StoresWindows {
   /** Counts once more what has this name. Its first time opens a window, whose record has the facts of that time. */
-  count(name: string, happened: Happened): void;
+  readonly count: (name: string, happened: Happened) => void;
 }
 
 interface Window {
