@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document of the contract. */
 import type { PlacedRow } from './contract.ts';
 import { jsonSchemaOf } from './json-schema.ts';
-import { bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
+import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
 
 const PROBLEM = '#/components/schemas/Problem';
 
@@ -83,10 +83,11 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
 }
 
 /** Returns all error codes of an operation, including those of every operation. */
-function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
-  if (!path.startsWith('/v1/')) return [...errors];
+function errorCodesOf({ path, body, params, errors, scope }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
+  const refusals = scope === 'none' ? [] : authorisationErrors;
+  if (!path.startsWith('/v1/')) return [...errors, ...refusals];
   const nameless = params === undefined ? [] : (['request.not-found'] as const);
-  return [...new Set([...errors, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
+  return [...new Set([...errors, ...refusals, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
 }
 
 function problemResponse(description: string): unknown {

@@ -16,9 +16,11 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
+import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
@@ -161,7 +163,8 @@ export async function createCore(
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters };
-  const verbs = recordingKeyUses(createVerbs({ ...parts, limits: keys.limits, keyRule: keys.rule }), keys.uses);
+  const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
+  const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
   return {
     store,
     aws,

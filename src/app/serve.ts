@@ -12,6 +12,7 @@ import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
 import { startCalendar } from './calendar.ts';
+import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
 import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
@@ -198,7 +199,20 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
+  // the system may choose the port
+  let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
+  const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store: core.store, telemetry, publicUrl });
+  const controlPlane = createControlPlane({
+    ...listening,
+    clock,
+    verbs: core.verbs,
+    version,
+    address: settings.TALLY_HTTP_ADDRESS,
+    identity: identity && { ...identity, authenticateKey: core.keys.authenticateKey, attempts: core.keys.attempts },
+    publicUrl: settings.TALLY_PUBLIC_URL,
+    catalogUrl: settings.TALLY_CATALOG_URL,
+  });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
@@ -206,6 +220,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
     const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
     stops.push(() => controlPlane.close());
+    boundUrl = controlUrl;
     return { healthUrl, controlUrl };
   }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { secretSettings } from '../settings/identity.ts';
 import { settingsSchema, type Settings } from '../settings/settings.ts';
 import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -22,7 +23,9 @@ export function addConfigCommand(program: Command, cli: Cli): void {
 
 function shownSettings(settings: Settings): readonly (readonly [name: string, value: Shown])[] {
   const values = new Map(Object.entries(settings));
-  return Object.keys(settingsSchema.shape).map((name) => [name, shownValue(values.get(name))] as const);
+  return Object.keys(settingsSchema.shape).map(
+    (name) => [name, secretSettings.has(name) && values.get(name) !== undefined ? '***' : shownValue(values.get(name))] as const,
+  );
 }
 
 function shownValue(value: Settings[keyof Settings]): Shown {

@@ -16,5 +16,8 @@ export const stateKinds = [
   'user',
   'api-key',
   'user-keys',
+  'grant',
+  'login',
+  'session',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

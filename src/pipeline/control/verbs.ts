@@ -13,6 +13,7 @@ import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
 import { createAbuseLimits, type AbuseLimits } from '../identity/limits.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -40,11 +41,13 @@ interface VerbDependencies {
   readonly limits?: Pick<AbuseLimits, 'failed'>;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
+  /** Whether the settings make administrators. Default: false. */
+  readonly hasAdminRule?: boolean;
 }
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters } = dependencies;
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
   const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
   const { objects, state, audit } = store;
   const audited = createAudited({ audit, clock, telemetry });
@@ -57,6 +60,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
+  const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -113,5 +117,17 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    listUsers: ({ query }, { signal }) => people.list(query, signal),
+    disableUser: audited(
+      'UserDisable',
+      ({ params }) => people.disable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    enableUser: audited(
+      'UserEnable',
+      ({ params }) => people.enable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
   };
 }

@@ -15,6 +15,7 @@ import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { Explanation, StoredObject } from '../../../src/api/objects.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
+import type { User } from '../../../src/api/users.ts';
 
 const AT = '2026-01-02T03:04:05.000Z';
 
@@ -143,6 +144,19 @@ export const anyApiKey: AnyApiKey = { ...apiKey, owner_disabled: false };
 /** No secret: its checksum is a wrong one. */
 export const keySecret = `qk_${'s'.repeat(49)}`;
 
+export const userAnswer: User = {
+  id: '0aB1cD2eF3gH4iJ5kL6mN7',
+  email: 'bob@example.com',
+  email_verified: true,
+  role: 'user',
+  role_source: 'none',
+  issuer: 'https://id.example.com',
+  sub: 's-bob',
+  created_at: AT,
+  last_login_at: AT,
+  roles_seen_at: AT,
+};
+
 export interface FakeControl {
   /** For a listener, which checks requests itself. */
   readonly verbs: Verbs;
@@ -194,6 +208,10 @@ export function createFakeControl(): FakeControl {
     getAnyApiKey: () => anyApiKey,
     revokeAnyApiKey: () => undefined,
     listAudit: () => ({ items: [auditRecord] }),
+    listUsers: () => ({ items: [userAnswer] }),
+    disableUser: () => ({ ...userAnswer, disabled_at: AT }),
+    enableUser: () => userAnswer,
+    grantAdmin: () => ({ email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT }),
   };
 
   const verbs = Object.fromEntries(

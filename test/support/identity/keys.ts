@@ -89,6 +89,7 @@ export function createKeyProcess({ store, clock, rule = {} }: ProcessParts) {
     operations,
     contextOf: (actor: Actor): Context => ({ actor, signal }),
     attempts,
+    authenticateKey,
     authenticate: (secret: string, address?: string) => authenticateKey(secret, signal, address),
     check: (secret: string) => checkKey(secret, signal),
     reads: () => reads,
