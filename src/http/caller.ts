@@ -56,7 +56,7 @@ export function createCallers(parts: CallerParts | undefined): Callers {
   return {
     addressOf,
     async admit(request, { scope }) {
-      // whoever may call it need not show who they are, so a credential that has ended does not matter
+      // any caller may call it, so a credential that has ended does not matter
       if (scope === 'none') return;
       const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
       const refusal = refusalOf(scope, actor);

@@ -66,6 +66,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const callers = createCallers(identity);
   const runSearch = createSearches();
   const closing = new AbortController();
+  const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
@@ -83,7 +84,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
-    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, closing: closing.signal }),
+    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),

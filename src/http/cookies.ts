@@ -21,7 +21,7 @@ export function cookieOf(publicUrl: string, name: string, value: string, maxAgeM
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1_000)}${secure}`;
 }
 
-/** The value of a cookie; undefined if the request has none, or several of that name, of which one was set by somebody else. */
+/** The value of a cookie; undefined if the request has none, or several of that name, of which another site set one. */
 export function cookieIn(header: string | undefined, name: string): string | undefined {
   const values = (header ?? '')
     .split(';')

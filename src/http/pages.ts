@@ -13,8 +13,8 @@ interface Html {
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** HTML of a template: every inserted text is escaped. */
-function html(parts: TemplateStringsArray, ...values: readonly (string | Html | readonly Html[])[]): Html {
+/** HTML of a template: every inserted text is escaped. It is not called html, because the formatter would change the text then, and with it the hashes. */
+function markup(parts: TemplateStringsArray, ...values: readonly (string | Html | readonly Html[])[]): Html {
   const inserted = values.map((value) => {
     if (typeof value === 'string') return value.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '');
     return 'html' in value ? value.html : value.map((each) => each.html).join('');
@@ -115,28 +115,32 @@ interface Page {
   readonly script?: Html;
 }
 
-function pageOf({ title, body, script = html`` }: Page): string {
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="robots" content="noindex" />
-        <title>${title} · Tally</title>
-        <style>
-          ${{ html: STYLE }}
-        </style>
-      </head>
-      <body>
-        ${body} ${script}
-      </body>
-    </html> `.html;
+// as a whole, because the hash is of everything between the tags
+const styleElement: Html = { html: `<style>${STYLE}</style>` };
+const scriptElement: Html = { html: `<script>${SCRIPT}</script>` };
+
+function pageOf({ title, body, script = markup`` }: Page): string {
+  return markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} · Tally</title>
+${styleElement}
+</head>
+<body>
+${body}
+${script}
+</body>
+</html>
+`.html;
 }
 
 /** The page on which a person permits a client to act for them. */
 export function consentPage({ email, flow, machine, token }: Consent): string {
   const where = machine === undefined ? 'a program' : machine;
-  const body = html`<main data-login="${token}">
+  const body = markup`<main data-login="${token}">
     <h1>Log in to Tally on ${where}?</h1>
     <p>
       A program asks to use Tally with your rights. Allow it only if you have just started this login
@@ -159,21 +163,15 @@ export function consentPage({ email, flow, machine, token }: Consent): string {
       <button type="button" id="copy">Copy the code</button>
     </section>
   </main>`;
-  return pageOf({
-    title: 'Log in',
-    body,
-    script: html`<script>
-      ${{ html: SCRIPT }};
-    </script>`,
-  });
+  return pageOf({ title: 'Log in', body, script: scriptElement });
 }
 
 /** What a person sees when a login fails. */
 export function problemPage({ title, detail, code, advice }: Problem): string {
-  const body = html`<main>
+  const body = markup`<main>
     <h1>The login did not succeed</h1>
     <p>${detail}.</p>
-    ${advice === undefined ? html`` : html`<p>${advice}</p>`}
+    ${advice === undefined ? markup`` : markup`<p>${advice}</p>`}
     <p>You can close this page and begin the login again.</p>
     <p>
       <small>${title}, <code>${code}</code></small>

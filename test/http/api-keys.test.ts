@@ -74,6 +74,7 @@ describe('an API key over HTTP', () => {
       kind: 'api_key',
       user: { email: 'user@example.com' },
       scopes: ['read'],
+      key: { id, status: 'ACTIVE' },
     });
     expect(jsonOf(await send('GET', '/v1/api-keys', secret))).toMatchObject({ items: [{ id, status: 'ACTIVE' }] });
     expect((await send('DELETE', `/v1/api-keys/${id}`, session)).status).toBe(204);

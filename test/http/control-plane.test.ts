@@ -607,7 +607,25 @@ async function openApi(): Promise<OpenApi> {
 describe('the other documents', () => {
   it('tells where the registry is, as the caller reached it', async () => {
     const { json } = await send('GET', '/config.json', { headers: { host: 'localhost:9999' } });
-    expect(json).toEqual({ registryUrl: 'http://localhost:9999', version: '1.2.3' });
+    expect(json).toEqual({ registryUrl: 'http://localhost:9999', catalogUrl: 'http://localhost:9999', version: '1.2.3' });
+  });
+
+  it('has no login and no list of people without an issuer, and says so', async () => {
+    expectProblem(await send('GET', '/login/authorize?return_to=/'), 404, 'login.not-configured');
+    expectProblem(
+      await sendJson('POST', '/login/token', { grant_type: 'refresh_token', refresh_token: 'qr_x' }),
+      404,
+      'login.not-configured',
+    );
+    const grant = await sendJson('POST', '/v1/admin/grants', { email: 'eve@example.com' });
+    expectProblem(grant, 403, 'session.required');
+    expect(grant.json['detail']).toContain('without --registry');
+    expect(fake.asked).toEqual([]);
+    expect((await send('GET', '/v1/session')).json).toMatchObject({
+      kind: 'local',
+      role: 'admin',
+      user: { email: `anonymous@${hostname()}` },
+    });
   });
 
   it('answers readiness with 200 or 503, live', async () => {

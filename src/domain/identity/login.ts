@@ -94,7 +94,7 @@ export function isLoginOver({ createdAtMs }: Pick<LoginRecord, 'createdAtMs'>, n
   return nowMs >= createdAtMs + LOGIN_MS;
 }
 
-/** A new code of a login: the login's id, which is no secret, and 22 random digits. */
+/** A new code of a login: the login's id, which is not secret, and 22 random digits. */
 export function newCode({ id }: Pick<LoginRecord, 'id'>): string {
   return `${id}${randomName()}`;
 }
@@ -112,7 +112,7 @@ export interface Redemption {
 
 /**
  * Judges a code. `replayed`: it was redeemed before, so that its session must end. `spoilt`: the code was right and the rest
- * was not, so that somebody else may have it; it must not be redeemed by anyone.
+ * was not, so that another program may have it; it must not be redeemed by anyone.
  */
 export function judgeCode(
   record: LoginRecord,

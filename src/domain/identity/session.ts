@@ -6,7 +6,7 @@
  *                    │               └──used again: another successor; the family has several live tokens then
  *                    └──30 days──► idle, and refused                     old ──used──► the whole family ends
  *
- * A token that is used a second time was copied: either a thief or its owner used it first, and nobody knows who. Within 30 s
+ * A token that is used a second time was copied: either a thief or its owner used it first, and it is not known which. Within 30 s
  * it is rather one of several processes that refreshed at the same moment, or a caller that never received the answer.
  */
 import { randomBytes } from 'node:crypto';
@@ -92,7 +92,7 @@ function baseOf(family: string, { userId, role, nowMs }: NewSession): Omit<Sessi
   return { id: recordNameOf('session', family), userId, role, createdAtMs: nowMs, live: [], spent: [], access: [] };
 }
 
-/** The id of the session that a token belongs to; undefined for a text that is no such token. */
+/** The id of the session that a token belongs to; undefined for any other text. */
 export function sessionIdOf(kind: 'access' | 'refresh' | 'cookie', token: string): string | undefined {
   const family = familyOf(kind, token);
   return family === undefined ? undefined : recordNameOf('session', family);

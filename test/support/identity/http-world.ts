@@ -2,6 +2,7 @@
 import type { Verbs } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import { createControlPlane } from '../../../src/http/control-plane.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { get, type BrowserAnswer } from './browser.ts';
@@ -10,15 +11,16 @@ import { createIdentityWorld, logIn } from './world.ts';
 
 interface HttpWorldOptions {
   readonly verbs?: Verbs;
+  readonly store?: Store;
   /** Default: the bound address. */
   readonly publicUrl?: string;
   readonly catalogUrl?: string;
   readonly trustedProxies?: readonly string[];
 }
 
-export async function startHttpWorld({ verbs, publicUrl, catalogUrl, trustedProxies = [] }: HttpWorldOptions = {}) {
+export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trustedProxies = [] }: HttpWorldOptions = {}) {
   let url = '';
-  const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url });
+  const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
   const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
   const listener = createControlPlane({
