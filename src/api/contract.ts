@@ -3,6 +3,7 @@
  * `--registry` and docs/api.md are derived from it.
  */
 import type { Actor } from '../domain/identity/actor.ts';
+import { keyRows } from './api-keys.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { deadLetterRows } from './dead-letters.ts';
@@ -15,7 +16,7 @@ import { documentRows, healthRows } from './service.ts';
 import { userRows } from './users.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows, ...userRows };
+const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...keyRows, ...auditRows, ...userRows };
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows };
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { keyScopes, roles } from '../domain/identity/actor.ts';
 import { isMachineName, isRedirectUri, isReturnTo } from '../domain/identity/login.ts';
+import { apiKey } from './api-keys.ts';
 import { must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -48,6 +49,7 @@ const session = z
     role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
     scopes: z.array(z.enum(keyScopes)).readonly().describe('What the caller may do.'),
     kind: z.enum(['session', 'api_key', 'local']).describe('How the caller is known. `local`: callers are not authenticated.'),
+    key: apiKey.exactOptional().describe('The API key with which the request came.'),
     catalog_url: z.string().describe('The address of the catalog.'),
     version: z.string().describe('The version of the registry.'),
   })

@@ -39,6 +39,8 @@ export const generalErrors = [
 /** The further errors of operations that not every caller may call. */
 export const authorisationErrors = [
   'authentication.failed',
+  'request.too-many-failures',
+  'request.rate-limited',
   'authorization.denied',
   'session.required',
 ] as const satisfies readonly RequestErrorCode[];

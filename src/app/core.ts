@@ -9,6 +9,7 @@ import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
+import { createKeyParts, type KeyParts } from './api-keys.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -23,6 +24,7 @@ import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
+import { recordingKeyUses } from '../pipeline/identity/key-uses.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -57,6 +59,7 @@ export interface Core {
   readonly gaps: GapReports;
   readonly topics: TopicClient;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
+  readonly keys: KeyParts;
   readonly verbs: Verbs;
   /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
@@ -158,8 +161,10 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
-  const hasAdmins = hasAdminRule(loginRulesOf(settings));
-  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule: hasAdmins });
+  const keys = createKeyParts(store, settings, telemetry);
+  const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters };
+  const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
+  const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
   return {
     store,
     aws,
@@ -170,6 +175,7 @@ export async function createCore(
     gaps,
     topics,
     deadLetters,
+    keys,
     verbs,
     sendTask,
     async close() {

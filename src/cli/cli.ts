@@ -1,6 +1,6 @@
 /** What every command receives: settings, the operations of the control plane, and the output streams. */
 import { awsEnvironment } from '../settings/aws.ts';
-import type { ReadFile } from '../settings/files.ts';
+import { textOfFile, type ReadFile } from '../settings/files.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
@@ -61,6 +61,8 @@ export interface Cli {
   override(settings: Readonly<Record<string, string>>): void;
   /** Returns the settings of the environment. Throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
+  /** Returns the secret in a file. Throws {@link CommandError}, which repeats neither the path nor the content. */
+  secretIn(option: string, filePath: string): string;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
@@ -113,6 +115,11 @@ export function createCli(dependencies: CliDependencies): Cli {
     settings,
     override(more) {
       overridden = more;
+    },
+    secretIn(option, filePath) {
+      const found = textOfFile(filePath, readFile);
+      if ('mistake' in found) throw new CommandError('usage', `${option}: ${found.mistake}`);
+      return found.text;
     },
     clock,
     nowMs,

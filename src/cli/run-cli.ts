@@ -13,6 +13,7 @@ import { addGapsCommand } from './gaps.ts';
 import { addDriftCommand } from './jobs/drift.ts';
 import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
+import { addKeyCommands } from './keys.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
@@ -97,6 +98,7 @@ Example:
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
   addJobsCommand(program, cli);
+  addKeyCommands(program, cli);
   addAdminCommands(program, cli);
   return program;
 }

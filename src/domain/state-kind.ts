@@ -14,6 +14,8 @@ export const stateKinds = [
   'schedule',
   'circuit',
   'user',
+  'api-key',
+  'user-keys',
   'grant',
   'login',
   'session',

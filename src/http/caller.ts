@@ -6,26 +6,20 @@ import type { Actor } from '../domain/identity/actor.ts';
 import { AUTHENTICATION_FAILED, refusalOf, type Refusal } from '../domain/identity/authorise.ts';
 import { tokenPrefixes } from '../domain/identity/tokens.ts';
 import { RequestError } from '../domain/request-error.ts';
+import type { AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
+import type { FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
 import type { Sessions } from '../pipeline/identity/sessions.ts';
 import { createAddressOf, type AddressOf } from './client-address.ts';
 import { cookieIn, cookieNamesOf } from './cookies.ts';
 import { requireOwnPage } from './guard.ts';
-
-type KeyActor = Extract<Actor, { kind: 'api_key' }>;
-
-/** Finds the owner of an API key; undefined if it is not valid now. `address`: where the request came from. */
-export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
-
-/** Notes a credential that is not valid, and may throw if too many were sent from its address. `reason` has nothing of the credential. */
-export type CredentialFailed = (attempt: { readonly address: string | undefined; readonly reason: string }) => void;
 
 /** What callers are known by. */
 export interface CallerParts {
   readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
-  /** Called for tokens, cookies and codes that are not valid. Default: nothing. */
-  readonly failed?: CredentialFailed | undefined;
+  /** Where tokens that are refused are counted; keys count themselves. */
+  readonly attempts?: Pick<FailedAttempts, 'failed'> | undefined;
   /** The reverse proxies, as CIDRs. */
   readonly trustedProxies: readonly string[];
   /** The address of the registry, as browsers reach it. */
@@ -52,7 +46,7 @@ const READ_MAX_MS = 30_000;
 export function createCallers(parts: CallerParts | undefined): Callers {
   const addressOf = createAddressOf(parts?.trustedProxies ?? []);
   const known = new WeakMap<FastifyRequest, Actor>();
-  const authenticate = parts === undefined ? undefined : createAuthenticate(parts, addressOf);
+  const authenticate = parts === undefined ? undefined : createAuthenticate({ ...parts, addressOf });
 
   function located(actor: Actor, request: FastifyRequest): Actor {
     const address = addressOf(request);
@@ -82,14 +76,13 @@ function errorOf({ code, detail }: Refusal): RequestError {
 }
 
 /** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
-function createAuthenticate(parts: CallerParts, addressOf: AddressOf) {
-  const { sessions, authenticateKey, publicUrl, failed = () => undefined } = parts;
-
-  async function byBearer(header: string, address: string | undefined, signal: AbortSignal): Promise<Actor | undefined> {
+function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, addressOf }: CallerParts & Pick<Callers, 'addressOf'>) {
+  async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
     const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
+    const address = addressOf(request);
     if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
     const actor = await sessions.byAccess(token, signal);
-    if (actor === undefined) failed({ address, reason: 'session token not valid' });
+    if (actor === undefined) attempts?.failed({ address, reason: 'access token not valid' });
     return actor;
   }
 
@@ -100,7 +93,7 @@ function createAuthenticate(parts: CallerParts, addressOf: AddressOf) {
       throw new RequestError('request.invalid', 'the request has a bearer token and the cookie of a session: send one of them');
     }
     if (authorization !== undefined) {
-      const actor = await byBearer(authorization, addressOf(request), signal);
+      const actor = await byBearer(request, authorization, signal);
       if (actor === undefined) throw errorOf(AUTHENTICATION_FAILED);
       return actor;
     }

@@ -24,6 +24,7 @@ import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
+import { expiryHeaders } from './key-expiry.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createSearches } from './searches.ts';
@@ -65,6 +66,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const callers = createCallers(identity);
   const runSearch = createSearches();
   const closing = new AbortController();
+  const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
@@ -82,7 +84,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
-    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, closing: closing.signal }),
+    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
@@ -99,7 +101,9 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const run = () => verb(checked, { actor: callers.actorOf(request), requestId: randomUUID(), signal });
+      const actor = callers.actorOf(request);
+      void reply.headers(expiryHeaders(actor));
+      const run = () => verb(checked, { actor, requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };

@@ -28,8 +28,8 @@ const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
 const RETRY_MS = 2_000;
 /** A client that reads receives the end of a stream immediately; the connection of one that does not read is closed after this time. */
 const DRAIN_MS = 250;
-/** How often a stream asks again whether its caller may read the job: revoked and disabled callers are refused within 5 s. */
-const ADMITTED_MS = 3_000;
+/** How often a stream asks again whether its caller may read the job: with each look, because what is known of an API key may be 3.5 s old, and revoked and disabled callers are refused within 5 s. */
+const ADMITTED_MS = 1_000;
 /** The event id of an end state. Clients reconnect after every end and send this id, so that the answer 204 makes them stop. */
 const END_ID = 'end';
 

@@ -1,12 +1,13 @@
 /** Login over HTTP: what browsers and clients send, and the pages and cookies that they receive. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { rowsOfListener, type LoginName } from '../api/contract.ts';
+import type { ApiKey } from '../api/api-keys.ts';
+import { rowsOfListener, type Context, type LoginName } from '../api/contract.ts';
 import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from '../api/login.ts';
 import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
 import { nameOfActor, type Actor } from '../domain/identity/actor.ts';
-import { scopesOfRole } from '../domain/identity/authorise.ts';
+import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Logins } from '../pipeline/identity/logins.ts';
 import type { AuditUser, Origin, Sessions } from '../pipeline/identity/sessions.ts';
@@ -36,10 +37,14 @@ interface LoginHandlerParts {
   readonly version: string;
   /** The address of the catalog, for the caller of this request. */
   readonly catalogUrl: (request: FastifyRequest) => string;
+  /** Reads a key of the actor. */
+  readonly readKey: (id: string, context: Context) => Promise<ApiKey>;
   /** Aborted when the listener closes. */
   readonly closing: AbortSignal;
 }
 
+/** Reading a key takes milliseconds. */
+const READ_MAX_MS = 30_000;
 /** A login waits for the issuer at most this long: three requests of 10 s each. */
 const ISSUER_MAX_MS = 30_000;
 
@@ -47,9 +52,14 @@ type Handlers = Readonly<Record<LoginName, Handler>>;
 
 /** Creates the handlers. Without identity only `getSession` answers; all others throw `login.not-configured`. */
 export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
-  const { identity, callers, version, catalogUrl } = parts;
+  const { identity, callers, version, catalogUrl, readKey, closing } = parts;
+  async function sessionOf(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): Promise<SessionAnswer> {
+    const answer = sessionAnswer(actor, more);
+    if (actor.kind !== 'api_key') return answer;
+    return { ...answer, key: await readKey(actor.keyId, { actor, signal: AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]) }) };
+  }
   const getSession: Handler = async (request, reply) =>
-    reply.send(sessionAnswer(callers.actorOf(request), { version, catalog_url: catalogUrl(request) }));
+    reply.send(await sessionOf(callers.actorOf(request), { version, catalog_url: catalogUrl(request) }));
   if (identity !== undefined) return { ...handlersOf({ ...parts, identity }), getSession };
   const absent: Handler = async () => {
     throw new RequestError(
@@ -97,7 +107,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        identity.failed?.({ address: origin.address, reason: `${body.grant_type} not valid` });
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
       }
       throw error;
     }

@@ -3,6 +3,7 @@
  * Only main.ts reads the environment.
  */
 import { z } from 'zod';
+import { keySettings } from './api-keys.ts';
 import { s3Settings } from './aws.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
@@ -22,6 +23,7 @@ export const settingGroups = {
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
   'Identity and audit': identitySettings,
+  'API keys': keySettings,
   'Embedded mode': embeddedSettings,
 };
 
@@ -33,6 +35,7 @@ export const settingsSchema = z.object({
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
   ...settingGroups['Identity and audit'],
+  ...settingGroups['API keys'],
   ...settingGroups['Embedded mode'],
 });
 

@@ -1,21 +1,23 @@
 import { request as httpRequest } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rows, type PlacedRow, type Verbs } from '../../src/api/contract.ts';
+import { operationsOf, rows, type AnyOperation, type PlacedRow, type Verbs } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
+import { createSecret, keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
+import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { userRecord } from '../support/identity/actors.ts';
+import { sessionActor, userRecord } from '../support/identity/actors.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { CLIENT, ORIGIN, queryOf } from '../support/identity/world.ts';
 
@@ -95,6 +97,15 @@ describe('requests that are not as documented', () => {
     ['startReindex', { params: { bucket: 'photos' }, body: { mode: 'guess' } }, 'mode: must be one of apply, report'],
     ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
     ['startReindex', { params: { bucket: 'photos' }, body: { allow_deletes: -1 } }, 'allow_deletes: must be at least 0'],
+    ['createApiKey', { body: { name: 'ci', expires_in_days: '90' } }, 'expires_in_days: must be a whole number from 1 to 365'],
+    ['createApiKey', { body: { name: 'ci', days: 3 } }, 'days: there is no such field'],
+    ['createApiKey', { body: { name: 'ci', scopes: ['write'] } }, 'scopes.0: must be a list of read, operate, admin'],
+    ['createApiKey', {}, 'body: must be given'],
+    ['listApiKeys', { query: { status: 'REVOKED' } }, 'status: must be one of ACTIVE, EXPIRED'],
+    ['listApiKeys', { query: { email: 'bob@example.com' } }, 'email: there is no such parameter'],
+    ['revokeApiKeyBySecret', { body: { secret: 7 } }, 'secret: must be text'],
+    ['revokeApiKeyBySecret', { body: { id: 'k1' } }, 'secret: must be given'],
+    ['listAllApiKeys', { query: { unused_since: '2026-13-01' } }, 'unused_since: must be a day'],
     ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
   ])('are refused by name: %s %j', (operation, request, message) => {
     const refusal = { code: 'request.invalid', message: expect.stringContaining(message) };
@@ -168,8 +179,9 @@ async function startWorld({ operation }: PlacedRow) {
     queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
     bucketQueueUrls: [QUEUE],
   });
-  const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });
-  if (operation in ofPeople) return startPeopleWorld(operation, verbs, store);
+  const ofStore = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });
+  const verbs = withSession(ofStore);
+  if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
   await fake.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
@@ -187,6 +199,7 @@ async function startWorld({ operation }: PlacedRow) {
   const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
   await updateRecord(store.state, refs.job(id), () => job);
+  await putExampleKey(store.state, atMs);
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
     verbs,
@@ -247,6 +260,26 @@ async function startPeopleWorld(operation: string, verbs: Verbs, store: Store) {
   const world = await startHttpWorld({ verbs, store });
   await updateRecord(store.state, refs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
   return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
+}
+
+/** Callers over HTTP are not authenticated yet, and only users have API keys. */
+function withSession(verbs: Verbs): Verbs {
+  const byName: Readonly<Record<string, AnyOperation>> = verbs;
+  return operationsOf(
+    ({ operation }) =>
+      (request, context) =>
+        byName[operation]!(request, /ApiKey/.test(operation) ? { ...context, actor: sessionActor() } : context),
+  );
+}
+
+async function putExampleKey(state: StateStore, atMs: number): Promise<void> {
+  const id = 'k0123456789abcdefghijAB';
+  const secret = createSecret();
+  const owner = { userId: 'u-bob', userEmail: 'bob@example.com' };
+  const key = keyRecordOf({ secret, name: 'export', ...owner, scopes: ['read'], expiresInDays: 90, nowMs: atMs });
+  await updateRecord(state, refs.apiKey(id), () => ({ ...key, id }));
+  const entry = { id, createdAtMs: atMs, expiresAtMs: key.expiresAtMs };
+  await updateRecord(state, refs.userKeys('u-bob'), () => ({ userId: 'u-bob', keys: [entry], revoked: [] }));
 }
 
 interface Answer {

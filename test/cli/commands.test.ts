@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { auditRecord, bucketAnswer, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
+import {
+  anyApiKey,
+  apiKey,
+  auditRecord,
+  bucketAnswer,
+  deadLetter,
+  explanation,
+  gap,
+  job,
+  keySecret,
+  nastyKey,
+  objectDocument,
+} from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */
@@ -25,6 +37,13 @@ describe('every command that reads or writes records', () => {
     ['dead-letters replay --all', { replayed: 2 }],
     ['dead-letters discard letter-1 --yes', { discarded: 1 }],
     ['admin audit', { items: [auditRecord] }],
+    ['keys create ci', { key: apiKey, secret: keySecret }],
+    ['keys list', { items: [apiKey] }],
+    ['keys get k1', apiKey],
+    ['keys revoke k1', { revoked: 'k1' }],
+    ['admin keys list', { items: [anyApiKey] }],
+    ['admin keys get k1', anyApiKey],
+    ['admin keys revoke k1', { revoked: 'k1' }],
     ['reindex photos', job],
     ['jobs', { items: [job], next: 'page-2' }],
     ['jobs job-1', job],

@@ -10,6 +10,7 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
   ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
+  ['API keys', (path) => path.includes('/api-keys')],
   ['Audit', (path) => path.startsWith('/v1/admin/audit')],
   ['Users', (path) => /^\/v1\/admin\/(users|grants)/.test(path)],
   ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],

@@ -1,6 +1,7 @@
 /** The authorisation table: which caller may call operations of which scope. Routes are checked by it, and docs and tests are derived from it. */
 import type { RequestErrorCode } from '../request-error.ts';
-import type { Actor, KeyScope, Role } from './actor.ts';
+import type { Actor, KeyActor, KeyScope, Role } from './actor.ts';
+import { missingScopeText } from './key-scopes.ts';
 
 /**
  * Who may call an operation, in words for the docs. `operate`, `admin` and `monitor` need the role admin; a key needs the
@@ -73,17 +74,13 @@ function roleRefusal(scope: Exclude<Scope, 'none'>, role: Role): Refusal | undef
   return { code: 'authorization.denied', detail: 'this needs the role admin, and you have the role user' };
 }
 
-function keyRefusal(scope: Exclude<Scope, 'none'>, { role, scopes }: Extract<Actor, { kind: 'api_key' }>): Refusal | undefined {
+function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | undefined {
+  const { role, scopes } = actor;
   const { keyScope } = needs[scope];
   if (keyScope === undefined) return { code: 'session.required', detail: 'this needs a login (tally login): API keys may not do it' };
   if (needs[scope].role === 'admin' && role !== 'admin') {
     return { code: 'authorization.denied', detail: 'this needs the role admin, and the owner of this API key has the role user' };
   }
   if (keyScope === 'any' || scopes.includes(keyScope)) return undefined;
-  return { code: 'authorization.denied', detail: `this API key lacks the scope ${keyScope}; it has ${scopes.join(', ') || 'none'}` };
-}
-
-/** What a role may do, in the words of the scopes of API keys. */
-export function scopesOfRole(role: Role): readonly KeyScope[] {
-  return role === 'admin' ? ['read', 'operate', 'admin'] : ['read'];
+  return { code: 'authorization.denied', detail: missingScopeText(actor, keyScope) };
 }

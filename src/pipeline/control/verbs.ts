@@ -4,13 +4,17 @@ import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
+import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
+import { createKeyVerbs } from '../identity/key-verbs.ts';
+import { createAbuseLimits, type AbuseLimits } from '../identity/limits.ts';
 import { createListAudit } from '../identity/list-audit.ts';
 import { createPeople } from '../identity/people.ts';
+import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -33,6 +37,10 @@ interface VerbDependencies {
   readonly sendTask?: SendTask | undefined;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
+  /** Default: limits of these verbs alone. */
+  readonly limits?: Pick<AbuseLimits, 'failed'>;
+  /** When API keys end besides their own expiry. Default: at their expiry. */
+  readonly keyRule?: ExpiryRule;
   /** Whether the settings make administrators. Default: false. */
   readonly hasAdminRule?: boolean;
 }
@@ -40,6 +48,7 @@ interface VerbDependencies {
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
+  const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
   const { objects, state, audit } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
@@ -50,6 +59,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
+  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
   const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
@@ -105,6 +115,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       async ({ body }, { signal }) => ({ discarded: await deadLetters.discard(body, signal) }),
       (answer) => answer,
     ),
+    ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
     listUsers: ({ query }, { signal }) => people.list(query, signal),
     disableUser: audited(

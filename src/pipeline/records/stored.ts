@@ -8,6 +8,7 @@ import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
+import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { grantRecordSchema } from '../../domain/identity/grant.ts';
 import { loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
@@ -51,6 +52,8 @@ export const refs = {
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
+  apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
+  userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,
   /** By the hashed name of the grantee. */
   grant: (name: string) => ({ id: `grant:${name}`, kind: 'grant', schema: grantRecordSchema }) as const,
   login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,

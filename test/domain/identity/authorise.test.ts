@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { refusalOf, scopesOfRole, scopeTexts, type Scope } from '../../../src/domain/identity/authorise.ts';
+import { refusalOf, scopeTexts, type Scope } from '../../../src/domain/identity/authorise.ts';
+import { scopesOfRole } from '../../../src/domain/identity/key-scopes.ts';
 import { keyActor, localActor, sessionActor } from '../../support/identity/actors.ts';
 
 const callers = {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkingRequests, rowsOfVerbs, type Context, type Operations, type VerbName } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
+import { createSecret, keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -11,7 +13,7 @@ import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { userRecord } from '../../support/identity/actors.ts';
+import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 const LETTERS = 'http://queues/dead';
@@ -24,6 +26,8 @@ type Ask = (control: Operations, context: Context) => Promise<unknown>;
 
 interface Act {
   readonly verb: VerbName;
+  /** Default: alice, at the machine. */
+  readonly by?: Actor;
   readonly event: AuditEvent;
   /** A request that succeeds in the world below. */
   readonly good: Ask;
@@ -36,7 +40,43 @@ interface Act {
   readonly code?: string;
 }
 
+const bob = sessionActor({ address: '127.0.0.1' });
+const KEYS = { own: `k${'1'.repeat(22)}`, none: `k${'0'.repeat(22)}` };
+const revokedKey = { name: 'ci', user_email: 'bob@example.com', fingerprint: expect.stringMatching(/^qk_/) };
+
+/** It is audited as an act of the key that it revokes, and only if there is one: its own tests are those of its verb. */
+const triedElsewhere: readonly VerbName[] = ['revokeApiKeyBySecret'];
+
 const acts: readonly Act[] = [
+  {
+    verb: 'createApiKey',
+    by: bob,
+    event: 'ApiKeyCreate',
+    good: (control, context) => control.createApiKey({ body: { name: 'ci' } }, context),
+    names: { name: 'ci', expires_in_days: 90 },
+    came: { id: expect.stringMatching(/^k/), fingerprint: expect.stringMatching(/^qk_/), scopes: ['read'] },
+    bad: (control, context) => control.createApiKey({ body: { name: 'ci', scopes: ['admin'] } }, context),
+    code: 'authorization.denied',
+  },
+  {
+    verb: 'revokeApiKey',
+    by: bob,
+    event: 'ApiKeyRevoke',
+    good: (control, context) => control.revokeApiKey({ params: { id: KEYS.own } }, context),
+    names: { id: KEYS.own },
+    came: revokedKey,
+    bad: (control, context) => control.revokeApiKey({ params: { id: KEYS.none } }, context),
+    code: 'api-key.not-found',
+  },
+  {
+    verb: 'revokeAnyApiKey',
+    event: 'ApiKeyRevoke',
+    good: (control, context) => control.revokeAnyApiKey({ params: { id: KEYS.own } }, context),
+    names: { id: KEYS.own },
+    came: revokedKey,
+    bad: (control, context) => control.revokeAnyApiKey({ params: { id: KEYS.none } }, context),
+    code: 'api-key.not-found',
+  },
   {
     verb: 'addBucket',
     event: 'BucketConnect',
@@ -187,11 +227,22 @@ async function startWorld() {
   };
   const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters }));
   const address = '127.0.0.1';
-  const context: Context = { actor: { kind: 'local', user: 'alice', host: 'build-1', address }, signal: new AbortController().signal };
+  const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address };
+  const { signal } = new AbortController();
+  const key = keyRecordOf({
+    secret: createSecret(),
+    name: 'ci',
+    userId: bob.userId,
+    userEmail: bob.email,
+    scopes: ['read'],
+    expiresInDays: 90,
+    nowMs: clock.nowMs(),
+  });
+  await updateRecord(state, refs.apiKey(KEYS.own), () => ({ ...key, id: KEYS.own }));
   return {
     audit,
     telemetry,
-    ask: (request: Ask) => request(control, context),
+    ask: (request: Ask, actor: Actor = alice) => request(control, { actor, signal }),
     refuse: (which: (record: AuditRecord) => boolean): void => {
       refuses = which;
     },
@@ -218,7 +269,7 @@ const outcomesOf = (records: readonly AuditRecord[]) => records.map(({ eventname
 describe('verbs of the control plane', () => {
   it('that change something are all tried below', () => {
     const changing = rowsOfVerbs.filter(({ method }) => method !== 'GET').map(({ operation }) => operation);
-    expect(new Set(acts.map(({ verb }) => verb))).toEqual(new Set(changing));
+    expect(new Set([...acts.map(({ verb }) => verb), ...triedElsewhere])).toEqual(new Set(changing));
   });
 
   it('that only read are not audited, the audit itself among them', async () => {
@@ -230,66 +281,72 @@ describe('verbs of the control plane', () => {
   });
 });
 
-describe.each(acts.map((act) => [act.event, act] as const))('%s', (event, { good, names, came = {}, bad, code = '' }) => {
-  it('has a record before it and one after it, by the same actor and request', async () => {
-    const { ask, audit, telemetry } = await startWorld();
-    await ask(good);
-    const facts = {
-      eventname: event,
-      useridentity: { email: 'alice@build-1', sessionContext: { auth: { type: 'local' } } },
-      sourceipaddress: '127.0.0.1',
-      date: '2026/01/02',
-    };
-    expect(audit.records).toMatchObject([
-      { ...facts, outcome: 'intended', parameters: names },
-      { ...facts, outcome: 'done', parameters: { ...names, ...came } },
-    ]);
-    expect(new Set(audit.records.map(({ request_id }) => request_id)).size).toBe(1);
-    // each is a log line as well
-    expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
-  });
+describe.each(acts.map((act) => [act.event, act.verb, act] as const))(
+  '%s of %s',
+  (event, _, { by, good, names, came = {}, bad, code = '' }) => {
+    it('has a record before it and one after it, by the same actor and request', async () => {
+      const { ask, audit, telemetry } = await startWorld();
+      await ask(good, by);
+      const facts = {
+        eventname: event,
+        useridentity: {
+          email: by === undefined ? 'alice@build-1' : nameOfActor(by),
+          sessionContext: { auth: { type: by?.kind ?? 'local' } },
+        },
+        sourceipaddress: '127.0.0.1',
+        date: '2026/01/02',
+      };
+      expect(audit.records).toMatchObject([
+        { ...facts, outcome: 'intended', parameters: names },
+        { ...facts, outcome: 'done', parameters: { ...names, ...came } },
+      ]);
+      expect(new Set(audit.records.map(({ request_id }) => request_id)).size).toBe(1);
+      // each is a log line as well
+      expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
+    });
 
-  it('is not begun when its intent cannot be stored, while another act is', async () => {
-    const { ask, audit, everything, refuse, telemetry } = await startWorld();
-    refuse(({ eventname, parameters }) => eventname === event && parameters?.bucket !== 'spare');
-    const before = await everything();
-    const refusal = {
-      code: 'audit.unavailable',
-      reason: expect.stringMatching(`^the audit record of ${event} could not be stored.*disk is full`),
-    };
-    await expect(ask(good)).rejects.toMatchObject(refusal);
-    expect(await everything()).toEqual(before);
-    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
-    await ask(neighbour);
-    expect(outcomesOf(audit.records)).toEqual([
-      ['BucketRemove', 'intended'],
-      ['BucketRemove', 'done'],
-    ]);
-  });
+    it('is not begun when its intent cannot be stored, while another act is', async () => {
+      const { ask, audit, everything, refuse, telemetry } = await startWorld();
+      refuse(({ eventname, parameters }) => eventname === event && parameters?.bucket !== 'spare');
+      const before = await everything();
+      const refusal = {
+        code: 'audit.unavailable',
+        reason: expect.stringMatching(`^the audit record of ${event} could not be stored.*disk is full`),
+      };
+      await expect(ask(good, by)).rejects.toMatchObject(refusal);
+      expect(await everything()).toEqual(before);
+      expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+      await ask(neighbour);
+      expect(outcomesOf(audit.records)).toEqual([
+        ['BucketRemove', 'intended'],
+        ['BucketRemove', 'done'],
+      ]);
+    });
 
-  it.skipIf(bad === undefined)('has the reason in its second record when it fails', async () => {
-    const { ask, audit } = await startWorld();
-    await expect(ask(bad!)).rejects.toMatchObject({ code });
-    await ask(neighbour);
-    expect(audit.records).toMatchObject([
-      { eventname: event, outcome: 'intended' },
-      { eventname: event, outcome: 'failed', reason: expect.stringMatching(`^${code}: `) },
-      { eventname: 'BucketRemove', outcome: 'intended', parameters: { bucket: 'spare' } },
-      { eventname: 'BucketRemove', outcome: 'done' },
-    ]);
-  });
+    it.skipIf(bad === undefined)('has the reason in its second record when it fails', async () => {
+      const { ask, audit } = await startWorld();
+      await expect(ask(bad!, by)).rejects.toMatchObject({ code });
+      await ask(neighbour);
+      expect(audit.records).toMatchObject([
+        { eventname: event, outcome: 'intended' },
+        { eventname: event, outcome: 'failed', reason: expect.stringMatching(`^${code}: `) },
+        { eventname: 'BucketRemove', outcome: 'intended', parameters: { bucket: 'spare' } },
+        { eventname: 'BucketRemove', outcome: 'done' },
+      ]);
+    });
 
-  it('succeeds although its result cannot be stored, which is logged', async () => {
-    const { ask, audit, telemetry, refuse } = await startWorld();
-    refuse(({ eventname, outcome, parameters }) => eventname === event && outcome !== 'intended' && parameters?.bucket !== 'spare');
-    await ask(good);
-    await ask(neighbour);
-    expect(outcomesOf(audit.records)).toEqual([
-      [event, 'intended'],
-      ['BucketRemove', 'intended'],
-      ['BucketRemove', 'done'],
-    ]);
-    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
-    expect(outcomesOf(telemetry.recorded('audited').flat())).toContainEqual([event, 'done']);
-  });
-});
+    it('succeeds although its result cannot be stored, which is logged', async () => {
+      const { ask, audit, telemetry, refuse } = await startWorld();
+      refuse(({ eventname, outcome, parameters }) => eventname === event && outcome !== 'intended' && parameters?.bucket !== 'spare');
+      await ask(good, by);
+      await ask(neighbour);
+      expect(outcomesOf(audit.records)).toEqual([
+        [event, 'intended'],
+        ['BucketRemove', 'intended'],
+        ['BucketRemove', 'done'],
+      ]);
+      expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+      expect(outcomesOf(telemetry.recorded('audited').flat())).toContainEqual([event, 'done']);
+    });
+  },
+);
