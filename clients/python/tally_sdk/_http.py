@@ -5,7 +5,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from typing import Dict, Mapping, Optional
+from typing import Dict, List, Mapping, Optional
 
 from .errors import (
     AUTHENTICATION_FAILED,
@@ -104,7 +104,7 @@ def _opener_for(url: str) -> urllib.request.OpenerDirector:
 
 
 def _read(response: http.client.HTTPResponse, deadline_s: float, what: str) -> bytes:
-    parts = []
+    parts: List[bytes] = []
     size = 0
     while True:
         part = response.read1(_CHUNK_BYTES)

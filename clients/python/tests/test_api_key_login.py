@@ -15,7 +15,7 @@ from .world import World
 class ApiKeyLogin(World):
     def test_authenticates_the_session_with_the_key(self) -> None:
         record, secret = self.registry.add_key("nightly")
-        self.assertIsNone(sdk.login_with_api_key(f"\n  {secret}\t\r\n", registry_url=self.registry.url))
+        sdk.login_with_api_key(f"\n  {secret}\t\r\n", registry_url=self.registry.url)
         self.assertEqual(self.registry.received[-1].authorization, f"Bearer {secret}")
         self.assertEqual(sdk.logged_in(), self.registry.url)
         caller = sdk.whoami()

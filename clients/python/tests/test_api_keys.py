@@ -68,7 +68,7 @@ class ApiKeys(World):
 
     def test_revoke_by_id(self) -> None:
         record, secret = self.registry.add_key("a")
-        self.assertIsNone(sdk.api_keys.revoke(id=record["id"]))
+        sdk.api_keys.revoke(id=record["id"])
         self.assertNotIn(secret, self.registry.keys)
         with self.assertRaises(sdk.RequestError) as caught:
             sdk.api_keys.revoke(id=record["id"])

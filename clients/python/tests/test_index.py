@@ -3,6 +3,7 @@
 import datetime
 import json
 import unittest
+from typing import Tuple
 
 import tally_sdk as sdk
 
@@ -50,7 +51,7 @@ class Index(World):
         self.assertEqual((caught.exception.status, caught.exception.advice), (404, "look again"))
 
     def test_an_answer_of_another_shape_is_refused_naming_the_field(self) -> None:
-        cases = (
+        cases: Tuple[Tuple[object, str], ...] = (
             ({**BUCKET, "status": {}}, "Bucket.status.state"),
             ({**BUCKET, "created_at": "yesterday"}, "Bucket.created_at"),
             ({**BUCKET, "created_at": "2026-13-01T00:00:00.000Z"}, "Bucket.created_at"),
