@@ -39,7 +39,12 @@ describe('the folder of the Python SDK', () => {
 
   it('has a workflow as an example that keeps the key in a secret', () => {
     const workflow = z
-      .object({ jobs: z.record(z.string(), z.object({ steps: z.array(z.object({ run: z.string().optional(), env: z.record(z.string(), z.string()).optional() })) })) })
+      .object({
+        jobs: z.record(
+          z.string(),
+          z.object({ steps: z.array(z.object({ run: z.string().optional(), env: z.record(z.string(), z.string()).optional() })) }),
+        ),
+      })
       .parse(parse(textOf('clients/python/examples/ci.yaml')));
     const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
     expect(steps.at(-1)?.run).toMatch(/^python clients\/python\/examples\/ci\.py /);
