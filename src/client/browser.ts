@@ -17,14 +17,9 @@ export function browserOf(env: Environment, platform: NodeJS.Platform): OpenBrow
   const named = (env['BROWSER'] ?? '').split(/\s+/).filter((part) => part !== '');
   if (named.length > 0)
     return (address) => run(named.includes('%s') ? named.map((part) => (part === '%s' ? address : part)) : [...named, address]);
-  switch (platform) {
-    case 'darwin':
-      return (address) => run(['open', address]);
-    case 'win32':
-      return (address) => run(['rundll32', 'url.dll,FileProtocolHandler', address]);
-    default:
-      return DISPLAYS.some(isSet) ? (address) => run(['xdg-open', address]) : undefined;
-  }
+  if (platform === 'darwin') return (address) => run(['open', address]);
+  if (platform === 'win32') return (address) => run(['rundll32', 'url.dll,FileProtocolHandler', address]);
+  return DISPLAYS.some(isSet) ? (address) => run(['xdg-open', address]) : undefined;
 }
 
 async function run([program = '', ...args]: readonly string[]): Promise<boolean> {

@@ -5,7 +5,6 @@ import { send, type Incoming, type Outgoing } from './send.ts';
 /** The message for every wrong, expired or revoked credential. */
 export const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
 
-const KEY_PREFIX = 'qk_';
 /** What may be in a header; anything else cannot be a key that a registry issued. */
 const SENDABLE = /^[\x21-\x7e]{1,512}$/;
 
@@ -14,11 +13,6 @@ export interface Credential {
   token(signal: AbortSignal): Promise<string>;
   /** Returns another token after the registry refused this one; undefined if there is none. */
   tokenAfter(refused: string, signal: AbortSignal): Promise<string | undefined>;
-}
-
-/** Whether a text can be an API key; space around it does not matter. */
-export function isApiKey(text: string): boolean {
-  return text.trim().startsWith(KEY_PREFIX);
 }
 
 /** The credential that an API key is. Throws `authentication.failed` for a key that cannot be sent. */

@@ -22,7 +22,8 @@ import {
 import { join } from 'node:path';
 import { ClientError } from './client-error.ts';
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+// Windows lacks the last two: they count as 0 there
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 const HAS_MODES = process.platform !== 'win32';
 /** Our files have a few hundred bytes. */
 const SIZE_MAX_BYTES = 64 * 1_024;

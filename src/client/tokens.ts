@@ -11,7 +11,7 @@ const token = z.string().regex(/^[\x21-\x7e]{1,1024}$/);
 const tokens = z.object({ access_token: token, refresh_token: token, expires_in: z.number() });
 const refusal = z.union([z.object({ code: z.literal('login.invalid-grant') }), z.object({ error: z.literal('invalid_grant') })]);
 
-/** What tokens are asked for with. */
+/** What the registry exchanges for tokens. */
 export type Grant =
   | { readonly grant_type: 'authorization_code'; readonly code: string; readonly code_verifier: string; readonly redirect_uri?: string }
   | { readonly grant_type: 'refresh_token'; readonly refresh_token: string };

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parse } from 'yaml';
+import { never, openClientWorld, type ClientWorld } from '../client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 
@@ -22,6 +23,42 @@ describe.skipIf(!canRun('the tests of clients/python', [PYTHON]))('the Python SD
     expect(ended.stderr).toMatch(/^Ran \d{2,} tests/m);
   });
 });
+
+describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
+  'the files of the command line and of the Python SDK',
+  () => {
+    const python = (world: ClientWorld, code: string) =>
+      runProgram(findProgram(PYTHON) ?? '', ['-c', `import tally_sdk as sdk\n${code}`], {
+        env: { ...environment(), XDG_CONFIG_HOME: world.home },
+      });
+
+    it('are the same: each uses and refreshes what the other stored', async () => {
+      const world = await openClientWorld();
+      try {
+        await world.logIn();
+        const first = world.session();
+        world.expire();
+        const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
+        expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} ada@example.com\n` });
+        expect(world.session()).toMatchObject({ login: first.login });
+        expect(world.session().refresh_token).not.toBe(first.refresh_token);
+        const registry = world.client.registryOf({});
+        expect(registry && (await world.client.whoami(registry, never)).kind).toBe('session');
+        expect((await python(world, 'sdk.logout()')).code).toBe(0);
+        expect(world.client.registryOf({})).toBeUndefined();
+        expect(world.registry.sessions()).toBe(0);
+
+        world.registry.keys.add('qk_0123456789');
+        const stored = await python(world, `sdk.login_with_api_key('qk_0123456789', registry_url='${world.registry.url}', persist=True)`);
+        expect(stored.code, stored.stderr).toBe(0);
+        const keyed = world.client.registryOf({});
+        expect(keyed && (await world.client.whoami(keyed, never)).kind).toBe('api_key');
+      } finally {
+        await world.close();
+      }
+    });
+  },
+);
 
 describe.skipIf(!canRun('the check of the types of clients/python', [MYPY]))('the types of the Python SDK', () => {
   it('are complete and right, for Python 3.9', async () => {
