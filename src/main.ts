@@ -48,6 +48,8 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
 
 async function ask(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // the terminal would keep Ctrl-C for itself
+  terminal.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   try {
     return await terminal.question(question);
   } finally {

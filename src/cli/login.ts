@@ -32,8 +32,15 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
         machine,
         nowMs: cli.nowMs,
       };
-      const { registry_url: registry } = await cli.withClient((client, signal) => client.login(catalog, ports, signal));
-      cli.hint({}, `You are logged in at ${registry}.`);
+      await cli.withClient(async (client, signal) => {
+        try {
+          const { registry_url: registry } = await client.login(catalog, ports, signal);
+          cli.hint({}, `You are logged in at ${registry}.`);
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          cli.leave({}, 'The login was interrupted, and nothing was stored.');
+        }
+      });
     },
   );
 }

@@ -12,6 +12,8 @@ const TIMEOUT_MS = 15_000;
 const VERSION_LENGTH_MAX = 100;
 
 const document = z.object({ registryUrl: z.string(), version: z.unknown() });
+/** What the client reads of config.json. */
+export type ConfigDocument = z.infer<typeof document>;
 
 /** Reads which registry the catalog has, without a credential. Throws `platform.too-old` and `address.invalid`. */
 export async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Config> {

@@ -9,6 +9,8 @@ const TIMEOUT_MS = 15_000;
 
 const token = z.string().regex(/^[\x21-\x7e]{1,1024}$/);
 const tokens = z.object({ access_token: token, refresh_token: token, expires_in: z.number() });
+/** What the registry issues. */
+export type Tokens = z.infer<typeof tokens>;
 const refusal = z.union([z.object({ code: z.literal('login.invalid-grant') }), z.object({ error: z.literal('invalid_grant') })]);
 
 /** What the registry exchanges for tokens. */

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -98,7 +99,7 @@ def _opener_for(url: str) -> urllib.request.OpenerDirector:
         opener = urllib.request.OpenerDirector()
         # a proxy would read what is sent without encryption to this machine; to others it forwards what is encrypted
         opener.add_handler(urllib.request.ProxyHandler({} if plain else None))
-        opener.add_handler(urllib.request.HTTPHandler() if plain else urllib.request.HTTPSHandler())
+        opener.add_handler(urllib.request.HTTPHandler() if plain else urllib.request.HTTPSHandler(context=ssl.create_default_context()))
         _openers[plain] = opener
     return _openers[plain]
 

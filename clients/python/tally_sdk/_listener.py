@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any, Callable, Dict, Optional, Tuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -34,13 +35,20 @@ class _Return:
         self.shown = threading.Event()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        # that of HTTPServer asks the DNS for the name of this machine, which can take long and is not used
+        TCPServer.server_bind(self)
+
+
 class Listener:
     """Listens from its creation until close(). `address` is the redirect_uri."""
 
     def __init__(self, state: str) -> None:
         self._returns: "queue.Queue[_Return]" = queue.Queue(1)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(state, self._returns))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler_for(state, self._returns))
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}/callback"
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 

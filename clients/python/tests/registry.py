@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import secrets
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
@@ -53,10 +54,18 @@ class Problem(Exception):
         self.body = {"type": "about:blank", "title": code, "status": status, "detail": detail, "code": code, **extra}
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # a client that refuses a certificate, or that a test has killed
+        pass
+
+
 class Registry:
     """Runs from its creation until close()."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: Optional[ssl.SSLContext] = None) -> None:
         self.version = "1.67.0"
         self.admin = False
         self.access_s = 600.0
@@ -72,9 +81,10 @@ class Registry:
         self.canned: Dict[str, Tuple[int, Dict[str, str], bytes]] = {}
         self.iss: Optional[str] = None
         self._lock = threading.RLock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = _Server(("127.0.0.1", 0), _handler_for(self))
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def close(self) -> None:
