@@ -18,7 +18,7 @@ afterEach(() => world.close());
 
 async function tally(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<ProgramEnd> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const browser = `${process.execPath} ${fileURLToPath(new URL('../support/identity/browser.ts', import.meta.url))}`;
+  const browser = `${process.execPath} ${fileURLToPath(new URL('../support/identity/browser-program.ts', import.meta.url))}`;
   const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, BROWSER: browser, ...env };
   return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given });
 }
