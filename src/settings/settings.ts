@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
+import { clientSettings } from './client.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
@@ -22,6 +23,7 @@ export const settingGroups = {
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
   'Identity and audit': identitySettings,
+  'Commands with --registry': clientSettings,
   'Embedded mode': embeddedSettings,
 };
 
@@ -33,6 +35,7 @@ export const settingsSchema = z.object({
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
   ...settingGroups['Identity and audit'],
+  ...settingGroups['Commands with --registry'],
   ...settingGroups['Embedded mode'],
 });
 
