@@ -1,5 +1,5 @@
 /** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -13,6 +13,7 @@ import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
 import { programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
+import { embeddedIndexPath } from './settings/embedded.ts';
 import type { Settings } from './settings/settings.ts';
 
 let isServing = false;
@@ -76,13 +77,11 @@ function homeFolder(): string {
   }
 }
 
-/** The registry that the settings name, or that of the login where the settings name no store either. */
-async function registryOf({
-  TALLY_REGISTRY_URL: registryUrl,
-  TALLY_API_KEY: apiKey,
-  TALLY_INDEX_URL: index,
-}: Settings): Promise<Registry | undefined> {
-  if (registryUrl === undefined && index !== undefined) return undefined;
+/** The registry that the settings name, or that of the login where there is no store here: neither a setting nor the file of the embedded mode. */
+async function registryOf(settings: Settings): Promise<Registry | undefined> {
+  const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey, TALLY_INDEX_URL: index, TALLY_QUEUE_URL: queues } = settings;
+  const isHere = index !== undefined || queues.length > 0 || settings.TALLY_EMBEDDED || existsSync(embeddedIndexPath(settings));
+  if (registryUrl === undefined && isHere) return undefined;
   return (await openClient()).registryOf({ registryUrl, apiKey });
 }
 

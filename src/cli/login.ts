@@ -19,7 +19,7 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
     .command('login')
     .summary('log in to a registry with the browser')
     .description(
-      'Logs in with the browser, and stores the login for you on this machine. Commands without a store of their own settings use the registry of the catalog from then on. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
+      'Logs in with the browser, and stores the login for you on this machine. Where neither a setting names a store nor ./data has one, commands use the registry of the catalog from then on. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
     )
     .argument('[catalog]', 'the address of the catalog, for example https://catalog.example.com (default: that of the last login)')
     .option('--no-browser', 'show an address and ask for the code');

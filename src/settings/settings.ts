@@ -17,25 +17,25 @@ import { reindexSettings } from './reindex.ts';
 /** The settings by subject, in the order in which they are shown. */
 export const settingGroups = {
   Process: processSettings,
+  'Commands with --registry': clientSettings,
   Queues: queueSettings,
   'Index store': indexStoreSettings,
   Ingest: ingestSettings,
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
   'Identity and audit': identitySettings,
-  'Commands with --registry': clientSettings,
   'Embedded mode': embeddedSettings,
 };
 
 export const settingsSchema = z.object({
   ...settingGroups.Process,
+  ...settingGroups['Commands with --registry'],
   ...settingGroups.Queues,
   ...settingGroups['Index store'],
   ...settingGroups.Ingest,
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
   ...settingGroups['Identity and audit'],
-  ...settingGroups['Commands with --registry'],
   ...settingGroups['Embedded mode'],
 });
 

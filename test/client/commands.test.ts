@@ -1,4 +1,5 @@
 /** `tally login|logout|whoami`, and the credential of other commands, as processes. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,7 +21,7 @@ async function tally(args: readonly string[], env: Readonly<Record<string, strin
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const browser = `${process.execPath} ${fileURLToPath(new URL('../support/identity/browser-program.ts', import.meta.url))}`;
   const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, BROWSER: browser, ...env };
-  return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given });
+  return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given, cwd: world.home });
 }
 
 describe('the command line', () => {
@@ -66,6 +67,17 @@ describe('the command line', () => {
     expect([none.code, none.stderr]).toEqual([78, "tally: TALLY_API_KEY: API key must start with 'qk_' prefix\n"]);
     const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: SECRET });
     expect([plain.code, plain.stderr]).toEqual([64, expect.stringContaining('must use https')]);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('acts on the store of this machine where there is one, whatever the login', async () => {
+    await world.logIn();
+    world.registry.received.length = 0;
+    const url = `sqlite:${join(world.home, 'index.sqlite')}`;
+    await tally(['bucket', 'list', '--json'], { TALLY_INDEX_URL: url });
+    mkdirSync(join(world.home, 'data'));
+    writeFileSync(join(world.home, 'data', 'index.sqlite'), '');
+    await tally(['bucket', 'list', '--json']);
     expect(world.registry.received).toEqual([]);
   });
 
