@@ -1,5 +1,4 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
-import { join } from 'node:path';
 import type { AwsClients } from '../adapters/aws/clients.ts';
 import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
@@ -16,6 +15,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
+import { embeddedIndexPath } from '../settings/embedded.ts';
 import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -75,7 +75,7 @@ export interface Queues {
 
 /** The location of the index: the setting, or else the file of the embedded mode. */
 export function indexLocation(settings: Settings): IndexLocation {
-  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
+  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: embeddedIndexPath(settings) };
 }
 
 /** The AWS addresses from the SDK's own variables, else from the profile; or those of the embedded server. */

@@ -14,6 +14,7 @@ import { addDriftCommand } from './jobs/drift.ts';
 import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
+import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
@@ -30,6 +31,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     version: dependencies.version,
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
+    logins: dependencies,
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -50,9 +52,10 @@ interface ProgramOptions {
   readonly version: string;
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
+  readonly logins: LoginDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -100,6 +103,7 @@ Example:
   addJobsCommand(program, cli);
   addKeyCommands(program, cli);
   addAdminCommands(program, cli);
+  addLoginCommands(program, cli, logins);
   return program;
 }
 

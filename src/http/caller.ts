@@ -82,7 +82,7 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     const address = addressOf(request);
     if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
     const actor = await sessions.byAccess(token, signal);
-    if (actor === undefined) attempts?.failed({ address, reason: 'access token not valid' });
+    if (actor === undefined) attempts?.failed({ address, reason: 'session token not valid' });
     return actor;
   }
 

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { keySettings } from './api-keys.ts';
 import { s3Settings } from './aws.ts';
+import { clientSettings } from './client.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
@@ -17,6 +18,7 @@ import { reindexSettings } from './reindex.ts';
 /** The settings by subject, in the order in which they are shown. */
 export const settingGroups = {
   Process: processSettings,
+  'Commands with --registry': clientSettings,
   Queues: queueSettings,
   'Index store': indexStoreSettings,
   Ingest: ingestSettings,
@@ -29,6 +31,7 @@ export const settingGroups = {
 
 export const settingsSchema = z.object({
   ...settingGroups.Process,
+  ...settingGroups['Commands with --registry'],
   ...settingGroups.Queues,
   ...settingGroups['Index store'],
   ...settingGroups.Ingest,

@@ -8,6 +8,7 @@ describe('the version', () => {
     expect(textOf('Dockerfile')).toContain(`image.version="${version}"`);
     expect(textOf('CHANGELOG.md')).toContain(`## ${version} — `);
     expect(textOf('package-lock.json').match(/"version": "([^"]+)"/)?.[1]).toBe(version);
+    expect(textOf('clients/python/tally_sdk/_version.py')).toContain(`VERSION = "${version}"`);
     for (const [, tag] of textOf('config/scaling/workloads.yaml').matchAll(/image: tally:(\S+)/g)) expect(tag).toBe(version);
   });
 

@@ -37,7 +37,7 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
       logins: world.logins,
       audit: world.auditUser,
       authenticateKey: async (secret) => keys.get(secret),
-      failed: (attempt) => void failures.push(attempt),
+      attempts: { failed: ({ address, reason }) => void failures.push({ address, reason }) },
       trustedProxies,
       publicUrl: world.publicUrl,
     },
