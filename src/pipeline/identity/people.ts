@@ -64,7 +64,9 @@ export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies)
     },
     async disable(userId) {
       await requireOtherAdmin(userId);
-      return change(userId, (user) => (user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs() } : user));
+      return change(userId, (user) =>
+        user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs(), disabledCount: (user.disabledCount ?? 0) + 1 } : user,
+      );
     },
     enable: (userId) =>
       change(userId, (user) => {

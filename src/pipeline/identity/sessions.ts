@@ -6,6 +6,7 @@ import { isAllowed, type LoginRules } from '../../domain/identity/login-rules.ts
 import {
   acceptsAccess,
   acceptsCookie,
+  isOfEnabledUser,
   newBrowserSession,
   newClientSession,
   refreshed,
@@ -41,9 +42,9 @@ export interface Sessions {
   startClient(user: UserRecord, machine: string | undefined): Promise<TokenPair & { readonly id: string }>;
   /** Stores a session of a browser and resolves with its cookie. */
   startBrowser(user: UserRecord): Promise<string>;
-  /** Who sends an access token; undefined if it is not valid now, or its user is disabled. */
+  /** Who sends an access token; undefined if it is not valid now, or its user is disabled or was since the login. */
   byAccess(token: string, signal: AbortSignal): Promise<SessionActor | undefined>;
-  /** Who sends a cookie; undefined if it is not valid now, its user is disabled, or the user's role has changed since the login. */
+  /** Who sends a cookie; undefined if it is not valid now, its user is disabled or was since the login, or the user's role has changed since the login. */
   byCookie(cookie: string, signal: AbortSignal): Promise<SessionActor | undefined>;
   /** Resolves with new tokens for a refresh token. Throws `login.invalid-grant`. */
   refresh(token: string, origin: Origin): Promise<TokenPair>;
@@ -77,7 +78,7 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
 
   async function actorOf(record: SessionRecord | undefined, signal: AbortSignal): Promise<SessionActor | undefined> {
     const user = record === undefined ? undefined : await users.get(record.userId, signal);
-    if (record === undefined || user === undefined || user.disabledAtMs !== undefined) return undefined;
+    if (record === undefined || user === undefined || !isOfEnabledUser(record, user)) return undefined;
     return { kind: 'session', userId: user.userId, email: user.email, role: user.role, sessionId: record.id };
   }
 
@@ -89,11 +90,11 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
   /** The user of a session that is to be renewed. A user who may log in no longer loses the session. */
   async function userAtRefresh(record: SessionRecord, origin: Origin): Promise<UserRecord> {
     const user = await users.ruledAgain(record.userId);
-    const isDisabled = user?.disabledAtMs !== undefined;
-    if (user !== undefined && !isDisabled && isAllowed(rules, user)) return user;
+    const isEnabled = user !== undefined && isOfEnabledUser(record, user);
+    if (isEnabled && isAllowed(rules, user)) return user;
     await end(record.id);
-    const reason = isDisabled
-      ? 'the user is disabled, so the session was ended'
+    const reason = !isEnabled
+      ? 'the user is disabled, or was since the login, so the session was ended'
       : 'no rule of TALLY_OIDC_ALLOWED applies any more, so the session was ended';
     await audit('LoginFailed', user, { origin, reason });
     throw invalidGrant();
