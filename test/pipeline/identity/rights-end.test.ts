@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
+import { createKeyProcess, createKeyWorld } from '../../support/identity/keys.ts';
 import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from '../../support/identity/world.ts';
 
 const signal = new AbortController().signal;
@@ -31,5 +32,33 @@ describe('a user who was disabled and is enabled again', () => {
     const again = await logIn(world);
     expect(await world.sessions.byAccess(again.access, signal)).toMatchObject({ userId: aliceId });
     expect(await world.sessions.byAccess((await world.sessions.refresh(again.refresh, ORIGIN)).access, signal)).toBeDefined();
+  });
+});
+
+describe('the role of an administrator whom the settings do not name any more', () => {
+  it('ends at once for the sessions, which need no refresh for it', async () => {
+    const world = createIdentityWorld({ adminEmails: ['alice@example.com'] });
+    const { access, refresh } = await logIn(world);
+    const cookie = await cookieOf(world);
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    world.rule({ adminEmails: [] });
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'user' });
+    expect(await world.sessions.byCookie(cookie, signal)).toBeUndefined();
+    await world.sessions.refresh(refresh, ORIGIN);
+    expect(await peopleOf(world).list({ limit: 10 }, signal)).toMatchObject({ items: [{ role: 'user', role_source: 'none' }] });
+  });
+
+  it('ends for the API keys too, and returns with the rule', async () => {
+    const { store, clock, a, ann, changeUser } = await createKeyWorld();
+    const { secret } = await a.create(ann, { name: 'ci', scopes: ['operate', 'admin'] });
+    await changeUser('u-ann', { roleSource: 'rule' });
+    const ruled = createKeyProcess({ store, clock, rules: { adminEmails: ['ann@example.com'] } });
+    expect(await ruled.authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read', 'operate', 'admin'] });
+    const restarted = createKeyProcess({ store, clock, rules: { adminEmails: [] } });
+    expect(await restarted.authenticate(secret)).toMatchObject({
+      role: 'user',
+      scopes: ['read'],
+      withheld: { operate: 'role', admin: 'role' },
+    });
   });
 });
