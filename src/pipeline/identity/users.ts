@@ -1,6 +1,6 @@
 /** Users as stored, and what a login or a refresh changes about them. */
 import type { Claims, Identity } from '../../domain/identity/claims.ts';
-import { granteesOf, grantNameOf, isGrantOver } from '../../domain/identity/grant.ts';
+import { granteesOf, grantNameOf, isGrantOver, type GrantRecord } from '../../domain/identity/grant.ts';
 import { matchedRules, roleOf, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -45,14 +45,27 @@ interface SignInDependencies {
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 
-  /** The stored names of the grants that are meant for the user. */
+  /** The stored names of the grants that are meant for the user, and for no one who was there before. */
   async function grantsFor(user: Identity): Promise<readonly string[]> {
     const names = granteesOf(user).map(grantNameOf);
     const found = await Promise.all(names.map((name) => readRecord(state, refs.grant(name))));
-    return names.filter((_, index) => {
-      const grant = found[index];
-      return grant !== undefined && !isGrantOver(grant, clock.nowMs());
-    });
+    return names.filter((_, index) => isFor(user, found[index]));
+  }
+
+  function isFor({ issuer, subject }: Identity, grant: GrantRecord | undefined): boolean {
+    if (grant === undefined || isGrantOver(grant, clock.nowMs())) return false;
+    return (grant.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
+  }
+
+  /** Makes a grant that of this user; false if another user of the same address was faster. */
+  async function bind(user: Identity, name: string): Promise<boolean> {
+    const bound = await updateRecord(
+      state,
+      refs.grant(name),
+      (grant) => (grant !== undefined && isFor(user, grant) ? { ...grant, boundTo: userIdOf(user.issuer, user.subject) } : undefined),
+      'soon',
+    );
+    return bound !== undefined;
   }
 
   /** Stores what `change` makes of the user, with the role that follows, and uses up the grants. */
@@ -60,7 +73,8 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
     identity: Identity,
     change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
   ): Promise<UserRecord> {
-    const grants = await grantsFor(identity);
+    const grants: string[] = [];
+    for (const name of await grantsFor(identity)) if (await bind(identity, name)) grants.push(name);
     const stored = await updateRecord(
       state,
       refs.user(userIdOf(identity.issuer, identity.subject)),

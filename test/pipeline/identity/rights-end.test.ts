@@ -62,3 +62,30 @@ describe('the role of an administrator whom the settings do not name any more', 
     });
   });
 });
+
+describe('administrators by a grant', () => {
+  const granting = ({ store: { state }, clock }: IdentityWorld) => createPeople({ state, clock, hasAdminRule: false });
+  const identity = (subject: string, email = `${subject}@example.com`) => ({ issuer: ISSUER, subject, email, emailVerified: true });
+
+  it('who disable each other at the same moment do not leave the registry without one', async () => {
+    const world = createIdentityWorld();
+    for (const sub of ['ann', 'bob', 'eve']) {
+      await granting(world).grant({ sub }, 'root');
+      await world.users.signedIn(identity(sub), {});
+    }
+    const ids = ['ann', 'bob', 'eve'].map((sub) => userIdOf(ISSUER, sub));
+    const results = await Promise.allSettled(ids.map((id) => granting(world).disable(id)));
+    expect(results).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ code: 'user.last-administrator' }) });
+    const enabled = await Promise.all(ids.map(async (id) => (await world.users.get(id))?.disabledAtMs === undefined));
+    expect(enabled).toContain(true);
+  });
+
+  it('are as many as grants: two people with one address who log in at the same moment do not share one', async () => {
+    const world = createIdentityWorld();
+    await granting(world).grant({ email: 'ann@example.com' }, 'root');
+    const people = ['s-1', 's-2'].map((subject) => identity(subject, 'ann@example.com'));
+    const users = await Promise.all(people.map((person) => world.users.signedIn(person, {})));
+    expect(users.map(({ role }) => role).toSorted()).toEqual(['admin', 'user']);
+    expect(await world.store.state.count('grant')).toBe(0);
+  });
+});
