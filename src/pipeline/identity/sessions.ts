@@ -48,6 +48,8 @@ export interface Sessions {
   byCookie(cookie: string, signal: AbortSignal): Promise<SessionActor | undefined>;
   /** Resolves with new tokens for a refresh token. Throws `login.invalid-grant`. */
   refresh(token: string, origin: Origin): Promise<TokenPair>;
+  /** Whether an access or a refresh token names a session that has not ended. Such a token was valid once: it is no guess. */
+  isOfSession(token: string, signal?: AbortSignal): Promise<boolean>;
   /** Ends a session, whether or not it exists. */
   end(sessionId: string): Promise<void>;
 }
@@ -115,6 +117,9 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
     async byAccess(token, signal) {
       const record = await read('access', token, signal);
       return record !== undefined && acceptsAccess(record, token, clock.nowMs()) ? actorOf(record, signal) : undefined;
+    },
+    async isOfSession(token, signal) {
+      return (await read('access', token, signal)) !== undefined || (await read('refresh', token, signal)) !== undefined;
     },
     async byCookie(cookie, signal) {
       const record = await read('cookie', cookie, signal);
