@@ -30,10 +30,13 @@ export interface Origin {
   readonly requestId: string;
 }
 
+/** A user as stored, or as the actor of a session. */
+type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
+
 /** Records in the audit what has happened to a user. Never rejects. */
 export type AuditUser = (
   event: AuditEvent,
-  who: Pick<UserRecord, 'userId' | 'email' | 'role'> | undefined,
+  who: AuditedUser | undefined,
   fact: { readonly origin: Origin; readonly reason?: string; readonly parameters?: AuditParameters },
 ) => Promise<void>;
 
@@ -81,7 +84,8 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
   async function actorOf(record: SessionRecord | undefined, signal: AbortSignal): Promise<SessionActor | undefined> {
     const user = record === undefined ? undefined : await users.get(record.userId, signal);
     if (record === undefined || user === undefined || !isOfEnabledUser(record, user)) return undefined;
-    return { kind: 'session', userId: user.userId, email: user.email, role: user.role, sessionId: record.id };
+    const { userId, email, emailVerified, role } = user;
+    return { kind: 'session', userId, email, ...(!emailVerified && { isUnverified: true }), role, sessionId: record.id };
   }
 
   async function read(kind: 'access' | 'refresh' | 'cookie', token: string, signal?: AbortSignal): Promise<SessionRecord | undefined> {

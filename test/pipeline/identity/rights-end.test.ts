@@ -1,5 +1,6 @@
 /** What takes rights away takes them from everyone who has them, at once, and for good. */
 import { describe, expect, it } from 'vitest';
+import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
@@ -88,4 +89,26 @@ describe('administrators by a grant', () => {
     expect(users.map(({ role }) => role).toSorted()).toEqual(['admin', 'user']);
     expect(await world.store.state.count('grant')).toBe(0);
   });
+});
+
+it('who chooses the address of another person does not act in the name of that one', async () => {
+  const world = createIdentityWorld({ allowed: ['any'] });
+  world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
+  const { access } = await logIn(world);
+  const eve = await world.sessions.byAccess(access, signal);
+  expect(eve && nameOfActor(eve)).toBe('alice@example.com (not verified)');
+  world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+  const alice = await world.sessions.byAccess((await logIn(world)).access, signal);
+  expect(alice && nameOfActor(alice)).toBe('alice@example.com');
+  expect(world.audit.records.map(({ useridentity }) => useridentity.email)).toEqual([
+    'alice@example.com (not verified)',
+    'alice@example.com',
+  ]);
+
+  const { clock, a, bob, changeUser } = await createKeyWorld();
+  const { secret } = await a.create(bob);
+  await changeUser('u-bob', { emailVerified: false });
+  await clock.advance(5_000);
+  const holder = await a.authenticate(secret);
+  expect(holder && nameOfActor(holder)).toBe('bob@example.com (not verified)');
 });
