@@ -1,9 +1,12 @@
 /** What the neighbours of a caller behind one address may do to it. */
+import { once } from 'node:events';
+import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { expect, it } from 'vitest';
 import { createFailedAttempts } from '../../src/pipeline/identity/failed-attempts.ts';
 import { createAbuseLimits } from '../../src/pipeline/identity/limits.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { until } from '../support/servers/aws.ts';
 import { bearer, jsonOf, startHttpWorld } from '../support/identity/http-world.ts';
 import { logIn } from '../support/identity/world.ts';
 
@@ -30,6 +33,33 @@ it('credentials that failed before at its address do not keep a program from ref
     expect((await session(String(next))).status).toBe(200);
     expect(jsonOf(await tokens(`qr_${'0'.repeat(65)}`))).toMatchObject({ code: 'request.too-many-failures' });
   } finally {
+    await world.close();
+  }
+});
+
+it('one user takes eight event streams, and leaves the others to the others', async () => {
+  const world = await startHttpWorld();
+  const open: ClientRequest[] = [];
+  const stream = async (token: string): Promise<IncomingMessage> => {
+    const sent = request(`${world.url}/v1/jobs/job-1/events`, { headers: bearer(token), agent: false });
+    open.push(sent);
+    sent.on('error', () => undefined).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response;
+  };
+  try {
+    const [user, admin] = [world.keyOf('user', ['read']), await world.tokenOf('admin')];
+    const first = await stream(user);
+    expect(first.statusCode).toBe(200);
+    for (let more = 1; more < 8; more += 1) expect((await stream(user)).statusCode).toBe(200);
+    expect((await stream(user)).statusCode).toBe(429);
+    expect((await stream(admin)).statusCode).toBe(200);
+    const closed = once(first, 'close');
+    open[0]?.destroy();
+    await closed;
+    await until('the stream that was closed counts no longer', async () => (await stream(user)).statusCode === 200);
+  } finally {
+    for (const each of open) each.destroy();
     await world.close();
   }
 });
