@@ -61,13 +61,15 @@ interface Wanted {
 
 interface Received {
   readonly status: number;
-  readonly parts: AsyncIterable<Uint8Array>;
+  readonly parts: Parts;
 }
+
+type Parts = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 async function receive(address: URL, wanted: Wanted): Promise<Received> {
   // no registry redirects its clients, and a credential must not follow
   const { status, body } = await fetch(address, { ...wanted, redirect: 'error' });
-  return { status, parts: body ?? nothing() };
+  return { status, parts: body ?? [] };
 }
 
 /** It has no proxy, whatever the environment says: a proxy would read the credential, and reach its own loopback with it. */
@@ -83,11 +85,7 @@ async function receiveDirectly(address: URL, { body, method, signal, headers }: 
   throw new Error('unexpected redirect');
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array, void, void> {
-  // an answer without a body
-}
-
-async function textOf(received: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(received: Parts): Promise<string> {
   const parts: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const part of received) {
