@@ -96,7 +96,7 @@ function baseOf(family: string, { userId, role, nowMs, disabledCount }: NewSessi
   return { id: recordNameOf('session', family), ...user, createdAtMs: nowMs, live: [], spent: [], access: [] };
 }
 
-/** Whether the user is enabled and was not disabled since the login: whoever had the session then does not get it back. */
+/** Whether the user is enabled and was not disabled since the login: a thief who had the session then does not get it back. */
 export function isOfEnabledUser(
   session: Pick<SessionRecord, 'disabledCount'>,
   user: { readonly disabledAtMs?: number | undefined; readonly disabledCount?: number | undefined },
