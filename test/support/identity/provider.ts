@@ -1,5 +1,5 @@
 /** A real issuer in this process: oidc-provider, at which the chosen person is logged in without a page. */
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { get } from './browser.ts';
@@ -23,9 +23,12 @@ export interface StartedProvider {
   close(): Promise<void>;
 }
 
-/** Starts the issuer. `redirectUris`: of the registries that use it. `choices`: people choose on a page who they are. */
+/**
+ * Starts the issuer. `redirectUris`: of the registries that use it; a function is called at the first request, because a
+ * registry knows its port only after it was started with the address of the issuer. `choices`: people choose on a page who they are.
+ */
 export async function startProvider(
-  redirectUris: readonly string[],
+  redirectUris: readonly string[] | (() => readonly string[]),
   more: object = {},
   choices: readonly Person[] = [],
 ): Promise<StartedProvider> {
@@ -34,26 +37,34 @@ export async function startProvider(
   const server = createServer();
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider = new Provider(url, {
-    clients: [
-      {
-        client_id: CLIENT_ID,
-        client_secret: CLIENT_SECRET,
-        redirect_uris: redirectUris,
-        response_types: ['code'],
-        grant_types: ['authorization_code'],
-      },
-    ],
-    pkce: { required: () => true },
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
-    features: { devInteractions: { enabled: false } },
-    interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
-    cookies: { keys: ['only for tests'] },
-    findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
-    ...more,
-  });
-  const callback = provider.callback();
+  const create = (): Provider =>
+    new Provider(url, {
+      clients: [
+        {
+          client_id: CLIENT_ID,
+          client_secret: CLIENT_SECRET,
+          redirect_uris: typeof redirectUris === 'function' ? redirectUris() : redirectUris,
+          response_types: ['code'],
+          grant_types: ['authorization_code'],
+        },
+      ],
+      pkce: { required: () => true },
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
+      cookies: { keys: ['only for tests'] },
+      findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
+      ...more,
+    });
+  let created: { readonly provider: Provider; readonly callback: RequestListener } | undefined;
+  function issuer() {
+    if (created !== undefined) return created;
+    const provider = create();
+    created = { provider, callback: provider.callback() };
+    return created;
+  }
   server.on('request', (request, response) => {
+    const { provider, callback } = issuer();
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
