@@ -20,9 +20,9 @@ const auditSchema = z.object({
   items: z.array(z.object({ eventname: z.string(), sourceipaddress: z.string().optional(), useridentity: z.object({ email: z.string() }) })),
 });
 
-export type AuditLine = z.infer<typeof auditSchema>['items'][number];
+type AuditLine = z.infer<typeof auditSchema>['items'][number];
 
-export async function startBrowserWorld(more: Environment = {}) {
+export async function startBrowserWorld(settings: Environment = {}) {
   const home = await mkdtemp(join(tmpdir(), 'tally-browser-'));
   const data = join(home, 'data');
   let url = '';
@@ -35,11 +35,11 @@ export async function startBrowserWorld(more: Environment = {}) {
       TALLY_OIDC_CLIENT_SECRET: CLIENT_SECRET,
       TALLY_OIDC_ALLOWED: 'claim:groups=tally-users',
       TALLY_OIDC_ADMIN_CLAIM: 'groups=tally-admins',
-      ...more,
+      ...settings,
     },
     ['serve', '--embedded'],
   );
-  url = more['TALLY_PUBLIC_URL'] ?? daemon.controlUrl;
+  url = settings['TALLY_PUBLIC_URL'] ?? daemon.controlUrl;
   await daemon.ready();
 
   return {
@@ -56,7 +56,7 @@ export async function startBrowserWorld(more: Environment = {}) {
       return auditSchema.parse(JSON.parse(stdout)).items.toReversed();
     },
     /** Runs a command of a person on this machine. `browse`: what its browser is; without it there is none. */
-    async tally(args: readonly string[], browse?: Browse): Promise<CommandResult> {
+    async tally(args: readonly string[], browse?: Browse, more: Environment = {}): Promise<CommandResult> {
       const browsed = Promise.withResolvers<void>();
       if (browse === undefined) browsed.resolve();
       const driver = createServer((request, response) => {
@@ -68,7 +68,7 @@ export async function startBrowserWorld(more: Environment = {}) {
       await new Promise<void>((resolve) => void driver.listen(0, '127.0.0.1', resolve));
       const { port } = driver.address() as AddressInfo;
       const browser = { BROWSER: `${process.execPath} ${DRIVEN_BROWSER} %s`, BROWSER_DRIVER: `http://127.0.0.1:${port}` };
-      const env = { HOME: home, XDG_CONFIG_HOME: home, TALLY_EMBEDDED_DATA: join(home, 'none') };
+      const env = { HOME: home, XDG_CONFIG_HOME: home, TALLY_EMBEDDED_DATA: join(home, 'none'), ...more };
       try {
         const [ended] = await Promise.all([runTally(args, { ...env, ...(browse !== undefined && browser) }), browsed.promise]);
         return ended;
