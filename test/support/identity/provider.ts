@@ -53,6 +53,8 @@ export async function startProvider(
       features: { devInteractions: { enabled: false } },
       interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
       cookies: { keys: ['only for tests'] },
+      // in seconds; without them it reports each default that it uses
+      ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
       ...more,
     });
@@ -65,6 +67,8 @@ export async function startProvider(
   }
   server.on('request', (request, response) => {
     const { provider, callback } = issuer();
+    // people choose at each login, also after they have chosen before
+    if (choices.length > 0 && request.url?.startsWith('/auth?') === true) delete request.headers.cookie;
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
@@ -78,7 +82,7 @@ export async function startProvider(
         const links = choices.map(({ sub, email }) => `<p><a href="?as=${sub}">${email}</a></p>`);
         return response
           .setHeader('content-type', 'text/html')
-          .end(`<!doctype html><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
+          .end(`<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
       }
       if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
