@@ -133,7 +133,9 @@ describe.skipIf(!canBrowse('logins in Chromium'))('a login in Chromium', () => {
   describe('of a page of the registry', () => {
     /** A page that the registry might have, and that may send requests. */
     async function ownPage(): Promise<void> {
-      await window.page.route(`${world.url}/page-of-the-test`, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }));
+      await window.page.route(`${world.url}/page-of-the-test`, (route) =>
+        route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }),
+      );
       await window.page.goto(`${world.url}/page-of-the-test`);
     }
 
@@ -181,7 +183,9 @@ describe.skipIf(!canBrowse('logins in Chromium'))('a login in Chromium', () => {
         foreign.closeAllConnections();
       });
       await ownPage();
-      const names = await window.page.evaluate(`fetch('/v1/api-keys').then((a) => a.json()).then(({ items }) => items.map(({ name }) => name))`);
+      const names = await window.page.evaluate(
+        `fetch('/v1/api-keys').then((a) => a.json()).then(({ items }) => items.map(({ name }) => name))`,
+      );
       expect(names).toEqual(['by cookie']);
     });
   });

@@ -87,7 +87,9 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
     await page.goto(`${listener.address}?state=mine&code=x`);
     expect(await page.locator('p').innerText()).toContain(HOSTILE_MACHINE);
     expect(await overflow(page)).toBe(0);
-    expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(document.body).color')).toBe('rgb(255, 255, 255)');
+    expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(document.body).color')).toBe(
+      'rgb(255, 255, 255)',
+    );
     expect(complaints).toEqual([]);
     listener.close();
   });
@@ -141,7 +143,7 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
   it('show the name of a person who may not log in as text', async () => {
     const { page, complaints } = await open({}, { sub: 's-eve', email: HOSTILE_EMAIL, groups: [] });
     await page.goto(`${world.url}/login/authorize?return_to=/v1/session`);
-    expect(await page.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} may not log in`);
+    expect(await page.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
     expect(await page.locator('img, script').count()).toBe(0);
     expect(complaints.filter((text) => !text.includes('status of 403'))).toEqual([]);
   });

@@ -13,6 +13,8 @@ const people = [
   { sub: 'user', email: 'user@example.com', email_verified: true, groups: ['tally-users'] },
   { sub: 'admin', email: 'admin@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] },
 ];
+// oidc-provider warns that its keys and its memory are not for production, which this is not
+console.warn = () => undefined;
 // the variable that the registry names if the port is taken
 const address = process.env['TALLY_HTTP_ADDRESS'] ?? '127.0.0.1:8080';
 const url = `http://${address}`;
@@ -39,7 +41,7 @@ const registry = spawn(process.execPath, [new URL('../../../src/tally.js', impor
 let isStopping = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    if (!isStopping) registry.kill('SIGTERM');
+    if (!isStopping) registry.kill(signal === 'SIGHUP' ? 'SIGTERM' : signal);
     isStopping = true;
   });
 }

@@ -82,7 +82,9 @@ export async function startProvider(
         const links = choices.map(({ sub, email }) => `<p><a href="?as=${sub}">${email}</a></p>`);
         return response
           .setHeader('content-type', 'text/html')
-          .end(`<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
+          .end(
+            `<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`,
+          );
       }
       if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
