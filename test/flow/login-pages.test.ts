@@ -159,6 +159,19 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
     expect(complaints.filter((text) => !text.includes('status of 400'))).toEqual([]);
   });
 
+  it('run no script that got into them, and load nothing', async () => {
+    const { page, complaints } = await open({});
+    await ask(page);
+    await page.evaluate(
+      `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror=alert(5)><button onclick=alert(6)>Planted</button>')`,
+    );
+    await page.getByText('Planted').click();
+    await expect.poll(() => complaints.filter((text) => text.includes('policy: ')).length).toBeGreaterThanOrEqual(3);
+    expect(complaints.join()).toContain('policy: img-src');
+    expect(complaints.join()).toContain('policy: script-src-attr');
+    expect(complaints.join()).not.toContain('dialog');
+  });
+
   it('without scripts say what is missing', async () => {
     const { page } = await open({ javaScriptEnabled: false });
     await ask(page);

@@ -68,7 +68,7 @@ export async function startProvider(
   server.on('request', (request, response) => {
     const { provider, callback } = issuer();
     // people choose at each login, also after they have chosen before
-    if (choices.length > 0 && request.url?.startsWith('/auth?') === true) delete request.headers.cookie;
+    if (choices.length > 0) request.headers.cookie = withoutSession(request.headers.cookie ?? '');
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
@@ -86,10 +86,13 @@ export async function startProvider(
             `<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`,
           );
       }
-      if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
+      const login = { accountId: person.sub };
+      if (prompt.name === 'login' && chosen === undefined) return provider.interactionFinished(request, response, { login });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
       grant.addOIDCScope(params.scope);
-      return provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
+      const consent = { grantId: await grant.save() };
+      // both in one step for a person who chose, because the session is forgotten between two
+      return provider.interactionFinished(request, response, chosen === undefined ? { consent } : { login, consent });
     })();
   });
   return {
@@ -114,4 +117,12 @@ export async function startProvider(
         server.close(() => resolve());
       }),
   };
+}
+
+/** Forgets who is logged in at the issuer. */
+function withoutSession(cookies: string): string {
+  return cookies
+    .split('; ')
+    .filter((cookie) => !cookie.startsWith('_session'))
+    .join('; ');
 }
