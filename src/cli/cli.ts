@@ -13,6 +13,7 @@ import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { createProgress, createSilentProgress, type Progress } from './progress.ts';
+import type { OpenedImport, StateDependencies } from './state.ts';
 import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
@@ -26,7 +27,7 @@ export interface Signals {
   off(signal: 'SIGINT', listener: () => void): unknown;
 }
 
-export interface CliDependencies {
+export interface CliDependencies extends Omit<StateDependencies, 'version'> {
   readonly version: string;
   /** How this program must be typed: `tally`, `npx tally`. */
   readonly program: string;
@@ -77,6 +78,11 @@ export interface Cli {
   withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
+  /** Opens the store for an import, and closes it whatever happens. */
+  withImport<Answer>(
+    open: StateDependencies['openImport'],
+    work: (importState: OpenedImport['importState'], context: Context) => Promise<Answer>,
+  ): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -112,6 +118,12 @@ export function createCli(dependencies: CliDependencies): Cli {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
     return parsed.settings;
+  }
+
+  function outerEnvironment(): OuterEnvironment {
+    const proxies = parseProxy(env);
+    if (!proxies.ok) throw new SettingsError(proxies.mistakes);
+    return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
   function hint({ json }: JsonOption, text: string): void {
@@ -163,11 +175,17 @@ export function createCli(dependencies: CliDependencies): Cli {
       endWith(exitCodes.interrupted);
     },
     async withControl(work) {
-      const proxies = parseProxy(env);
-      if (!proxies.ok) throw new SettingsError(proxies.mistakes);
-      const opened = await openControl(settings(), { ...awsEnvironment(env), proxy: proxies.proxy });
+      const opened = await openControl(settings(), outerEnvironment());
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
+      } finally {
+        await opened.close();
+      }
+    },
+    async withImport(open, work) {
+      const opened = await open(settings(), outerEnvironment());
+      try {
+        return await interruptible((signal) => work(opened.importState, { actor, signal }));
       } finally {
         await opened.close();
       }

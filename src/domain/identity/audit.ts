@@ -39,6 +39,7 @@ export const auditEvents = [
   'UserDisable',
   'UserEnable',
   'StateExport',
+  'StateImport',
 ] as const;
 
 export type AuditEvent = (typeof auditEvents)[number];

@@ -16,6 +16,8 @@ export const CLIENT_SECRET = 'a secret of the tests, with + and & in it';
 
 export interface StartedProvider {
   readonly url: string;
+  /** The method and the URL of each request, as its access log would have them. */
+  readonly asked: readonly string[];
   /** Who logs in from now on. */
   personIs(person: Person): void;
   /** Follows the redirects from an authorization address until they leave the issuer. */
@@ -53,7 +55,9 @@ export async function startProvider(
     ...more,
   });
   const callback = provider.callback();
+  const asked: string[] = [];
   server.on('request', (request, response) => {
+    asked.push(`${request.method} ${request.url}`);
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
@@ -77,6 +81,7 @@ export async function startProvider(
   });
   return {
     url,
+    asked,
     personIs: (next) => {
       person = next;
     },
