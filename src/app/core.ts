@@ -242,14 +242,11 @@ export async function openControl(settings: Settings, environment: OuterEnvironm
   return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
-/** The store for an import; close() ends its connections. */
-export interface OpenedImport {
-  readonly importState: ImportState;
-  close(): Promise<void>;
-}
-
-/** Opens the store of the settings for an import. Nothing is created before the import. */
-export async function openImport(settings: Settings, environment: OuterEnvironment): Promise<OpenedImport> {
+/** Opens the store of the settings for an import; close() ends its connections. Nothing is created before the import. */
+export async function openImport(
+  settings: Settings,
+  environment: OuterEnvironment,
+): Promise<{ readonly importState: ImportState; close(): Promise<void> }> {
   // a command reports by its output and exit code, so it writes no log
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
   const store = await createStore(settings, await awsAddresses(settings, environment, undefined), telemetry);

@@ -8,12 +8,12 @@ import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
+import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { createProgress, createSilentProgress, type Progress } from './progress.ts';
-import type { OpenedImport, StateDependencies } from './state.ts';
 import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
@@ -27,7 +27,16 @@ export interface Signals {
   off(signal: 'SIGINT', listener: () => void): unknown;
 }
 
-export interface CliDependencies extends Omit<StateDependencies, 'version'> {
+/** A file that a command writes. */
+interface NewFile {
+  write(text: string): void;
+  /** Closes the file. */
+  keep(): void;
+  /** Closes and removes the file. */
+  drop(): void;
+}
+
+export interface CliDependencies {
   readonly version: string;
   /** How this program must be typed: `tally`, `npx tally`. */
   readonly program: string;
@@ -58,6 +67,15 @@ export interface CliDependencies extends Omit<StateDependencies, 'version'> {
     settings: Settings,
     environment: OuterEnvironment,
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
+  readonly createFile: (path: string) => NewFile;
+  /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
+  readonly readText: (path: string, bytesMax: number) => string | undefined;
+  /** Opens the store of the settings for an import. Nothing is created before the import. */
+  readonly openImport: (
+    settings: Settings,
+    environment: OuterEnvironment,
+  ) => Promise<{ readonly importState: ImportState; close(): Promise<void> }>;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
@@ -79,10 +97,7 @@ export interface Cli {
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Opens the store for an import, and closes it whatever happens. */
-  withImport<Answer>(
-    open: StateDependencies['openImport'],
-    work: (importState: OpenedImport['importState'], context: Context) => Promise<Answer>,
-  ): Promise<Answer>;
+  withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -109,7 +124,8 @@ export interface Cli {
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, openImport, serve } =
+    dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -182,8 +198,8 @@ export function createCli(dependencies: CliDependencies): Cli {
         await opened.close();
       }
     },
-    async withImport(open, work) {
-      const opened = await open(settings(), outerEnvironment());
+    async withImport(work) {
+      const opened = await openImport(settings(), outerEnvironment());
       try {
         return await interruptible((signal) => work(opened.importState, { actor, signal }));
       } finally {

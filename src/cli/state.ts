@@ -1,34 +1,11 @@
 import type { Command } from 'commander';
 import { exportEnd, exportHeader, parseExport, type ExportedRecord } from '../domain/state-export.ts';
-import type { ImportState } from '../pipeline/control/import-state.ts';
-import type { OuterEnvironment } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { printing, withExamples } from './arguments.ts';
-import type { Cli, JsonOption } from './cli.ts';
+import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 
-/** The file that the export writes. */
-interface ExportFile {
-  write(text: string): void;
-  keep(): void;
-  drop(): void;
-}
-
-/** The store that an import writes into. */
-export interface OpenedImport {
-  readonly importState: ImportState;
-  close(): Promise<void>;
-}
-
-export interface StateDependencies {
-  readonly version: string;
-  /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
-  readonly createFile: (path: string) => ExportFile;
-  /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
-  readonly readText: (path: string, bytesMax: number) => string | undefined;
-  /** Opens the store of the settings. Nothing is created before the import. */
-  readonly openImport: (settings: Settings, environment: OuterEnvironment) => Promise<OpenedImport>;
-}
+export type StateDependencies = Pick<CliDependencies, 'version' | 'createFile' | 'readText'>;
 
 /** The page of an export: the largest that the API has, so that it needs the fewest requests. */
 const EXPORT_LIMIT = 1_000;
@@ -86,7 +63,7 @@ async function exportAll(cli: Cli, write: (lines: string) => void): Promise<numb
   });
 }
 
-function addImport(state: Command, cli: Cli, { readText, openImport }: StateDependencies): void {
+function addImport(state: Command, cli: Cli, { readText }: StateDependencies): void {
   const command = state
     .command('import')
     .summary('read an export into an empty store')
@@ -100,7 +77,7 @@ function addImport(state: Command, cli: Cli, { readText, openImport }: StateDepe
       path,
       orUsage(path, () => readText(path, FILE_BYTES_MAX)),
     );
-    const written = await cli.withImport(openImport, (importState, context) => importState(records, context));
+    const written = await cli.withImport((importState, context) => importState(records, context));
     cli.print(options, { file: path, records: records.length, written }, () => `${records.length} records are in the store.`);
   });
 }

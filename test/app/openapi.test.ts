@@ -60,15 +60,25 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     const { code, stdout, stderr } = await runProgram(
       findProgram(SCHEMATHESIS) ?? '',
       [
-        ...['run', document, '--url', world.daemon.controlUrl],
-        ...['--checks', CHECKS.join(','), '--phases', 'examples,coverage,fuzzing', '--max-examples', String(EXAMPLES_MAX)],
+        'run',
+        document,
+        `--url=${world.daemon.controlUrl}`,
+        `--checks=${CHECKS.join(',')}`,
+        '--phases=examples,coverage,fuzzing',
+        `--max-examples=${EXAMPLES_MAX}`,
         // the same requests each time
-        ...['--seed', '1', '--generation-deterministic', '--generation-database', 'none', '--no-shrink'],
+        '--seed=1',
+        '--generation-deterministic',
+        '--no-shrink',
         // credentials are those of the caller; an answer that redirects is an answer
-        ...['--generation-with-security-parameters', 'false', '--max-redirects', '0'],
+        '--generation-with-security-parameters=false',
+        '--max-redirects=0',
         // a key may send 100 requests a second
-        ...['--rate-limit', '90/s', '--continue-on-failure', '--warnings', 'off', '--no-color'],
-        ...(token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`]),
+        '--rate-limit=90/s',
+        '--continue-on-failure',
+        '--warnings=off',
+        '--no-color',
+        ...(token === undefined ? [] : [`--header=Authorization: Bearer ${token}`]),
         ...operations,
       ],
       { cwd: world.folder, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } },

@@ -86,14 +86,17 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       const records = await exportOf(await filled());
       const target = await newStore();
       expect(await importInto(target, records)).toBe(records.length);
+      // once more: all of it is there
+      expect(await importInto(target, records)).toBe(0);
+      await opened.at(-1)?.refresh?.();
       const { state } = target;
       const check = createCheckKey({ state, users: createUsers({ state }), clock, telemetry: createFakeTelemetry(), rule: {} });
       expect(await check(secret, signal)).toMatchObject({ kind: 'accepted' });
       expect((await readRecord(state, refs.bucket('photos')))?.lastReindexAtMs).toBeUndefined();
       const gaps = await listAllRecords(state, 'gap', gapSchema);
-      expect(gaps.map(({ bucket, reason, state: is }) => [bucket, reason, is]).toSorted()).toEqual([
-        ['photos', 'never compared', 'open'],
-        ['videos', 'never compared', 'open'],
+      expect(gaps.map(({ bucket, reason, state: is }) => `${bucket}: ${reason}, ${is}`).toSorted()).toEqual([
+        'photos: never compared, open',
+        'videos: never compared, open',
       ]);
       await target.objects.probeBucket('photos');
       const audited = (await target.audit.list({ limit: 10 })).map(({ eventname, outcome, parameters }) => [
@@ -102,11 +105,9 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
         parameters,
       ]);
       expect(audited.filter(([, outcome]) => outcome === 'done')).toEqual([
+        ['StateImport', 'done', { records: records.length, written: 0 }],
         ['StateImport', 'done', { records: records.length, written: records.length }],
       ]);
-      // once more: all of it is there
-      expect(await importInto(target, await exportOf(target))).toBe(0);
-      expect(await importInto(target, records)).toBe(0);
     });
 
     it('continues an import that was interrupted', async () => {

@@ -34,6 +34,7 @@ describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
     });
     try {
       const { secrets, inUrls, errors, admin } = await tellStory(world);
+      await upload(world, { otlp, token: admin, key: 'cats/tom.jpg' });
       const exported = await exportsOf(world);
       const collect = async (): Promise<Written> => ({
         'the log': JSON.stringify(world.daemon.log),
@@ -51,7 +52,8 @@ describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
       expect(secretsIn(urlsOf(world), inUrls)).toEqual([]);
       expect(world.front.asked.length).toBeGreaterThan(20);
 
-      await plant(world, { otlp, token: admin, secret: secrets['the secret of a key'] ?? '' });
+      // a secret that is written is found
+      await upload(world, { otlp, token: admin, key: secrets['the secret of a key'] ?? '' });
       const found = secretsIn(await collect(), secrets);
       expect(found).toEqual(expect.arrayContaining(['the secret of a key in traces', 'the secret of a key in the store']));
       await world.daemon.stop();
@@ -209,12 +211,12 @@ function urlsOf({ front, issuer }: RegistryWorld): Written {
   return { 'URLs at the proxy': front.asked.join('\n'), 'URLs at the issuer': issuer.asked.join('\n') };
 }
 
-/** Uploads an object whose key is a secret, which the search must find then. */
-async function plant(
+/** Uploads an object, and resolves when a search finds it and its trace has arrived. */
+async function upload(
   { daemon, send }: RegistryWorld,
-  { otlp, token, secret }: { readonly otlp: OtlpReceiver; readonly token: string; readonly secret: string },
+  { otlp, token, key }: { readonly otlp: OtlpReceiver; readonly token: string; readonly key: string },
 ): Promise<void> {
-  expect((await fetch(`${daemon.embeddedUrl}/demo/${secret}`, { method: 'PUT', body: 'text' })).status).toBe(200);
-  await until('the planted object is found', async () => (await send('GET', '/v1/objects?bucket=demo', { token })).text.includes(secret));
-  await until('its trace has arrived', () => JSON.stringify(otlp.spans.map(({ attributes }) => attributes)).includes(secret));
+  expect((await fetch(`${daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'text' })).status).toBe(200);
+  await until('the object is found', async () => (await send('GET', '/v1/objects?bucket=demo', { token })).text.includes(key));
+  await until('its trace has arrived', () => JSON.stringify(otlp.spans.map(({ attributes }) => attributes)).includes(key));
 }

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { withoutPasswords } from '../passwords.ts';
 import { printable } from '../printable.ts';
 import { nameOfActor, type Actor } from './actor.ts';
-import { valueWithoutSecrets, withoutSecrets } from './masked.ts';
+import { valueWithoutSecrets, withoutSecrets } from '../masked-secrets.ts';
 
 /** Everything that is audited. The list is closed: queries and alerts depend on the names. */
 export const auditEvents = [

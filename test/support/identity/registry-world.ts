@@ -34,7 +34,7 @@ export interface RegistryWorld {
   readonly folder: string;
   /** The settings of the program, for its commands. */
   readonly env: Environment;
-  send(method: string, path: string, sent?: Sent): Promise<BrowserAnswer>;
+  readonly send: (method: string, path: string, sent?: Sent) => Promise<BrowserAnswer>;
   /** From the first address to the callback of the registry, with its answer. */
   comeBack(
     cookies: Map<string, string>,

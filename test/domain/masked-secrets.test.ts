@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createSecret, fingerprintOf } from '../../../src/domain/identity/api-key.ts';
-import { valueWithoutSecrets, withoutSecrets } from '../../../src/domain/identity/masked.ts';
-import { randomName, randomSecret, tokenOf } from '../../../src/domain/identity/tokens.ts';
+import { createSecret, fingerprintOf } from '../../src/domain/identity/api-key.ts';
+import { valueWithoutSecrets, withoutSecrets } from '../../src/domain/masked-secrets.ts';
+import { randomName, randomSecret, tokenOf } from '../../src/domain/identity/tokens.ts';
 
 describe('a text without secrets', () => {
   it('shows only the prefix of keys and tokens, wherever they stand and however they were mistyped', () => {
