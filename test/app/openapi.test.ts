@@ -18,7 +18,7 @@ const CHECKS = [
   'response_schema_conformance',
 ];
 /** Of each operation and caller, besides the example of the document and the limits of each field. */
-const EXAMPLES_MAX = 20;
+const EXAMPLES_MAX = 15;
 /** They end the session of the caller, or remove what the others need: they are tried last. */
 const LAST = ['logOut', 'removeBucket'];
 
@@ -42,13 +42,21 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
   });
   afterAll(() => world?.close());
 
+  /** Also the limits of each field: a caller who may do more than another one sees them checked in the same way. */
+  const THOROUGH = 'examples,coverage,fuzzing';
+  const BRIEF = 'examples,fuzzing';
+
   /** The token of each kind of caller. */
-  const callers: Readonly<Record<string, () => Promise<string | undefined>>> = {
-    anonymous: async () => undefined,
-    'the API key of a user': async () => keyOf((await world.logIn('user')).access, {}),
-    'the API key of an administrator': async () => keyOf((await world.logIn('admin')).access, { scopes: ['read', 'operate', 'admin'] }),
-    'the session of an administrator': async () => (await world.logIn('admin')).access,
-  };
+  const callers: readonly (readonly [caller: string, phases: string, tokenOf: () => Promise<string | undefined>])[] = [
+    ['anonymous', THOROUGH, async () => undefined],
+    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('user')).access, {})],
+    [
+      'the API key of an administrator',
+      BRIEF,
+      async () => keyOf((await world.logIn('admin')).access, { scopes: ['read', 'operate', 'admin'] }),
+    ],
+    ['the session of an administrator', THOROUGH, async () => (await world.logIn('admin')).access],
+  ];
 
   async function keyOf(token: string, body: object): Promise<string> {
     const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'schemathesis', ...body } });
@@ -56,7 +64,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     return (JSON.parse(created.text) as { readonly secret: string }).secret;
   }
 
-  async function run(token: string | undefined, operations: readonly string[]): Promise<string> {
+  async function run(token: string | undefined, phases: string, operations: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await runProgram(
       findProgram(SCHEMATHESIS) ?? '',
       [
@@ -64,7 +72,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
         document,
         `--url=${world.daemon.controlUrl}`,
         `--checks=${CHECKS.join(',')}`,
-        '--phases=examples,coverage,fuzzing',
+        `--phases=${phases}`,
         `--max-examples=${EXAMPLES_MAX}`,
         // the same requests each time
         '--seed=1',
@@ -87,19 +95,21 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     return stdout;
   }
 
-  it.each(Object.entries(callers))('are those of its OpenAPI document: %s', async (_, tokenOf) => {
+  it.each(callers)('are those of its OpenAPI document: %s', async (_, phases, tokenOf) => {
     const token = await tokenOf();
     const told = await run(
       token,
-      LAST.flatMap((operation) => ['--exclude-operation-id', operation]),
+      phases,
+      LAST.map((operation) => `--exclude-operation-id=${operation}`),
     );
     // every operation was tried
     expect(told).toMatch(/\d{3,} generated/);
     await run(
       token,
-      LAST.flatMap((operation) => ['--include-operation-id', operation]),
+      phases,
+      LAST.map((operation) => `--include-operation-id=${operation}`),
     );
-    expect(world.daemon.logged('a request failed')).toEqual([]);
+    expect(JSON.stringify(world.daemon.log)).not.toContain('internal.unexpected');
   });
 });
 

@@ -99,15 +99,9 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
         'videos: never compared, open',
       ]);
       await target.objects.probeBucket('photos');
-      const audited = (await target.audit.list({ limit: 10 })).map(({ eventname, outcome, parameters }) => [
-        eventname,
-        outcome,
-        parameters,
-      ]);
-      expect(audited.filter(([, outcome]) => outcome === 'done')).toEqual([
-        ['StateImport', 'done', { records: records.length, written: 0 }],
-        ['StateImport', 'done', { records: records.length, written: records.length }],
-      ]);
+      const audited = (await target.audit.list({ limit: 10 })).filter(({ outcome }) => outcome === 'done');
+      const written = audited.map(({ eventname, parameters }) => `${eventname}: ${String(parameters?.['written'])}`);
+      expect(written.toSorted()).toEqual(['StateImport: 0', `StateImport: ${records.length}`]);
     });
 
     it('continues an import that was interrupted', async () => {
