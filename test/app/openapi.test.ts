@@ -104,11 +104,13 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     );
     // every operation was tried
     expect(told).toMatch(/\d{3,} generated/);
-    await run(
-      token,
-      phases,
-      LAST.map((operation) => `--include-operation-id=${operation}`),
-    );
+    if (phases === THOROUGH) {
+      await run(
+        token,
+        phases,
+        LAST.map((operation) => `--include-operation-id=${operation}`),
+      );
+    }
     expect(JSON.stringify(world.daemon.log)).not.toContain('internal.unexpected');
   });
 });
