@@ -1,4 +1,5 @@
 import type { BackgroundAnswer, FaultCircuit, FaultEntry } from './fault-entry.ts';
+import { withoutSecrets } from './masked-secrets.ts';
 import { withoutPasswords } from './passwords.ts';
 
 /**
@@ -369,13 +370,13 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason are masked. */
+/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason, API keys and tokens are masked. */
 export class FaultError extends Error implements Fault {
   readonly code: FaultCode;
   readonly reason: string;
 
   constructor(code: FaultCode, reason: string, options?: ErrorOptions) {
-    const shown = withoutPasswords(reason);
+    const shown = withoutSecrets(withoutPasswords(reason));
     super(`${code}: ${shown}`, options);
     this.name = 'FaultError';
     this.code = code;

@@ -16,6 +16,8 @@ export const CLIENT_SECRET = 'a secret of the tests, with + and & in it';
 
 export interface StartedProvider {
   readonly url: string;
+  /** The method and the URL of each request, as its access log would have them. */
+  readonly asked: readonly string[];
   /** Who logs in from now on. */
   personIs(person: Person): void;
   /** Follows the redirects from an authorization address until they leave the issuer. */
@@ -65,7 +67,9 @@ export async function startProvider(
     created = { provider, callback: provider.callback() };
     return created;
   }
+  const asked: string[] = [];
   server.on('request', (request, response) => {
+    asked.push(`${request.method} ${request.url}`);
     const { provider, callback } = issuer();
     // people choose at each login, also after they have chosen before
     if (choices.length > 0) request.headers.cookie = withoutSession(request.headers.cookie ?? '');
@@ -97,6 +101,7 @@ export async function startProvider(
   });
   return {
     url,
+    asked,
     personIs: (next) => {
       person = next;
     },
