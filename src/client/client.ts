@@ -92,7 +92,7 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
     async login(catalogUrl, ports, signal) {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
-        throw new ClientError('login.missing', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+        throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
       const session = await logIn(config, ports, signal);
       await store.locked(async () => {

@@ -9,7 +9,6 @@ import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { get } from '../support/identity/browser.ts';
 import { CALLBACK, codeIn, openWalk, request, unusedPort, type Tokens, type Walk } from '../support/identity/walk.ts';
 import { VERIFIER } from '../support/identity/world.ts';
-import { until } from '../support/servers/aws.ts';
 import { runTally, startDaemon, type Daemon } from '../support/servers/daemon.ts';
 
 const FAILED = { status: 401, code: 'authentication.failed', detail: 'Authentication failed. Check your credentials or API key.' };
@@ -68,7 +67,7 @@ describe('an API key', () => {
     expect(answer).toMatchObject({ kind: 'api_key', user: { email: 'alice@example.com' }, key: { id, status: 'ACTIVE' } });
   });
 
-  it('is refused in the same words whatever is wrong with it, and the audit has the reason', async () => {
+  it('is refused in the same words whatever is wrong with it', async () => {
     const [expired, revoked] = [await createKey(alice), await createKey(alice)];
     const store = createSqliteStore({ path: sqlitePath() });
     await updateRecord(store.state, refs.apiKey(expired.id), (record) => record && { ...record, expiresAtMs: Date.now() - 1 }, 'now');
@@ -77,7 +76,9 @@ describe('an API key', () => {
     const bob = await walk.logIn('bob');
     const disabled = await createKey(bob);
     const { items } = await answerOf('GET', '/v1/admin/users', { token: root.access_token });
-    const { id } = (items as { readonly id: string; readonly email: string }[]).find(({ email }) => email === 'bob@example.com') ?? { id: '' };
+    const { id } = (items as { readonly id: string; readonly email: string }[]).find(({ email }) => email === 'bob@example.com') ?? {
+      id: '',
+    };
     expect((await send('POST', `/v1/admin/users/${id}/disable`, { token: root.access_token })).status).toBe(200);
     const typo = expired.secret.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
     const tokens = [expired.secret, revoked.secret, disabled.secret, typo, 'qk_short', bob.access_token, 'nonsense'];
@@ -86,11 +87,6 @@ describe('an API key', () => {
       expect(answer.headers['www-authenticate']).toBe('Bearer');
       expect(JSON.parse(answer.text)).toMatchObject(FAILED);
     }
-    const reasons = async () => (await auditOf('AuthenticationFailed')).map(({ reason }) => reason);
-    await until('the windows of the audit are stored', async () => (await reasons()).length >= 6);
-    expect(await reasons()).toEqual(
-      expect.arrayContaining(['expired', 'revoked', 'owner-disabled', 'mistyped', 'malformed'].map((each) => `API key ${each}`)),
-    );
     const listed = await answerOf('GET', '/v1/api-keys?status=EXPIRED', { token: alice.access_token });
     expect(listed['items']).toMatchObject([{ id: expired.id, status: 'EXPIRED' }]);
     expect(await answerOf('GET', `/v1/api-keys/${revoked.id}`, { token: alice.access_token })).toMatchObject({ status: 404 });
@@ -127,7 +123,9 @@ describe('an API key', () => {
 
 describe('a login', () => {
   const redeem = (body: Readonly<Record<string, string>>) =>
-    answerOf('POST', '/login/token', { body: { grant_type: 'authorization_code', code_verifier: VERIFIER, redirect_uri: CALLBACK, ...body } });
+    answerOf('POST', '/login/token', {
+      body: { grant_type: 'authorization_code', code_verifier: VERIFIER, redirect_uri: CALLBACK, ...body },
+    });
 
   it('sends no code to a foreign address', async () => {
     const foreign = ['https://evil.example/callback', 'http://localhost:9999/callback', 'http://127.0.0.1:9999@evil.example/callback'];
@@ -232,13 +230,26 @@ describe('the audit', () => {
   });
 });
 
-describe('a secret', () => {
-  it('that was used in all this is neither in the store nor in the log nor in the export of the audit', async () => {
-    const exported = await runTally(['admin', 'audit', '--jsonl'], walk.env);
-    expect(exported.stdout.split('\n').length).toBeGreaterThan(20);
+describe('what remains when the registry has stopped', () => {
+  let exported = '';
+
+  beforeAll(async () => {
+    // attempts that failed are counted in windows, which are stored at the end
+    await registry.stop();
+    exported = (await runTally(['admin', 'audit', '--jsonl'], walk.env)).stdout;
+  });
+
+  it('says in the audit what was wrong with each credential', () => {
+    const records = exported.split('\n').filter((line) => line.includes('"AuthenticationFailed"'));
+    const reasons = new Set(records.map((line) => (JSON.parse(line) as { readonly reason: string }).reason));
+    for (const each of ['expired', 'revoked', 'owner-disabled', 'mistyped', 'malformed']) expect(reasons).toContain(`API key ${each}`);
+  });
+
+  it('contains no secret: neither the store, nor the log, nor the export of the audit', async () => {
+    expect(exported.split('\n').length).toBeGreaterThan(20);
     const folder = dirname(sqlitePath());
     const files = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'latin1')));
-    const places = { store: files.join('\n'), log: JSON.stringify(registry.log) + registry.text, audit: exported.stdout };
+    const places = { store: files.join('\n'), log: JSON.stringify(registry.log) + registry.text, audit: exported };
     expect(walk.secrets.size).toBeGreaterThan(20);
     // what must be there, so that this test looks at the right places
     const [secret = ''] = [...walk.secrets].filter((each) => each.startsWith('qk_'));

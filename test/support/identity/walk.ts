@@ -157,7 +157,11 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
 export function request(
   method: string,
   address: string,
-  { token, body, headers = {} }: { readonly token?: string; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+  {
+    token,
+    body,
+    headers = {},
+  }: { readonly token?: string; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Promise<BrowserAnswer> {
   return get(address, {
     method,
