@@ -55,9 +55,9 @@ describe.skipIf(!canBuild())('the wheel of the Python SDK', () => {
   /** Keys that are refused, each in its way. */
   async function refusedKeys(): Promise<Readonly<Record<string, string>>> {
     const [alice, bob, root] = [await walk.logIn('alice'), await walk.logIn('bob'), await walk.logIn('root')];
-    const send = async (method: string, path: string, token: string, body?: unknown) => {
+    const send = async (method: string, path: string, token: string, body?: unknown): Promise<unknown> => {
       const { text } = await request(method, `${walk.url()}${path}`, { token, body });
-      return text === '' ? {} : (JSON.parse(text) as Record<string, never>);
+      return text === '' ? undefined : JSON.parse(text);
     };
     const create = async (name: string, { access_token: token }: { readonly access_token: string }) => {
       const { key, secret } = (await send('POST', '/v1/api-keys', token, { name })) as {

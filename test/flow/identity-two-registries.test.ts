@@ -1,5 +1,6 @@
 /** Two processes on one store: what one of them revokes the other refuses, and the store itself holds no secret. */
 import { DatabaseSync } from 'node:sqlite';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { BrowserAnswer } from '../support/identity/browser.ts';
 import { openWalk, request, type Tokens, type Walk } from '../support/identity/walk.ts';
@@ -30,17 +31,23 @@ async function createKey(number: number, { access_token: token }: Tokens): Promi
 const statusAt = async (number: number, token: string): Promise<number> => (await sendTo(number, 'GET', '/v1/session', { token })).status;
 
 describe('a key on a SQLite file', () => {
-  it('that a command revokes is refused by the serving process', async () => {
+  it('that a command revokes is refused by the serving process, and its event streams end', async () => {
     walk = await openWalk('sqlite');
-    await walk.start();
+    const embedded = { TALLY_ROLES: 'ingest,reindex,http', TALLY_EMBEDDED_DATA: join(walk.folder, 'data') };
+    await walk.start(0, embedded, ['serve', '--embedded']);
     const { id, secret } = await createKey(0, await walk.logIn('alice'));
-    // from now on the serving process knows the key
-    expect(await statusAt(0, secret)).toBe(200);
+    const { access_token: token } = await walk.logIn('root');
+    const job = jsonOf(await sendTo(0, 'POST', '/v1/buckets/demo/reindex', { token, body: { mode: 'report' } }));
+    // a paused job does not end, so neither does its stream
+    expect((await sendTo(0, 'POST', `/v1/jobs/${String(job['id'])}/pause`, { token })).status).toBe(200);
+    const stream = await fetch(`${walk.url()}/v1/jobs/${String(job['id'])}/events`, { headers: { authorization: `Bearer ${secret}` } });
+    expect(stream.status).toBe(200);
     expect(await runTally(['admin', 'keys', 'revoke', id], walk.env)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Revoked'),
     });
     await until('the key is refused', async () => (await statusAt(0, secret)) === 401);
+    expect(await stream.text()).toMatch(/event: problem\ndata: .*"authentication.failed"/);
     const database = new DatabaseSync((walk.env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''), { readOnly: true });
     const rows = [...database.prepare('SELECT * FROM state').all(), ...database.prepare('SELECT * FROM audit').all()];
     database.close();

@@ -129,6 +129,15 @@ describe('an API key over HTTP', () => {
     expect((await send('GET', '/v1/buckets', secret)).status).toBe(401);
   });
 
+  it('Bug: /v1/session answered 404 in the seconds for which a process remembers a revoked key. Fix: 401', async () => {
+    const owner = await tokenOf('user');
+    const { id, secret } = await create(owner);
+    expect((await send('GET', '/v1/session', secret)).status).toBe(200);
+    await send('DELETE', `/v1/api-keys/${id}`, owner);
+    const answer = await send('GET', '/v1/session', secret);
+    expect([answer.status, answer.headers['www-authenticate'], jsonOf(answer)['code']]).toEqual([401, 'Bearer', 'authentication.failed']);
+  });
+
   it('is told from 14 days before its end', async () => {
     const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 14 });
     // clients begin with /v1/session; the others are a verb, a wrong request and one that the key may not send
