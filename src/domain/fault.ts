@@ -38,7 +38,8 @@ export const faults = {
     circuit: 'cluster',
     opensAtOnce: true,
     background: 'stop',
-    advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
+    advice:
+      'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If it runs elsewhere, use --registry with its address, or `tally login`.',
   },
   /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
   'index.misconfigured': {

@@ -33,7 +33,7 @@ export interface Callers {
    * it must not be.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
-  /** Who sent a request that was admitted. Without authentication it is a program on this machine, whose user is not known. */
+  /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
   /** Where the request came from. */
   readonly addressOf: AddressOf;
@@ -59,9 +59,9 @@ export function createCallers(parts: CallerParts | undefined): Callers {
       // any caller may call it, so a credential that has ended does not matter
       if (scope === 'none') return;
       const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
+      if (actor !== undefined) known.set(request, located(actor, request));
       const refusal = refusalOf(scope, actor);
       if (refusal !== undefined) throw errorOf(refusal);
-      if (actor !== undefined) known.set(request, located(actor, request));
     },
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };

@@ -32,7 +32,7 @@ export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies)
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
     if (stored === undefined)
-      throw new RequestError('user.not-found', `no user has the id ${userId}; tally admin users list shows all users`);
+      throw new RequestError('user.not-found', `no user has the id ${userId}; \`tally admin users list\` shows all users`);
     return userView(stored);
   }
 
