@@ -204,8 +204,9 @@ describe('a caller of the network', () => {
       codes.set(status, (codes.get(status) ?? 0) + 1);
       if (status === 429) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
     }
-    expect([...codes.keys()].toSorted()).toEqual(codes.size === 1 ? [429] : [401, 429]);
-    expect(codes.get(429)).toBeGreaterThanOrEqual(180);
+    for (const status of codes.keys()) expect([401, 429]).toContain(status);
+    // each minute that a busy machine takes permits 20 more
+    expect(codes.get(429)).toBeGreaterThan(100);
     expect((await send('GET', '/v1/session', { token: secret })).status).toBe(200);
   });
 });
@@ -252,7 +253,7 @@ describe('what remains when the registry has stopped', () => {
     const places = { store: files.join('\n'), log: JSON.stringify(registry.log) + registry.text, audit: exported };
     expect(walk.secrets.size).toBeGreaterThan(20);
     // what must be there, so that this test looks at the right places
-    const [secret = ''] = [...walk.secrets].filter((each) => each.startsWith('qk_'));
+    const secret = [...walk.secrets].find((each) => each.startsWith('qk_')) ?? '';
     expect(places.store).toContain(keyIdOf(secret));
     for (const [place, text] of Object.entries(places)) {
       for (const each of walk.secrets) expect(text.includes(each), `${place} has a secret: ${each}`).toBe(false);

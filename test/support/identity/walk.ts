@@ -102,10 +102,10 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     return `${url(number)}/login/authorize?${new URLSearchParams({ ...query, ...more }).toString()}`;
   }
 
-  const driver = createServer((request, response) => {
+  const driver = createServer((incoming, response) => {
     void (async () => {
-      const address = (await request.toArray()).join('');
-      const { redirect, code } = await browse(personOf(request.url), address);
+      const address = (await incoming.toArray()).join('');
+      const { redirect, code } = await browse(personOf(incoming.url), address);
       response.end(redirect === undefined ? code : await (await fetch(redirect)).text());
     })().catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
