@@ -10,8 +10,6 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import { compareKeys } from '../../domain/documents/key-order.ts';
-import { compareSides, type Finding, type Sides, type Slice } from '../../domain/reindex/compare.ts';
 import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
@@ -22,8 +20,8 @@ import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
-import { fillsEnrichment, looksAtContent, readsTags } from './content-reads.ts';
 import { createHeads } from './heads.ts';
+import { createNextSlice, nearerEnd, type ComparedSlice } from './next-slice.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type EmptyPage, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-progress.ts';
@@ -102,8 +100,6 @@ interface TurnDependencies {
 }
 
 const HEADS_MAX = 16;
-/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
-const LOOKS_MAX = 100;
 /**
  * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
  * Each holds a listing page in memory and its documents: one and a half times the default number of bulk requests, so that the
@@ -178,18 +174,11 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
   }
 }
 
-/** The parts of a page of each side that are compared. */
-interface FeedSides extends Pick<Sides, 'listedFrom' | 'documentsFrom' | 'through'> {
-  readonly listed: FeedPage['objects'];
-  readonly documents: ScanFeed['documents'];
-}
-
 /** A slice that is being settled. */
-interface Settling extends SliceSides {
+interface Settling extends SliceSides, Pick<ComparedSlice, 'looks'> {
   readonly settled: Promise<SliceEnd>;
   hasEnded: boolean;
   readonly progress: SliceProgress;
-  readonly needsHeads: boolean;
 }
 
 function createTurn(
@@ -202,8 +191,7 @@ function createTurn(
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
   let passes = 0;
-  const findsEqual = readsTags(request);
-  const isLook = (finding: Finding): boolean => needsLook(finding, request);
+  const nextSlice = createNextSlice(request, rangeEnd);
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
@@ -252,18 +240,15 @@ function createTurn(
 
   /** Undefined: every slice of the page is being settled or committed, and the range contains more keys. */
   async function comparePage(
-    { objects, observedAtMs, expiresAtMs, through: listedThrough }: FeedPage,
+    page: FeedPage,
     scan: ScanFeed,
     { settling, passSignal }: { readonly settling: Settling[]; readonly passSignal: AbortSignal },
   ): Promise<PassEnd | undefined> {
+    const { observedAtMs, expiresAtMs } = page;
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
       const early = endBetween();
       if (early !== undefined) return early;
-      await scan.fill();
-      const through = nearer(listedThrough, rangeEnd());
-      const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
-      const sides = { listed: objects, listedFrom, documents, documentsFrom, isDocumentsEnd, through };
-      const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, looksMax: LOOKS_MAX, isLook });
+      const slice = await nextSlice(page, listedFrom, scan);
       const earlier = [...settling];
       const opened = progress.openSlice();
       const work = {
@@ -276,14 +261,12 @@ function createTurn(
         writesUnread: passes === 1 && request.readsFirst !== true,
         earlierEnded: () => allEnded(earlier),
       };
-      const settled = settle(work, passSignal);
-      settling.push(beingSettled({ ...sidesOf(sides, slice), needsHeads: slice.findings.some(isLook) }, opened, settled));
+      settling.push(beingSettled(slice, opened, settle(work, passSignal)));
       ({ listedTo: listedFrom, isWhole } = slice);
-      scan.at = slice.documentsTo;
       const end = await makeRoom(settling);
       if (end !== undefined) return end;
     }
-    return isRangeEnd(listedThrough) ? { kind: 'done' } : undefined;
+    return isRangeEnd(page.through) ? { kind: 'done' } : undefined;
   }
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
@@ -298,7 +281,7 @@ function createTurn(
 
   /** Whether the range contains no key after this one; undefined is the end of the listing. */
   function isRangeEnd(through: string | undefined): boolean {
-    return nearer(through, rangeEnd()) === rangeEnd();
+    return nearerEnd(through, rangeEnd()) === rangeEnd();
   }
 
   function rangeEnd(): string | undefined {
@@ -337,43 +320,21 @@ function createTurn(
   return { pass, result: progress.result };
 }
 
-/** What the slice has compared. */
-function sidesOf({ listed, listedFrom, documents, documentsFrom, through }: FeedSides, slice: Slice): SliceSides {
-  return {
-    listed: listed.slice(listedFrom, slice.listedTo),
-    scanned: documents.slice(documentsFrom, slice.documentsTo),
-    equal: slice.equal,
-    through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
-  };
-}
-
 /** How many slices of a job that writes may be settled at the same time. */
 function roomFor(settling: readonly Settling[], settlingMax: number): number {
-  return settling.some(({ needsHeads }) => needsHeads) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
+  return settling.some(({ looks }) => looks > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
 }
 
-function beingSettled(sides: SliceSides & Pick<Settling, 'needsHeads'>, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
-  const entry: Settling = { ...sides, progress, settled, hasEnded: false };
+function beingSettled(compared: ComparedSlice, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
+  const { listed, scanned, equal, through, looks } = compared;
+  const entry: Settling = { listed, scanned, equal, through, looks, progress, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
   // awaited in key order: by then an earlier slice may have ended the pass
   settled.then(hasEnded, hasEnded);
   return entry;
 }
 
-/** Whether the finding may need a HEAD. */
-function needsLook({ kind, unenriched }: Finding, request: TurnRequest): boolean {
-  if (readsTags(request) || kind === 'phantom') return true;
-  if (kind === 'missing' || kind === 'stale') return looksAtContent(request);
-  return unenriched !== undefined && fillsEnrichment(request);
-}
-
 /** Resolves when all of these slices have ended; rejects when one of them did not end. */
 async function allEnded(settling: readonly Settling[]): Promise<void> {
   for (const { settled } of settling) if ((await settled).kind !== 'ended') throw new Error('an earlier slice did not end');
-}
-
-/** The end that comes first; undefined is the end of all keys. */
-function nearer(a: string | undefined, b: string | undefined): string | undefined {
-  if (a === undefined || b === undefined) return a ?? b;
-  return compareKeys(a, b) <= 0 ? a : b;
 }

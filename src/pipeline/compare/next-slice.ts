@@ -1,0 +1,82 @@
+/** The slices of a listing page: as much of it as is settled together. */
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import { compareSides, type Finding, type Slice } from '../../domain/reindex/compare.ts';
+import { fillsEnrichment, looksAtContent, readsTags } from './content-reads.ts';
+import type { FeedPage, ScanFeed } from './page-feeds.ts';
+import type { SliceWork } from './settle-slice.ts';
+import type { SliceSides } from './turn-progress.ts';
+
+/** What decides which findings need a HEAD. */
+type SliceRequest = Pick<SliceWork, 'bucket' | 'mode' | 'fill' | 'tags'>;
+
+/** A slice that has been compared. */
+export interface ComparedSlice extends SliceSides, Pick<Slice, 'findings' | 'listedTo' | 'isWhole'> {
+  /** How many of its findings may need a HEAD. */
+  readonly looks: number;
+}
+
+/** Compares a listing page from its object number `listedFrom` on, up to its end or to as many HEADs as one slice may need. Throws the store's fault. */
+type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
+
+/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
+const LOOKS_MAX = 100;
+
+/** Creates the function. `rangeEnd` is the last key of the range, read again each time; undefined: the end of all keys. */
+export function createNextSlice(request: SliceRequest, rangeEnd: () => string | undefined): NextSlice {
+  const findsEqual = readsTags(request);
+  const isLook = (finding: Finding): boolean => needsLook(finding, request);
+
+  /** Compares as much of the page as the current page of the scan shows. */
+  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly looksMax: number }, scan: ScanFeed) {
+    await scan.fill();
+    const through = nearerEnd(page.through, rangeEnd());
+    const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
+    const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
+    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, isLook });
+    scan.at = slice.documentsTo;
+    return {
+      ...slice,
+      listed: page.objects.slice(rest.listedFrom, slice.listedTo),
+      scanned: documents.slice(documentsFrom, slice.documentsTo),
+      through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
+      looks: slice.findings.filter(isLook).length,
+    };
+  }
+
+  return async function nextSlice(page, listedFrom, scan) {
+    let slice: ComparedSlice = await comparePart(page, { listedFrom, looksMax: LOOKS_MAX }, scan);
+    // what two pages of the scan show of one page of the listing is one slice: each with a difference costs a read and a bulk request
+    while (!slice.isWhole && slice.looks < LOOKS_MAX) {
+      const rest = { listedFrom: slice.listedTo, looksMax: LOOKS_MAX - slice.looks };
+      slice = joined(slice, await comparePart(page, rest, scan));
+    }
+    return slice;
+  };
+}
+
+/** Two slices as one; the second continues where the first ends. */
+function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
+  return {
+    listed: [...first.listed, ...second.listed],
+    scanned: [...first.scanned, ...second.scanned],
+    findings: [...first.findings, ...second.findings],
+    equal: first.equal + second.equal,
+    looks: first.looks + second.looks,
+    through: second.through ?? first.through,
+    listedTo: second.listedTo,
+    isWhole: second.isWhole,
+  };
+}
+
+/** Whether the finding may need a HEAD. */
+function needsLook({ kind, unenriched }: Finding, request: SliceRequest): boolean {
+  if (readsTags(request) || kind === 'phantom') return true;
+  if (kind === 'missing' || kind === 'stale') return looksAtContent(request);
+  return unenriched !== undefined && fillsEnrichment(request);
+}
+
+/** The end that comes first; undefined is the end of all keys. */
+export function nearerEnd(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return compareKeys(a, b) <= 0 ? a : b;
+}
