@@ -1,0 +1,56 @@
+/**
+ * The record of what Tally made in AWS for a bucket. It outlives the bucket's own record until every part of ours is gone.
+ *
+ *   applying ──► applied ⇄ paused
+ *       └────────────┴──────┴──► removing ──► (deleted)
+ */
+import { z } from 'zod';
+import { bucketSources, enrichModes } from '../bucket.ts';
+
+const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
+
+export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'notification'] as const;
+export type PartKind = (typeof partKinds)[number];
+
+/** A part that exists, or is about to be made. */
+const partSchema = z.object({
+  kind: z.enum(partKinds),
+  /** What it belongs to: the ARN of a topic, queue or rule, or of the bucket. */
+  arn: z.string(),
+  /** False: it was there before, for example as a topic of somebody else. */
+  createdByUs: z.boolean(),
+  /** SHA-256 of its content, by which a change of somebody else is noticed. */
+  fingerprint: z.string(),
+});
+export type ConnectionPart = z.infer<typeof partSchema>;
+
+export const connectionSchema = z.object({
+  bucket: z.string(),
+  region: z.string(),
+  partition: z.string(),
+  /** Of the queues and topics. */
+  account: z.string(),
+  bucketAccount: z.string(),
+  installation: z.string(),
+  source: z.enum(bucketSources),
+  topicArn: z.string().optional(),
+  enrich: z.enum(enrichModes),
+  queueArn: z.string(),
+  deadLetterArn: z.string().optional(),
+  state: z.enum(connectionStates),
+  /** The token under which it is applied. */
+  token: z.string().optional(),
+  parts: z.array(partSchema),
+  /** The notification configuration of the bucket as it was before Tally first wrote it: S3's own XML. */
+  preImage: z.string().optional(),
+  /** When a policy was last written: S3 may refuse a destination for a minute after that. */
+  policyChangedAtMs: z.number().optional(),
+  /** When AWS was last changed: events may be missing until some minutes later. */
+  changedAtMs: z.number().optional(),
+  pausedAtMs: z.number().optional(),
+  lastCheckMs: z.number().optional(),
+});
+export type ConnectionRecord = z.infer<typeof connectionSchema>;
+
+/** The name of this installation, made once. */
+export const installationSchema = z.object({ installation: z.string() });
