@@ -3,6 +3,7 @@
  * written to: our statements are found by their ids, and everything else stays as it is.
  */
 import { z } from 'zod';
+import { canonicalJson } from './canonical.ts';
 
 const statementSchema = z.looseObject({ Sid: z.string().optional() });
 export type Statement = z.infer<typeof statementSchema>;
@@ -61,18 +62,7 @@ export function sameStatements(a: readonly Statement[], b: readonly Statement[])
 export function canonicalStatement(statement: Statement): string {
   const { Action: action, ...rest } = statement;
   const actions = [action].flat().map((each) => (typeof each === 'string' ? each.toLowerCase() : each));
-  return JSON.stringify(canonical({ ...rest, ...(action !== undefined && { Action: actions }) }));
-}
-
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    const items = value.map(canonical);
-    if (items.length === 1) return items[0];
-    return items.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-  }
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, each]) => [name, canonical(each)]));
+  return canonicalJson({ ...rest, ...(action !== undefined && { Action: actions }) });
 }
 
 /** The policy as it is stored. */
@@ -84,10 +74,10 @@ export function policyBytes(policy: Policy): number {
   return new TextEncoder().encode(policyText(policy)).byteLength;
 }
 
+const conditionsSchema = z.record(z.string(), z.record(z.string(), z.union([z.string(), z.array(z.string())])));
+
 /** The values of a condition key of a statement, under one operator. */
 export function conditionValues(statement: Statement | undefined, operator: string, key: string): readonly string[] {
-  const condition = z.looseObject({ [operator]: z.record(z.string(), z.union([z.string(), z.array(z.string())])) }).safeParse(statement?.['Condition']);
-  if (!condition.success) return [];
-  const keys = z.record(z.string(), z.union([z.string(), z.array(z.string())])).parse(condition.data[operator]);
-  return [keys[key] ?? []].flat();
+  const conditions = conditionsSchema.safeParse(statement?.['Condition']);
+  return conditions.success ? [conditions.data[operator]?.[key] ?? []].flat() : [];
 }

@@ -144,7 +144,9 @@ export function queueStatements(
 function servicesOf(statement: Statement | undefined): readonly string[] {
   const principal: unknown = statement?.['Principal'];
   if (typeof principal !== 'object' || principal === null || !('Service' in principal)) return [];
-  return [principal.Service].flat().filter((name): name is string => typeof name === 'string' && /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
+  return [principal.Service]
+    .flat()
+    .filter((name): name is string => typeof name === 'string' && /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
 }
 
 function single(values: readonly string[]): string | readonly string[] {

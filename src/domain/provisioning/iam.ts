@@ -1,0 +1,135 @@
+/** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
+import type { BucketSource } from '../bucket.ts';
+
+export const iamRoles = ['daemon', 'connecting'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
+export type IamRole = (typeof iamRoles)[number];
+
+type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules';
+
+interface Permission {
+  readonly sid: string;
+  readonly roles: readonly IamRole[];
+  /** Absent: every source. */
+  readonly sources?: readonly BucketSource[];
+  readonly actions: readonly string[];
+  readonly resource: Resource;
+}
+
+const BOTH = ['daemon', 'connecting'] as const;
+const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
+const BY_RULES = ['eventbridge', 'routed'] as const;
+
+/** Every call of Tally to AWS, but for what a key of your own needs (docs/connect.md). */
+export const permissions: readonly Permission[] = [
+  {
+    sid: 'ReceiveAndSettleMessages',
+    roles: ['daemon'],
+    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage', 'sqs:GetQueueUrl'],
+    resource: 'queues',
+  },
+  { sid: 'ReadQueues', roles: BOTH, actions: ['sqs:GetQueueAttributes'], resource: 'queues' },
+  { sid: 'ConfirmSubscriptions', roles: ['daemon'], sources: THROUGH_TOPICS, actions: ['sns:ConfirmSubscription'], resource: 'topics' },
+  {
+    sid: 'ReadTopics',
+    roles: BOTH,
+    sources: THROUGH_TOPICS,
+    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
+    resource: 'topics',
+  },
+  {
+    sid: 'ReadTheBucket',
+    roles: BOTH,
+    actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
+    resource: 'bucket',
+  },
+  { sid: 'ReadLifecycleRules', roles: ['daemon'], actions: ['s3:GetLifecycleConfiguration'], resource: 'bucket' },
+  { sid: 'LookAtObjects', roles: ['daemon'], actions: ['s3:GetObject'], resource: 'objects' },
+  {
+    sid: 'EnrichDocuments',
+    roles: ['daemon'],
+    actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+    resource: 'objects',
+  },
+  { sid: 'ReadRules', roles: BOTH, sources: BY_RULES, actions: ['events:DescribeRule', 'events:ListTargetsByRule'], resource: 'rules' },
+  { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'queues' },
+  {
+    sid: 'MakeTopics',
+    roles: ['connecting'],
+    sources: ['notification', 'routed'],
+    actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
+    resource: 'topics',
+  },
+  {
+    sid: 'SubscribeTheQueue',
+    roles: ['connecting'],
+    sources: THROUGH_TOPICS,
+    actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
+    resource: 'topics',
+  },
+  {
+    sid: 'NotifyTally',
+    roles: ['connecting'],
+    sources: ['notification', 'eventbridge'],
+    actions: ['s3:PutBucketNotification'],
+    resource: 'bucket',
+  },
+  {
+    sid: 'MakeRules',
+    roles: ['connecting'],
+    sources: BY_RULES,
+    actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
+    resource: 'rules',
+  },
+];
+
+/** The names of a policy's resources. `*` where one is not known. */
+export interface IamNames {
+  readonly partition: string;
+  readonly region: string;
+  readonly account: string;
+  /** The names of the queues. */
+  readonly queues: readonly string[];
+  readonly bucket: string;
+  readonly installation: string;
+}
+
+/** The policy of a role as an IAM document. */
+export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
+  const wanted = permissions.filter(
+    ({ roles, sources: only }) => roles.includes(role) && (only === undefined || only.some((source) => sources.includes(source))),
+  );
+  return {
+    Version: '2012-10-17',
+    Statement: wanted.map(({ sid, actions, resource }) => ({
+      Sid: sid,
+      Effect: 'Allow',
+      Action: [...actions],
+      Resource: resourcesOf(resource, sources, names),
+    })),
+  };
+}
+
+/** The permissions without which a call is denied, by the call of the SDK. */
+export function actionsOf(source: BucketSource): readonly string[] {
+  return permissions
+    .filter(({ roles, sources }) => roles.includes('connecting') && (sources === undefined || sources.includes(source)))
+    .flatMap(({ actions }) => actions);
+}
+
+function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
+  const { partition, region, account, queues, bucket, installation } = names;
+  switch (resource) {
+    case 'queues':
+      return queues.map((queue) => `arn:${partition}:sqs:${region}:${account}:${queue}`);
+    case 'topics':
+      // the source topic names topics of others
+      return `arn:${partition}:sns:${region}:${account}:${sources.includes('topic') ? '*' : `tally-${installation}-*`}`;
+    case 'bucket':
+      return `arn:${partition}:s3:::${bucket}`;
+    case 'objects':
+      return `arn:${partition}:s3:::${bucket}/*`;
+    case 'rules':
+      return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
+  }
+}
