@@ -105,8 +105,13 @@ export async function awsAddresses(
 
 function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
   if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
-  const { sqs, sns, s3 } = shared.endpoints;
-  return { sqs: endpoints.sqs ?? sqs, sns: endpoints.sns ?? sns, s3: endpoints.s3 ?? s3 };
+  const { sqs, sns, s3, events } = shared.endpoints;
+  return {
+    sqs: endpoints.sqs ?? sqs,
+    sns: endpoints.sns ?? sns,
+    s3: endpoints.s3 ?? s3,
+    events: endpoints.events ?? events,
+  };
 }
 
 /** The queues of the embedded server if there is one, else those of the settings. */

@@ -13,5 +13,7 @@ export const stateKinds = [
   'lock',
   'schedule',
   'circuit',
+  'connection',
+  'installation',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -1,4 +1,5 @@
 /** The AWS SDK clients: one per queue or region, each created when it is first used. */
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
@@ -12,7 +13,12 @@ export interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
   readonly region: string;
   /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …) or the profile; absent: AWS itself. */
-  readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+  readonly endpoints: {
+    readonly sqs?: string | undefined;
+    readonly sns?: string | undefined;
+    readonly s3?: string | undefined;
+    readonly events?: string | undefined;
+  };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
   readonly proxyEnv?: ProxyEnv | undefined;
@@ -39,6 +45,8 @@ export interface AwsClients {
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
   readonly s3For: (region: string) => S3Client;
+  /** Its module is loaded with the first client: few processes need one. */
+  readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -106,6 +114,14 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return withResolvedRequests(client);
   }
 
+  let eventsFor: ((region: string) => EventBridgeClient) | undefined;
+
+  async function cachedEvents(region: string): Promise<EventBridgeClient> {
+    const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
+    eventsFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, requestHandler }));
+    return eventsFor(region);
+  }
+
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
@@ -123,6 +139,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
           requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
         }),
     ),
+    eventsFor: cachedEvents,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

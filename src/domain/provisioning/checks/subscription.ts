@@ -25,19 +25,19 @@ export const subscriptionPending: Check = (facts) => {
 };
 
 export const subscriptionFiltered: Check = (facts) => {
-  const [before] = attributesOf(facts);
-  if (before.FilterPolicy === undefined) return undefined;
+  const before = wrongAttributes(facts);
+  if (before['FilterPolicy'] === undefined) return undefined;
   return healable(
     facts,
     'connect.subscription-filtered',
-    `the subscription of ${facts.wish.queueArn} has the filter ${before.FilterPolicy}`,
+    `the subscription of ${facts.wish.queueArn} has the filter ${before['FilterPolicy']}`,
     'events that do not match it are not delivered',
   );
 };
 
 export const subscriptionRaw: Check = (facts) => {
-  const [before] = attributesOf(facts);
-  if (before.RawMessageDelivery === undefined) return undefined;
+  const before = wrongAttributes(facts);
+  if (before['RawMessageDelivery'] === undefined) return undefined;
   return {
     ...healable(
       facts,
@@ -50,8 +50,8 @@ export const subscriptionRaw: Check = (facts) => {
 };
 
 export const subscriptionRedrive: Check = (facts) => {
-  const [before] = attributesOf(facts);
-  if (before.RedrivePolicy === undefined) return undefined;
+  const before = wrongAttributes(facts);
+  if (before['RedrivePolicy'] === undefined) return undefined;
   return {
     ...healable(
       facts,
@@ -63,10 +63,9 @@ export const subscriptionRedrive: Check = (facts) => {
   };
 };
 
-function attributesOf({ wiring, observed }: Facts): ReturnType<typeof subscriptionAttributes>[0][] {
+function wrongAttributes({ wiring, observed }: Facts): ReturnType<typeof subscriptionAttributes>[0] {
   const subscription = existing(observed.subscription);
-  if (subscription === undefined || wiring.subscription === undefined) return [{}];
-  return [...subscriptionAttributes(subscription, wiring.subscription)];
+  return subscription === undefined || wiring.subscription === undefined ? {} : subscriptionAttributes(subscription, wiring.subscription)[0];
 }
 
 export const subscriptionUnauthenticated: Check = (facts) => {

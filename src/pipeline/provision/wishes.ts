@@ -1,0 +1,103 @@
+/** What somebody wants for a bucket, completed by what is stored and by what the bucket queue says about itself. */
+import { isBucketName, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { parseArn } from '../../domain/provisioning/names.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { AwsReads } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import type { InstallationOf } from './installation.ts';
+
+/** A request about a bucket. What is left out is that of its record. */
+export interface WishRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  readonly minimal?: boolean;
+}
+
+interface WishDependencies {
+  readonly state: StateStore;
+  readonly aws: Pick<AwsReads, 'queueAt'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly installationOf: InstallationOf;
+  readonly queueUrl: string | undefined;
+  readonly isEmbedded: boolean;
+}
+
+export interface Wished {
+  readonly wish: Wish;
+  readonly record: BucketRecord | undefined;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+/** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for a wish that cannot be, and what reading the queue and the region throws. */
+export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
+
+/** Creates the function. */
+export function createWishOf({ state, aws, storage, installationOf, queueUrl, isEmbedded }: WishDependencies): WishOf {
+  return async function wishOf(request, signal) {
+    const { bucket } = request;
+    if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
+    if (isEmbedded) throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+    if (queueUrl === undefined) throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    const [record, connection] = [await readRecord(state, refs.bucket(bucket), signal), await readRecord(state, refs.connection(bucket), signal)];
+    const queue = await aws.queueAt(queueUrl, signal);
+    const arn = parseArn(queue.arn);
+    if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queue.arn}, which cannot be read`);
+    const { source, topicArn, enrich } = choiceOf(request, record);
+    const wish = {
+      bucket,
+      partition: arn.partition,
+      account: arn.account,
+      region: record?.region ?? (await storage.regionOf(bucket, signal)),
+      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? arn.account,
+      installation: await installationOf(signal),
+      source,
+      enrich,
+      queueArn: queue.arn,
+      ...(topicArn !== undefined && { topicArn }),
+      ...(queue.deadLetterArn !== undefined && { deadLetterArn: queue.deadLetterArn }),
+      ...(request.minimal === true && { minimal: true }),
+    };
+    return { wish, record, connection };
+  };
+}
+
+function choiceOf(
+  request: WishRequest,
+  record: BucketRecord | undefined,
+): { readonly source: BucketSource; readonly topicArn?: string; readonly enrich: EnrichMode } {
+  const source = request.source ?? record?.source ?? 'notification';
+  const topicArn = request.topic_arn ?? (source === record?.source ? record.topicArn : undefined);
+  const enrich = request.enrich ?? record?.enrich ?? 'none';
+  if (source !== 'topic') {
+    if (request.topic_arn === undefined) return { source, enrich };
+    throw new RequestError('request.invalid', `topic_arn: the source ${source} uses Tally's own topic; for another topic say "source": "topic"`);
+  }
+  if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
+  if (topicArn.endsWith('.fifo')) throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+  return { source, topicArn, enrich };
+}
+
+/** The wish that a connection was made with. */
+export function wishOfConnection(connection: ConnectionRecord): Wish {
+  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  return {
+    bucket,
+    region,
+    partition,
+    account,
+    bucketAccount,
+    installation,
+    source,
+    enrich,
+    queueArn,
+    ...(topicArn !== undefined && { topicArn }),
+    ...(deadLetterArn !== undefined && { deadLetterArn }),
+  };
+}
