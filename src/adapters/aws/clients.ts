@@ -118,7 +118,9 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
 
   async function cachedEvents(region: string): Promise<EventBridgeClient> {
     const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
-    eventsFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, requestHandler }));
+    eventsFor ??= cached(
+      (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, requestHandler }),
+    );
     return eventsFor(region);
   }
 

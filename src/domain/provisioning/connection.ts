@@ -37,6 +37,8 @@ export const connectionSchema = z.object({
   enrich: z.enum(enrichModes),
   queueArn: z.string(),
   deadLetterArn: z.string().optional(),
+  /** The rule has the transformer with the names of the specification. */
+  minimal: z.boolean().optional(),
   state: z.enum(connectionStates),
   /** The token under which it is applied. */
   token: z.string().optional(),

@@ -15,7 +15,9 @@ const NONE = '<NotificationConfiguration/>';
 export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
     const { subscription, queues, rule } = wiringOf(wish);
-    const xml = await (mayBeGone ? unlessGone(aws.notificationOf(ownedBucket(wish), signal)) : aws.notificationOf(ownedBucket(wish), signal));
+    const xml = await (mayBeGone
+      ? unlessGone(aws.notificationOf(ownedBucket(wish), signal))
+      : aws.notificationOf(ownedBucket(wish), signal));
     const observedQueues = [];
     for (const { arn } of queues) observedQueues.push(await aws.queueOf(arn, signal));
     const topic = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));

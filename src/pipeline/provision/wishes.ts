@@ -43,9 +43,14 @@ export function createWishOf({ state, aws, storage, installationOf, queueUrl, is
   return async function wishOf(request, signal) {
     const { bucket } = request;
     if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
-    if (isEmbedded) throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
-    if (queueUrl === undefined) throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
-    const [record, connection] = [await readRecord(state, refs.bucket(bucket), signal), await readRecord(state, refs.connection(bucket), signal)];
+    if (isEmbedded)
+      throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+    if (queueUrl === undefined)
+      throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    const [record, connection] = [
+      await readRecord(state, refs.bucket(bucket), signal),
+      await readRecord(state, refs.connection(bucket), signal),
+    ];
     const queue = await aws.queueAt(queueUrl, signal);
     const arn = parseArn(queue.arn);
     if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queue.arn}, which cannot be read`);
@@ -62,7 +67,7 @@ export function createWishOf({ state, aws, storage, installationOf, queueUrl, is
       queueArn: queue.arn,
       ...(topicArn !== undefined && { topicArn }),
       ...(queue.deadLetterArn !== undefined && { deadLetterArn: queue.deadLetterArn }),
-      ...(request.minimal === true && { minimal: true }),
+      ...((request.minimal ?? connection?.minimal) === true && { minimal: true }),
     };
     return { wish, record, connection };
   };
@@ -77,16 +82,21 @@ function choiceOf(
   const enrich = request.enrich ?? record?.enrich ?? 'none';
   if (source !== 'topic') {
     if (request.topic_arn === undefined) return { source, enrich };
-    throw new RequestError('request.invalid', `topic_arn: the source ${source} uses Tally's own topic; for another topic say "source": "topic"`);
+    throw new RequestError(
+      'request.invalid',
+      `topic_arn: the source ${source} uses Tally's own topic; for another topic say "source": "topic"`,
+    );
   }
   if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
-  if (topicArn.endsWith('.fifo')) throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+  if (topicArn.endsWith('.fifo'))
+    throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   return { source, topicArn, enrich };
 }
 
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
-  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn, minimal } =
+    connection;
   return {
     bucket,
     region,
@@ -99,5 +109,6 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     queueArn,
     ...(topicArn !== undefined && { topicArn }),
     ...(deadLetterArn !== undefined && { deadLetterArn }),
+    ...(minimal === true && { minimal }),
   };
 }

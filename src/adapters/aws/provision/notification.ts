@@ -90,12 +90,19 @@ function writeFault(question: S3Question, refusal: S3Refusal, account: string): 
   const [code] = REFUSALS.find(([, pattern]) => pattern.test(text)) ?? [];
   if (code !== undefined) return new RequestError(code, `${questionText(question)}: ${printable(text, TEXT_MAX)}`);
   if (error instanceof Error && error.name === 'OperationAborted') {
-    return new RequestError('connect.busy', `${questionText(question)}: another change of the bucket is under way (${printable(text, TEXT_MAX)})`);
+    return new RequestError(
+      'connect.busy',
+      `${questionText(question)}: another change of the bucket is under way (${printable(text, TEXT_MAX)})`,
+    );
   }
   return denial(question, refusal, { account, action: 's3:PutBucketNotification' }) ?? s3Fault(question, refusal);
 }
 
-function denial(question: S3Question, refusal: S3Refusal, { account, action }: { readonly account: string; readonly action: string }): Error | undefined {
+function denial(
+  question: S3Question,
+  refusal: S3Refusal,
+  { account, action }: { readonly account: string; readonly action: string },
+): Error | undefined {
   const fault = s3Fault(question, refusal);
   if (fault.code !== 'object.denied') return undefined;
   const reason = `the permission ${action} is missing, or the bucket does not belong to the account ${account}`;

@@ -16,7 +16,10 @@ interface Dependencies {
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
 /** Creates the functions. */
-export function createSqsProvision({ clientFor, queueUrl: bucketQueueUrl }: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'setQueuePolicy'> {
+export function createSqsProvision({
+  clientFor,
+  queueUrl: bucketQueueUrl,
+}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'setQueuePolicy'> {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
   const urls = new Map<string, string>();
 
@@ -24,7 +27,8 @@ export function createSqsProvision({ clientFor, queueUrl: bucketQueueUrl }: Depe
     const known = urls.get(queueArn);
     if (known !== undefined) return known;
     const arn = parseArn(queueArn);
-    if (arn === undefined || bucketQueueUrl === undefined) throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+    if (arn === undefined || bucketQueueUrl === undefined)
+      throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
     const send = () => clientFor(bucketQueueUrl).send(command, optionsOf(signal));
     const { QueueUrl } = await found(`GetQueueUrl ${queueArn}`, asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal));
@@ -36,10 +40,19 @@ export function createSqsProvision({ clientFor, queueUrl: bucketQueueUrl }: Depe
   async function queueAt(queueUrl: string, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
-      AttributeNames: ['QueueArn', 'Policy', 'RedrivePolicy', 'KmsMasterKeyId', ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : [])],
+      AttributeNames: [
+        'QueueArn',
+        'Policy',
+        'RedrivePolicy',
+        'KmsMasterKeyId',
+        ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
+      ],
     });
     const send = () => clientFor(queueUrl).send(command, optionsOf(signal));
-    const { Attributes = {} } = await found(`GetQueueAttributes ${queueUrl}`, asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal));
+    const { Attributes = {} } = await found(
+      `GetQueueAttributes ${queueUrl}`,
+      asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal),
+    );
     const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
     if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
     const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
@@ -60,7 +73,10 @@ export function createSqsProvision({ clientFor, queueUrl: bucketQueueUrl }: Depe
       const queueUrl = await urlOf(queueArn, signal);
       const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
       const what = `SetQueueAttributes ${queueArn}`;
-      await found(what, asking(what, 'sqs:SetQueueAttributes', () => clientFor(queueUrl).send(command, optionsOf(signal)), signal));
+      await found(
+        what,
+        asking(what, 'sqs:SetQueueAttributes', () => clientFor(queueUrl).send(command, optionsOf(signal)), signal),
+      );
     },
   };
 }

@@ -19,13 +19,22 @@ import { asking, isMissing, optionsOf } from './refusals.ts';
 type ClientFor = (region: string) => Promise<EventBridgeClient>;
 
 /** Creates the functions. A rule has at most five targets, so one page holds them all. */
-export function createEventsProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'ruleOf' | 'putRule' | 'putTarget' | 'removeRule'> {
+export function createEventsProvision({
+  clientFor,
+}: {
+  readonly clientFor: ClientFor;
+}): Pick<Provisioner, 'ruleOf' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
     async ruleOf(region, name, signal) {
       const client = await clientFor(region);
       const options = optionsOf(signal);
       try {
-        const rule = await asking(`DescribeRule ${name}`, 'events:DescribeRule', () => client.send(new DescribeRuleCommand({ Name: name }), options), signal);
+        const rule = await asking(
+          `DescribeRule ${name}`,
+          'events:DescribeRule',
+          () => client.send(new DescribeRuleCommand({ Name: name }), options),
+          signal,
+        );
         const list = () => client.send(new ListTargetsByRuleCommand({ Rule: name }), options);
         const { Targets = [] } = await asking(`ListTargetsByRule ${name}`, 'events:ListTargetsByRule', list, signal);
         return {
@@ -53,8 +62,14 @@ export function createEventsProvision({ clientFor }: { readonly clientFor: Clien
       const client = await clientFor(region);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
       const what = `PutTargets ${name}`;
-      const { FailedEntryCount, FailedEntries = [] } = await asking(what, 'events:PutTargets', () => client.send(command, optionsOf(signal)), signal);
-      if ((FailedEntryCount ?? 0) > 0) throw new FaultError('connect.unavailable', `${what}: ${FailedEntries[0]?.ErrorMessage ?? 'the target was refused'}`);
+      const { FailedEntryCount, FailedEntries = [] } = await asking(
+        what,
+        'events:PutTargets',
+        () => client.send(command, optionsOf(signal)),
+        signal,
+      );
+      if ((FailedEntryCount ?? 0) > 0)
+        throw new FaultError('connect.unavailable', `${what}: ${FailedEntries[0]?.ErrorMessage ?? 'the target was refused'}`);
     },
     async removeRule(region, { name, target }, signal) {
       const client = await clientFor(region);
@@ -87,6 +102,8 @@ function sdkTarget({ id, arn, deadLetterArn, transformer }: Target): SdkTarget {
     Id: id,
     Arn: arn,
     ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
-    ...(transformer !== undefined && { InputTransformer: { InputPathsMap: { ...transformer.paths }, InputTemplate: transformer.template } }),
+    ...(transformer !== undefined && {
+      InputTransformer: { InputPathsMap: { ...transformer.paths }, InputTemplate: transformer.template },
+    }),
   };
 }

@@ -27,7 +27,11 @@ const PAGES_MAX = 50;
 const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
 /** Creates the functions. */
-export function createSnsProvision({ clientFor }: { readonly clientFor: (region: string) => SNSClient }): Pick<Provisioner, TopicFunctions> {
+export function createSnsProvision({
+  clientFor,
+}: {
+  readonly clientFor: (region: string) => SNSClient;
+}): Pick<Provisioner, TopicFunctions> {
   const clientOf = (arn: string): SNSClient => clientFor(regionOf(arn));
 
   /** The subscription of the queue, and how many others there are. */
@@ -46,7 +50,10 @@ export function createSnsProvision({ clientFor }: { readonly clientFor: (region:
       token = answer.NextToken;
       if (token === undefined || token === '') return { found, others };
     }
-    throw new FaultError('connect.unavailable', `ListSubscriptionsByTopic ${topicArn}: the topic has more than ${PAGES_MAX * 100} subscriptions`);
+    throw new FaultError(
+      'connect.unavailable',
+      `ListSubscriptionsByTopic ${topicArn}: the topic has more than ${PAGES_MAX * 100} subscriptions`,
+    );
   }
 
   async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {

@@ -65,7 +65,9 @@ export const subscriptionRedrive: Check = (facts) => {
 
 function wrongAttributes({ wiring, observed }: Facts): ReturnType<typeof subscriptionAttributes>[0] {
   const subscription = existing(observed.subscription);
-  return subscription === undefined || wiring.subscription === undefined ? {} : subscriptionAttributes(subscription, wiring.subscription)[0];
+  return subscription === undefined || wiring.subscription === undefined
+    ? {}
+    : subscriptionAttributes(subscription, wiring.subscription)[0];
 }
 
 export const subscriptionUnauthenticated: Check = (facts) => {

@@ -1,0 +1,140 @@
+/** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { emitScript } from '../../domain/provisioning/emit.ts';
+import { planOf, type Plan } from '../../domain/provisioning/plan.ts';
+import type { Kept } from '../../domain/provisioning/removal.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Provisioner } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import { readRecord, refs, removeRecord } from '../records/stored.ts';
+import { createApply, type Applied, type ApplyOptions } from './apply.ts';
+import { createInstallation } from './installation.ts';
+import { createConnectLock } from './lock.ts';
+import { createMakeParts } from './make.ts';
+import { createObserve } from './observe.ts';
+import { createPause } from './pause.ts';
+import { createRemoveParts } from './remove.ts';
+import { createWishOf, wishOfConnection, type WishRequest } from './wishes.ts';
+import { createWriteNotification } from './write-notification.ts';
+
+export interface ProvisionDependencies {
+  readonly state: StateStore;
+  readonly aws: Provisioner;
+  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly clock: Clock;
+  /** The bucket queue; absent if the settings name none. */
+  readonly queueUrl: string | undefined;
+  /** The name of the installation in the settings. */
+  readonly installation: string | undefined;
+  readonly isEmbedded: boolean;
+}
+
+export interface Planned {
+  readonly plan: Plan;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+export interface Provisioning {
+  /** Reads AWS and says what would change. */
+  plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
+  /** A script for the AWS CLI that makes what an apply makes. */
+  emit(request: WishRequest, signal?: AbortSignal): Promise<string>;
+  /** One pass of an apply, and the wish that it was for. */
+  apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
+  pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
+  resume(bucket: string, signal: AbortSignal): Promise<Applied>;
+  /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
+  remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
+  diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+}
+
+/** Creates the functions. */
+export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
+  const { state, aws, clock } = dependencies;
+  const installationOf = createInstallation({ state, named: dependencies.installation });
+  const wishOf = createWishOf({ ...dependencies, installationOf });
+  const observe = createObserve(aws);
+  const underLock = createConnectLock({ state, clock });
+  const makeParts = createMakeParts(aws);
+  const writeNotification = createWriteNotification({ aws, clock });
+  const parts = { state, aws, clock, observe, underLock, makeParts, writeNotification };
+  const apply = createApply(parts);
+  const removeParts = createRemoveParts(parts);
+  const { pause, resume } = createPause({ ...parts, apply });
+
+  return {
+    async plan(request, signal) {
+      const { wish, connection } = await wishOf(request, signal);
+      return { plan: planOf(wish, await observe(wish, signal)), connection };
+    },
+    async emit(request, signal) {
+      const { wish } = await wishOf(request, signal);
+      return emitScript(wish, wiringOf(wish));
+    },
+    async apply(request, options, signal) {
+      const { wish, record } = await wishOf(request, signal);
+      if (record === undefined)
+        throw new RequestError('bucket.not-connected', `${request.bucket} is not connected: tally bucket add ${request.bucket} --apply`);
+      return { wish, applied: await apply(wish, options, signal) };
+    },
+    pause,
+    resume,
+    async remove(bucket, { keepAws }, signal) {
+      if (!keepAws) return removeParts(bucket, signal);
+      await removeRecord(state, refs.connection(bucket).id);
+      return undefined;
+    },
+    async diagnose(record, signal) {
+      try {
+        const connection = await readRecord(state, refs.connection(record.bucket), signal);
+        if (connection?.state === 'paused') return [pausedFinding(connection)];
+        const wish = connection === undefined ? (await wishOf(handMade(record), signal)).wish : wishOfConnection(connection);
+        return planOf(wish, await observe(wish, signal)).findings;
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
+        return [unreadFinding(record.bucket, error)];
+      }
+    },
+  };
+}
+
+/** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of somebody else. */
+function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
+  if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
+  return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+}
+
+function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord): Finding {
+  const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
+  return {
+    code: 'connect.paused',
+    severity: 'degraded',
+    what: `the notification of ${bucket} is paused${since}`,
+    why: 'no events arrive until it is resumed',
+    fix: `tally bucket resume-notification ${bucket}`,
+    blocks: false,
+  };
+}
+
+/** A read that failed says nothing about the connection. */
+function unreadFinding(bucket: string, error: unknown): Finding {
+  const isKnown = error instanceof RequestError || error instanceof FaultError;
+  const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
+  const isDenied = error instanceof RequestError && error.code === 'connect.denied';
+  return {
+    code: isKnown ? error.code : 'internal.unexpected',
+    severity: 'unknown',
+    what: `the connection of ${bucket} could not be read: ${reason}`,
+    why: 'whether events arrive is not known',
+    fix: isDenied ? 'tally iam-policy --for daemon' : `tally doctor ${bucket}`,
+    blocks: true,
+  };
+}
