@@ -2,10 +2,9 @@
 import { z } from 'zod';
 import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
+import { connection, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-
-const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
 
 /** Whether the index of a bucket can be relied on. */
 const status = z
@@ -57,6 +56,7 @@ export const bucket = z
 export type Bucket = z.infer<typeof bucket>;
 
 const addedBucket = bucket.extend({
+  connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
   advice: z
     .string()
@@ -102,11 +102,30 @@ export const addBucketBody = z
         .describe(
           'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
         ),
+      apply: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe('Whether Tally also makes in AWS what the bucket needs, as `POST /v1/buckets/{bucket}/apply` does. Default: false.'),
+      bucket_account: z
+        .string(must('must be 12 digits'))
+        .regex(/^\d{12}$/, 'must be 12 digits')
+        .exactOptional()
+        .describe('With `apply`: the account of the bucket. Default: that of the bucket queue.'),
     },
     must('must be an object'),
   )
   .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
+
+const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
+
+const removedBucket = z.object({
+  bucket: z.string(),
+  kept: z
+    .array(z.object({ name: z.string(), reason: z.string() }))
+    .readonly()
+    .describe('Parts in AWS that Tally has left there, and why.'),
+});
 
 const params = z.object({ bucket: bucketName });
 
@@ -129,7 +148,20 @@ export const bucketRows = {
     body: addBucketBody,
     answer: addedBucket,
     status: 201,
-    errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict', 'audit.unavailable'],
+    errors: [
+      'bucket.missing',
+      'object.denied',
+      's3.unavailable',
+      's3.throttled',
+      's3.credentials',
+      'state.conflict',
+      'audit.unavailable',
+      'connect.denied',
+      'connect.overlap',
+      'connect.blocked',
+      'connect.plan-needed',
+      'connect.unavailable',
+    ],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
   'GET /v1/buckets/{bucket}': {
@@ -145,11 +177,25 @@ export const bucketRows = {
   'DELETE /v1/buckets/{bucket}': {
     operation: 'removeBucket',
     summary: 'Disconnects a bucket and deletes its documents from the index.',
-    description: 'The bucket itself and its objects are never touched. A re-index of the bucket is cancelled.',
+    description:
+      'What Tally made in AWS for the bucket is taken away first. The bucket itself and its objects are never touched. A re-index of the bucket is cancelled. The request may be repeated after any failure.',
     scope: 'admin',
     params,
-    status: 204,
-    errors: ['bucket.not-connected', 'audit.unavailable'],
+    query: z.strictObject({
+      keep_aws: flagText.describe('Whether what Tally made in AWS stays. Default: false.'),
+      keep_documents: flagText.describe('Whether the documents stay in the index. Default: false.'),
+    }),
+    answer: removedBucket,
+    status: 200,
+    errors: [
+      'bucket.not-connected',
+      'connect.denied',
+      'connect.unavailable',
+      'connect.busy',
+      'connect.removing',
+      'connect.changed-meanwhile',
+      'audit.unavailable',
+    ],
     example: { params: { bucket: 'photos' } },
   },
 } as const satisfies Record<RowKey, Row>;

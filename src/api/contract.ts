@@ -5,6 +5,7 @@
 import type { Actor } from '../domain/identity/actor.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
+import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
@@ -13,7 +14,7 @@ import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Meth
 import { documentRows, healthRows } from './service.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows };
+const verbRows = { ...objectRows, ...bucketRows, ...connectionRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows };
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
 

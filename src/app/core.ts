@@ -7,6 +7,7 @@ import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
@@ -28,6 +29,7 @@ import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
+import { createProvisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
 
@@ -40,6 +42,8 @@ export interface AwsAddresses {
   /** Absent: requests use no proxy. */
   readonly proxyEnv?: ProxyVariables | undefined;
 }
+
+const EMBEDDED_KEY = 'embedded';
 
 /** The region where neither a variable nor the profile nor a queue names one: that of the embedded server too. */
 export const REGION_DEFAULT = 'us-east-1';
@@ -84,7 +88,7 @@ export async function awsAddresses(
       region: environment.region ?? REGION_DEFAULT,
       endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
       // fauxqs does not check signatures, but the SDK cannot sign without credentials
-      credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
+      credentials: { accessKeyId: EMBEDDED_KEY, secretAccessKey: EMBEDDED_KEY },
       forcePathStyle: true,
       proxyEnv: withoutProxyFor(new URL(ownEndpoint).hostname, environment.proxy),
     };
@@ -161,7 +165,17 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
-  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters });
+  const [queueUrl] = queueUrls.bucket;
+  const provisioning = createProvisioning({
+    state,
+    aws: createProvisioner({ aws, queueUrl, clock }),
+    storage,
+    clock,
+    queueUrl,
+    installation: settings.TALLY_INSTALLATION,
+    isEmbedded: isEmbedded(addresses),
+  });
+  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning });
   return {
     store,
     aws,
@@ -179,6 +193,11 @@ export async function createCore(
       await store.close();
     },
   };
+}
+
+/** Whether AWS is the embedded server, whose credentials are these. */
+function isEmbedded({ credentials }: AwsAddresses): boolean {
+  return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
 }
 
 /** The number of HEADs of sweeps that run at the same time: a quarter of the default for live events. */

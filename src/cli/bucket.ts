@@ -2,8 +2,9 @@ import { type Command, Option } from 'commander';
 import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
-import { printing, withExamples } from './arguments.ts';
+import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { addConnectionCommands, untilApplied } from './connections.ts';
 import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
 
@@ -13,13 +14,17 @@ interface AddOptions extends JsonOption {
   readonly enrich?: EnrichMode;
   /** False with --no-reindex. */
   readonly reindex: boolean;
+  readonly apply?: true;
+  readonly bucketAccount?: string;
 }
 
 interface RemoveOptions extends JsonOption {
   readonly yes?: true;
+  readonly keepAws?: true;
+  readonly keepDocuments?: true;
 }
 
-/** `tally bucket add|list|remove`. */
+/** `tally bucket …`. */
 export function addBucketCommands(program: Command, cli: Cli): void {
   const bucket = program
     .command('bucket')
@@ -29,6 +34,7 @@ export function addBucketCommands(program: Command, cli: Cli): void {
   addAdd(bucket, cli);
   addList(bucket, cli);
   addRemove(bucket, cli);
+  addConnectionCommands(bucket, cli);
 }
 
 function addAdd(bucket: Command, cli: Cli): void {
@@ -42,10 +48,12 @@ function addAdd(bucket: Command, cli: Cli): void {
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
     .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
-    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started');
-  printing(add, 'tally bucket add photos', 'tally bucket add photos --source eventbridge').action(
+    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
+    .option('--apply', 'also make in AWS what the bucket needs')
+    .addOption(accountOption());
+  printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich, reindex } = options;
+      const { source, topic, enrich, reindex, apply, bucketAccount } = options;
       const body = {
         bucket: name,
         ...(source !== undefined && { source }),
@@ -53,7 +61,13 @@ function addAdd(bucket: Command, cli: Cli): void {
         ...(enrich !== undefined && { enrich }),
         ...(!reindex && { reindex }),
       };
-      const record = await cli.withControl((control, context) => control.addBucket({ body }, context));
+      const record = await cli.withControl(async (control, context) => {
+        const added = await control.addBucket({ body }, context);
+        if (apply !== true) return added;
+        const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
+        const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
+        return { ...added, connection: await untilApplied(cli, options, request) };
+      });
       cli.print(options, record, () => bucketText(record));
       cli.hint(options, `Its events are indexed from now on. ${firstText(cli, record)}`);
     },
@@ -80,11 +94,20 @@ function addRemove(bucket: Command, cli: Cli): void {
     .summary('disconnect a bucket')
     .description('Disconnects a bucket and deletes its documents from the index. The bucket itself and its objects are never touched.')
     .argument('<name>', 'the bucket')
+    .option('--keep-aws', 'leave in AWS what Tally made there')
+    .option('--keep-documents', 'leave the documents in the index')
     .option('--yes', 'do not ask for confirmation');
   printing(remove, 'tally bucket remove photos --yes').action(async (name: string, options: RemoveOptions) => {
-    await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
-    await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name } }, context));
-    cli.print(options, { removed: name }, () => `${printable(name)} is disconnected, and its documents are deleted from the index.`);
+    const keepsDocuments = options.keepDocuments === true;
+    if (!keepsDocuments) await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
+    const query = {
+      ...(options.keepAws === true && { keep_aws: 'true' as const }),
+      ...(keepsDocuments && { keep_documents: 'true' as const }),
+    };
+    const removed = await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name }, query }, context));
+    const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
+    cli.print(options, { removed: name, kept: removed.kept }, () => `${printable(name)} is disconnected, and ${documents}.`);
+    for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
   });
 }
 

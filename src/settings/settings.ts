@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
+import { connectionSettings } from './connections.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identitySettings } from './identity.ts';
@@ -21,6 +22,7 @@ export const settingGroups = {
   Ingest: ingestSettings,
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
+  Connections: connectionSettings,
   Audit: identitySettings,
   'Embedded mode': embeddedSettings,
 };
@@ -32,6 +34,7 @@ export const settingsSchema = z.object({
   ...settingGroups.Ingest,
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
+  ...settingGroups.Connections,
   ...settingGroups.Audit,
   ...settingGroups['Embedded mode'],
 });

@@ -33,6 +33,7 @@ const pipelineRank = [
   'compare',
   'reindex-jobs',
   'calendar',
+  'provision',
   'control',
   'ingest',
 ];

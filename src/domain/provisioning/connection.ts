@@ -7,7 +7,7 @@
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../bucket.ts';
 
-const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
+export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
 export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'notification'] as const;
 export type PartKind = (typeof partKinds)[number];

@@ -31,7 +31,13 @@ type Others = readonly Wish[];
 
 /** What must go, what stays because somebody altered it, and nothing else. Parts that do not exist any more are not listed. */
 export function removalOf(facts: Facts, others: Others): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
-  const steps = [notificationRemoval(facts), ruleRemoval(facts), ...subscriptionRemovals(facts, others), ...policyRemovals(facts, others)];
+  const steps = [
+    notificationRemoval(facts),
+    ruleRemoval(facts),
+    trailRest(facts),
+    ...subscriptionRemovals(facts, others),
+    ...policyRemovals(facts, others),
+  ];
   return {
     removals: steps.flatMap((step) => (step === undefined || 'reason' in step ? [] : [step])),
     kept: steps.flatMap((step) => (step !== undefined && 'reason' in step ? [step] : [])),
@@ -63,6 +69,13 @@ function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | un
     return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
   if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'somebody has changed its pattern' };
   return { part: 'rule', name: rule.arn, rule };
+}
+
+/** A trail is never written to. */
+function trailRest({ wish, wiring: { selector } }: Facts): Kept | undefined {
+  return selector === undefined
+    ? undefined
+    : { name: `the selector “tally ${wish.bucket}” of a trail`, reason: 'Tally does not write to trails' };
 }
 
 function subscriptionRemovals({ wiring, observed }: Facts, others: Others): readonly (Removal | Kept)[] {

@@ -30,13 +30,13 @@ export function createDisconnectBucket({
   objects,
   jobs,
   clock,
-}: DisconnectDependencies): (bucket: string, signal?: AbortSignal) => Promise<void> {
-  return async function disconnectBucket(bucket, signal) {
+}: DisconnectDependencies): (bucket: string, options: { readonly keepDocuments: boolean }, signal?: AbortSignal) => Promise<void> {
+  return async function disconnectBucket(bucket, { keepDocuments }, signal) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
     const wasConnected = (await readRecord(state, refs.bucket(bucket), signal)) !== undefined;
     await removeRecord(state, refs.bucket(bucket).id);
     await jobs.cancelOf(bucket);
-    await objects.removeBucket(bucket, signal);
+    if (!keepDocuments) await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
     // a bucket that is connected again starts without a history: no earlier job may close its first gap
     await createOccupancy(state).forget(bucket);

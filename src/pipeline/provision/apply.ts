@@ -38,6 +38,8 @@ export interface ApplyOptions {
   readonly token?: string;
   /** Whatever it touches was agreed to before: it is restored. */
   readonly isAgreed?: boolean;
+  /** The notification is to come back. */
+  readonly isResuming?: boolean;
   readonly skipValidation?: boolean;
 }
 
@@ -168,11 +170,11 @@ const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
   ['connect.unknown-configuration', 'connect.unknown-configuration'],
 ]);
 
-function refuse(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed }: ApplyOptions): void {
+function refuse(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed, isResuming }: ApplyOptions): void {
   const { bucket } = plan.wish;
   if (connection?.state === 'removing')
     throw new RequestError('connect.removing', `${bucket} is being removed: repeat tally bucket remove ${bucket}`);
-  if (connection?.state === 'paused' && isAgreed !== true)
+  if (connection?.state === 'paused' && isResuming !== true)
     throw new RequestError('connect.paused', `the notification of ${bucket} is paused: tally bucket resume-notification ${bucket}`);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {

@@ -78,7 +78,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
       if (connection.state !== 'paused' && connection.state !== 'applying') {
         throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
       }
-      return apply(wishOfConnection(connection), { isAgreed: true }, signal);
+      return apply(wishOfConnection(connection), { isAgreed: true, isResuming: true }, signal);
     },
   };
 }
