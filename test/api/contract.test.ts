@@ -11,6 +11,7 @@ import { createVerbs } from '../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -164,8 +165,11 @@ async function startWorld({ operation }: PlacedRow) {
     queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
     bucketQueueUrls: [QUEUE],
   });
-  const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });
+  const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
+  const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
   await connectBucket.connect({ bucket: 'photos' }, 'test');
+  if (operation === 'pauseNotification' || operation === 'resumeNotification') await provisioning.apply({ bucket: 'photos' }, {});
+  if (operation === 'resumeNotification') await provisioning.pause('photos', new AbortController().signal);
   await fake.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);

@@ -133,7 +133,7 @@ describe('each route calls one verb and answers its result', () => {
       201,
       bucketAnswer,
     ],
-    ['DELETE', '/v1/buckets/photos', undefined, ['removeBucket', BUCKET], 204, {}],
+    ['DELETE', '/v1/buckets/photos', undefined, ['removeBucket', BUCKET], 200, { bucket: 'photos', kept: [] }],
     [
       'POST',
       '/v1/buckets/photos/reindex',

@@ -84,7 +84,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     },
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
-      await disconnectBucket(bucket, { keepDocuments: query.keep_documents === 'true' }, signal).catch((error: unknown) => {
+      await disconnectBucket(bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
         // its record was removed by an earlier request, which left the parts in AWS
         if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
       });

@@ -8,6 +8,7 @@ import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../../support/fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -157,7 +158,20 @@ async function startWorld() {
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };
-  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters }));
+  const provisioning = provisioningOn(createFakeAws(), { state, storage, clock });
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
+  for (const [bucket, isPaused] of [
+    ['applied', false],
+    ['paused', true],
+  ] as const) {
+    const part = (await provisioning.plan({ bucket: 'spare' })).plan.wish;
+    await updateRecord(state, refs.connection(bucket), () => ({
+      ...part,
+      bucket,
+      parts: [],
+      state: isPaused ? ('paused' as const) : ('applied' as const),
+    }));
+  }
   const address = '127.0.0.1';
   const context: Context = { actor: { kind: 'local', user: 'alice', host: 'build-1', address }, signal: new AbortController().signal };
   return {

@@ -2,8 +2,8 @@
 import { type Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
 
-/** `broken`: events are lost. `degraded`: events arrive, but not all that could, or not safely. `unknown`: it could not be read. */
-export const severities = ['broken', 'degraded', 'unknown'] as const;
+/** The worst first. `broken`: events are lost. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
+export const severities = ['broken', 'unknown', 'degraded'] as const;
 export type Severity = (typeof severities)[number];
 
 export interface Finding {

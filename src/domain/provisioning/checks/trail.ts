@@ -6,7 +6,7 @@ export const trailUnchecked: Check = ({ wish, wiring: { selector } }) =>
     ? undefined
     : {
         code: 'connect.trail-unchecked',
-        severity: 'unknown',
+        severity: 'degraded',
         what: `a trail must record the data events of ${wish.bucket}, which Tally does not read`,
         why: 'the rule matches nothing without them. PostObject and RenameObject are not among the five operations',
         fix: JSON.stringify(selector),
