@@ -56,8 +56,8 @@ const change = z
     part: z.enum(partKinds),
     action: z.enum(['create', 'change']),
     name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
-    before: z.unknown().describe('The document that is there now. Absent: none.'),
-    after: z.unknown().describe('The document that is written.'),
+    before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
+    after: z.unknown().optional().describe('The document that is written.'),
   })
   .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
 

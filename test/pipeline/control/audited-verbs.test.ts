@@ -61,6 +61,31 @@ const acts: readonly Act[] = [
     code: 'bucket.not-connected',
   },
   {
+    verb: 'applyBucket',
+    event: 'BucketApply',
+    good: (control, context) => control.applyBucket({ params: { bucket: 'photos' }, body: { enrich: 'head' } }, context),
+    names: { bucket: 'photos', enrich: 'head' },
+    came: { state: 'applied' },
+    bad: (control, context) => control.applyBucket({ params: { bucket: 'absent' } }, context),
+    code: 'bucket.missing',
+  },
+  {
+    verb: 'pauseNotification',
+    event: 'BucketPause',
+    good: (control, context) => control.pauseNotification({ params: { bucket: 'applied' } }, context),
+    names: { bucket: 'applied' },
+    bad: (control, context) => control.pauseNotification({ params: { bucket: 'photos' } }, context),
+    code: 'connect.not-applied',
+  },
+  {
+    verb: 'resumeNotification',
+    event: 'BucketResume',
+    good: (control, context) => control.resumeNotification({ params: { bucket: 'paused' } }, context),
+    names: { bucket: 'paused' },
+    bad: (control, context) => control.resumeNotification({ params: { bucket: 'applied' } }, context),
+    code: 'connect.not-paused',
+  },
+  {
     verb: 'startReindex',
     event: 'ReindexStart',
     good: (control, context) => control.startReindex({ params: { bucket: 'photos' }, body: { prefix: 'a/', allow_deletes: 7 } }, context),
@@ -158,20 +183,16 @@ async function startWorld() {
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };
-  const provisioning = provisioningOn(createFakeAws(), { state, storage, clock });
-  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
-  for (const [bucket, isPaused] of [
-    ['applied', false],
-    ['paused', true],
-  ] as const) {
-    const part = (await provisioning.plan({ bucket: 'spare' })).plan.wish;
-    await updateRecord(state, refs.connection(bucket), () => ({
-      ...part,
-      bucket,
-      parts: [],
-      state: isPaused ? ('paused' as const) : ('applied' as const),
-    }));
+  const aws = createFakeAws();
+  const provisioning = provisioningOn(aws, { state, storage, clock });
+  for (const bucket of ['applied', 'paused']) {
+    storage.createBucket(bucket);
+    aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
+    await connectBucket.connect({ bucket }, 'test');
+    await provisioning.apply({ bucket }, {});
   }
+  await provisioning.pause('paused', new AbortController().signal);
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
   const address = '127.0.0.1';
   const context: Context = { actor: { kind: 'local', user: 'alice', host: 'build-1', address }, signal: new AbortController().signal };
   return {
