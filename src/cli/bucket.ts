@@ -106,7 +106,7 @@ function addRemove(bucket: Command, cli: Cli): void {
     };
     const removed = await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name }, query }, context));
     const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
-    cli.print(options, { removed: name, kept: removed.kept }, () => `${printable(name)} is disconnected, and ${documents}.`);
+    cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
     for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
   });
 }

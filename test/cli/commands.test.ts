@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { auditRecord, bucketAnswer, deadLetter, explanation, gap, job, nastyKey, objectDocument } from '../support/fakes/control.ts';
+import {
+  auditRecord,
+  bucketAnswer,
+  deadLetter,
+  explanation,
+  gap,
+  job,
+  nastyKey,
+  objectDocument,
+  planAnswer,
+} from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */
@@ -18,7 +28,11 @@ describe('every command that reads or writes records', () => {
     ['explain photos cat.jpg', explanation],
     ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
     ['bucket add photos', bucketAnswer],
-    ['bucket remove photos --yes', { removed: 'photos' }],
+    ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
+    ['bucket plan photos', planAnswer],
+    ['bucket apply photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
+    ['bucket pause-notification photos', { bucket: 'photos', state: 'paused', source: 'notification' }],
+    ['bucket resume-notification photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
     ['gaps', { items: [gap] }],
     ['dead-letters list', { items: [deadLetter] }],
     ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],

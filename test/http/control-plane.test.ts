@@ -650,13 +650,16 @@ describe('the other documents', () => {
     const page = { type: 'object', required: ['items'], properties: { items: { type: 'array' }, next: { type: 'string' } } };
     expect(paths['/v1/jobs']?.get?.responses).toMatchObject({ 200: { content: { 'application/json': { schema: page } } } });
     expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
-    expect(paths['/v1/buckets/{bucket}/apply']?.post?.responses).toMatchObject({ 200: {}, 202: { description: expect.stringContaining('again') } });
+    expect(paths['/v1/buckets/{bucket}/apply']?.post?.responses).toMatchObject({
+      200: {},
+      202: { description: expect.stringContaining('again') },
+    });
     const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
     for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
       expect(operation.responses.default?.content).toEqual(problem);
     }
     expect(paths['/v1/buckets/{bucket}/reindex']?.post?.responses[409]).toEqual({
-      description: 'Codes: job.conflict, job.limit, job.repair-refused, state.conflict.',
+      description: 'Codes: job.conflict, job.limit, job.repair-refused, state.conflict, connect.denied, connect.overlap, connect.blocked, connect.plan-needed, connect.paused, connect.changed-meanwhile, connect.busy.',
       content: problem,
     });
     expect(components.schemas.Problem).toMatchObject({ required: ['type', 'title', 'status', 'detail', 'code'] });
