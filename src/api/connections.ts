@@ -12,7 +12,7 @@ export const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]
 
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
-/** What somebody wants for a bucket, in a query and in a body. */
+/** What a bucket is to have in AWS, in a query and in a body. */
 const wishFields = {
   source: z
     .enum(bucketSources, oneOf(bucketSources))
@@ -185,7 +185,7 @@ export const connectionRows = {
     operation: 'pauseNotification',
     summary: 'Takes away the notification of the bucket for a moment.',
     description:
-      'For the moment in which somebody makes a notification that would overlap with it. Nothing restores it but the operation that resumes it.',
+      'For the moment in which another notification is made that would overlap with it. Nothing restores it but the operation that resumes it.',
     scope: 'admin',
     params,
     answer: connection,

@@ -136,7 +136,7 @@ function addPause(bucket: Command, cli: Cli): void {
     .command('pause-notification')
     .summary('take away the notification of a bucket for a moment')
     .description(
-      'Takes away the notification of the bucket, while somebody makes one that would overlap with it. Nothing but resume-notification restores it.',
+      'Takes away the notification of the bucket, while another one is made that would overlap with it. Nothing but resume-notification restores it.',
     )
     .argument('<name>', 'the bucket');
   printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {

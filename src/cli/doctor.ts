@@ -30,7 +30,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
   });
 }
 
-/** What could not be read counts as broken: nobody knows that it works. */
+/** What could not be read counts as broken: it is not known to work. */
 function exitCodeOf(items: readonly Diagnosis[]): number {
   const status = statusOf(items.flatMap(({ findings }) => findings));
   switch (status) {

@@ -17,7 +17,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or whoever plans and applies connections. Names that the settings do not contain are `*`.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections. Names that the settings do not contain are `*`.',
     )
     .addOption(
       new Option('--for <role>', 'daemon: the process that serves; connecting: who plans, applies and removes')

@@ -17,9 +17,9 @@ const partSchema = z.object({
   kind: z.enum(partKinds),
   /** What it belongs to: the ARN of a topic, queue or rule, or of the bucket. */
   arn: z.string(),
-  /** False: it was there before, for example as a topic of somebody else. */
+  /** False: it was there before, for example as the topic of another team. */
   createdByUs: z.boolean(),
-  /** SHA-256 of its content, by which a change of somebody else is noticed. */
+  /** SHA-256 of its content, by which changes of others are noticed. */
   fingerprint: z.string(),
 });
 export type ConnectionPart = z.infer<typeof partSchema>;

@@ -92,7 +92,7 @@ function selectorText(selector: object): string {
 # ${JSON.stringify(selector)}`;
 }
 
-/** The configuration is written only if nobody has changed it meanwhile. */
+/** The configuration is written only if it was not changed meanwhile. */
 function notificationText({ installation }: Wish, { entry, eventBridge }: Wiring): string {
   const ours = entry === undefined ? [] : (sdkConfiguration({ entries: [entry], eventBridge: false }).TopicConfigurations ?? []);
   const change = entry === undefined ? '.' : '.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id)] + $ours)';
@@ -105,7 +105,7 @@ diff "$FOLDER/before.json" "$FOLDER/after.json" || true
 read_it > "$FOLDER/now.json"
 [ -s "$FOLDER/now.json" ] || echo '{}' > "$FOLDER/now.json"
 if ! cmp -s "$FOLDER/before.json" "$FOLDER/now.json"; then
-  echo "somebody changed the configuration meanwhile: run this script again" >&2
+  echo "the configuration was changed meanwhile: run this script again" >&2
   exit 1
 fi
 aws s3api put-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --notification-configuration "file://$FOLDER/after.json"

@@ -64,7 +64,7 @@ export function otherInstallationOf(name: string, installation: string): string 
 }
 
 /**
- * The name by which SNS of a region calls services of another region. Regions that must be enabled first have one of their own.
+ * The name by which SNS of a region calls services of another region. Regions that must be enabled first have a separate one.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html
  */
 export function snsPrincipals(topicRegion: string, queueRegion: string): readonly string[] {

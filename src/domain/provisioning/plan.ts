@@ -174,7 +174,7 @@ function foreignOf({ installation }: Wish, { before, after }: Change & { readonl
   ];
 }
 
-/** The part of a token that is compared: 64 bits are far more than anybody can try. */
+/** The part of a token that is compared: 64 bits are far more than can be tried. */
 const TOKEN_LENGTH = 16;
 
 /** What our own apply writes is no part of it, so that it stays valid until everything is applied. */

@@ -1,6 +1,6 @@
 /**
  * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent, then the
- * subscription, the topic and the policies. Parts that other buckets use stay, and so does whatever somebody else has altered.
+ * subscription, the topic and the policies. Parts that other buckets use stay, and so does what others have altered.
  */
 import { canonicalJson } from './canonical.ts';
 import { existing, isTargetRight, queueOf, samePattern, type Facts } from './facts.ts';
@@ -29,7 +29,7 @@ export interface Kept {
 /** The wishes of the other buckets that are connected. */
 type Others = readonly Wish[];
 
-/** What must go, what stays because somebody altered it, and nothing else. Parts that do not exist any more are not listed. */
+/** What must go, what stays because others altered it, and nothing else. Parts that do not exist any more are not listed. */
 export function removalOf(facts: Facts, others: Others): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
   const steps = [
     notificationRemoval(facts),
@@ -56,7 +56,7 @@ export function notificationRemoval({
   const before = notification.configuration;
   const found = before.entries.find(({ id }) => id === entry.id);
   if (found === undefined) return undefined;
-  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${wish.bucket} ${found.id}`, reason: 'somebody has changed it' };
+  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${wish.bucket} ${found.id}`, reason: 'it was changed by others' };
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
 }
 
@@ -67,7 +67,7 @@ function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | un
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
     return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
-  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'somebody has changed its pattern' };
+  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
   return { part: 'rule', name: rule.arn, rule };
 }
 

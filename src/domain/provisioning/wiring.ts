@@ -5,7 +5,7 @@ import { parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, t
 import { conditionValues, type Statement } from './policy.ts';
 import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
 
-/** What somebody wants for a bucket. The account of the place is that of the queues and topics, and the region that of the bucket. */
+/** What a bucket is to have in AWS. The account of the place is that of the queues and topics, and the region that of the bucket. */
 export interface Wish extends Place {
   readonly bucket: string;
   readonly bucketAccount: string;

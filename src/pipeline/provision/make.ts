@@ -9,7 +9,7 @@ import type { Provisioner } from '../ports/provision.ts';
 
 type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
 
-/** Everything but the notification configuration, which has rules of its own. */
+/** Everything but the notification configuration, which has its own rules. */
 export type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
 export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
 
@@ -32,7 +32,7 @@ export function createMakeParts(aws: Provisioner) {
     if (theirs === undefined || wanted === undefined || sameStatements(theirs, wanted)) return;
     throw new RequestError(
       'connect.changed-meanwhile',
-      `somebody else changed the policy of ${arn} while Tally wrote it. Compare it with what it had before, and restore what is missing: ${JSON.stringify(wanted)}`,
+      `the policy of ${arn} was changed by others while Tally wrote it. Compare it with what it had before, and restore what is missing: ${JSON.stringify(wanted)}`,
       { before: JSON.stringify(wanted), now: JSON.stringify(theirs) },
     );
   }

@@ -1,5 +1,5 @@
 /**
- * Pauses the notification of a bucket, for the moment in which somebody makes a notification that would overlap with it. Exactly
+ * Pauses the notification of a bucket, for the moment in which another notification is made that would overlap with it. Exactly
  * ours is taken away; `resume` is an apply, which makes it again.
  */
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -27,7 +27,7 @@ interface PauseDependencies {
   readonly writeNotification: WriteNotification;
 }
 
-/** Creates both functions. They throw `connect.not-applied`, `connect.blocked` for a source without a notification of its own, and what an apply throws. */
+/** Creates both functions. They throw `connect.not-applied`, `connect.blocked` for a source that needs no notification, and what an apply throws. */
 export function createPause({ state, clock, observe, underLock, apply, writeNotification }: PauseDependencies) {
   async function pauseUnderLock(connection: ConnectionRecord, signal: AbortSignal): Promise<ConnectionRecord> {
     const { bucket } = connection;

@@ -106,7 +106,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   };
 }
 
-/** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of somebody else. */
+/** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */
 function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
   if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
   return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };

@@ -31,7 +31,7 @@ interface RemoveDependencies {
 }
 
 /**
- * Returns what stays because somebody has altered it; undefined if Tally made nothing for the bucket. Throws `connect.removing`
+ * Returns what stays because others have altered it; undefined if Tally made nothing for the bucket. Throws `connect.removing`
  * if a part is left after 20 s, and what AWS refuses: repeat it then.
  */
 export type RemoveParts = (bucket: string, signal?: AbortSignal) => Promise<readonly Kept[] | undefined>;

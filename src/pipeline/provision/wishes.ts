@@ -1,4 +1,4 @@
-/** What somebody wants for a bucket, completed by what is stored and by what the bucket queue says about itself. */
+/** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
 import { isBucketName, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
@@ -84,7 +84,7 @@ function choiceOf(
     if (request.topic_arn === undefined) return { source, enrich };
     throw new RequestError(
       'request.invalid',
-      `topic_arn: the source ${source} uses Tally's own topic; for another topic say "source": "topic"`,
+      `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`,
     );
   }
   if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');

@@ -106,7 +106,7 @@ function changedMeanwhile({ bucket, before, after, id }: NotificationWrite, now:
   const command = `aws s3api put-bucket-notification-configuration --bucket ${bucket.bucket} --expected-bucket-owner ${bucket.account} --notification-configuration '${JSON.stringify(sdkConfiguration(restored)).replaceAll("'", "'\\''")}'`;
   return new RequestError(
     'connect.changed-meanwhile',
-    `somebody else changed the notifications of ${bucket.bucket} while Tally wrote them. Compare both documents, and restore what is missing: ${command}`,
+    `the notifications of ${bucket.bucket} were changed by others while Tally wrote them. Compare both documents, and restore what is missing: ${command}`,
     {
       before: canonicalJson(before.entries.map(canonicalEntry)),
       now: now === undefined ? 'not known to this version' : canonicalJson(now.entries.map(canonicalEntry)),

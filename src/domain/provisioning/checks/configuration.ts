@@ -48,7 +48,7 @@ export const notificationMissing: Check = (facts) => {
   const { wish, wiring, observed } = facts;
   if (!observed.notification.ok || wiring.entry === undefined) return undefined;
   if (observed.notification.configuration.entries.some(({ id }) => id === wiring.entry?.id)) return undefined;
-  const why = 'S3 sends no events to Tally: the configuration was not made, or somebody has replaced it';
+  const why = 'S3 sends no events to Tally: the configuration was not made, or it was replaced';
   return healable(facts, 'connect.notification-missing', `${wish.bucket} has no notification with the Id ${wiring.entry.id}`, why);
 };
 

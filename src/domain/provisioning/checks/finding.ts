@@ -53,7 +53,7 @@ export function keyFinding(region: string, arn: string, key: string): Finding {
     return blocking(
       'connect.kms-managed-key',
       `${arn} is encrypted with ${key}`,
-      'AWS lets nobody change the policy of this key, so no service may send: messages are lost without an error',
+      'the policy of this key cannot be changed, so no service may send: messages are lost without an error',
       'docs/connect.md, “Encryption with your own key”',
     );
   }
