@@ -45,7 +45,7 @@ export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBu
   /** The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. */
   async function startFirst(bucket: string, by: string, signal?: AbortSignal): Promise<string | undefined> {
     try {
-      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', repair: false, fill: false, now: false }, by, signal);
+      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', fill: false, now: false }, by, signal);
       return job?.id;
     } catch (error) {
       signal?.throwIfAborted();

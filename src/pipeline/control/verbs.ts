@@ -109,7 +109,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {
         const by = nameOfActor(actor);
         if (repair) await connections.repair(params.bucket, by, signal);
-        return jobView(await jobs.request({ ...params, ...body, repair: false }, by, signal));
+        return jobView(await jobs.request({ ...params, ...body }, by, signal));
       },
       ({ id }) => ({ job_id: id }),
     ),
