@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
-import { diffOf } from '../domain/provisioning/parts.ts';
+import { changeText } from '../domain/provisioning/parts.ts';
 import { printable } from '../domain/printable.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -174,9 +174,7 @@ function planText(plan: PlanView): string {
     state,
     token,
   });
-  const changes = plan.changes.map(({ action, part, name, before, after }) =>
-    [`${action === 'create' ? '+' : '~'} ${part} ${name}`, ...diffOf(before, after).map((line) => `    ${line}`)].join('\n'),
-  );
+  const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
   return linesText([facts, ...changes, ...foreign, ...plan.findings.map(findingText)].join('\n\n'));

@@ -3,7 +3,6 @@ import { fingerprintOf } from './canonical.ts';
 import type { ConnectionPart } from './connection.ts';
 import { sdkConfiguration } from './notification.ts';
 import type { Change } from './plan.ts';
-import type { Removal } from './removal.ts';
 
 /** What is there before a change and after it, as plain JSON. `undefined`: nothing. */
 export function documentsOf(change: Change): { readonly before?: unknown; readonly after: unknown } {
@@ -44,18 +43,24 @@ export function partsAfter(parts: readonly ConnectionPart[], changes: readonly C
   return [...byName.values()];
 }
 
-/** The line by which a plan names a change. */
-export function changeTitle({ action, part, name }: Change): string {
-  return `${action === 'create' ? '+' : '~'} ${part} ${name}`;
+/** A change as people read it: what it writes to, and the difference below. */
+export function changeText({ action, part, name }: Pick<Change, 'action' | 'part' | 'name'>, before: unknown, after: unknown): string {
+  const title = `${action === 'create' ? '+' : '~'} ${part} ${name}`;
+  return [title, ...diffOf(before, after).map((line) => `    ${line}`)].join('\n');
 }
 
-/** The line by which a removal is named. */
-export function removalTitle({ part, name }: Removal): string {
-  return `- ${part} ${name}`;
+/** All changes of a plan as people read them. */
+export function changesText(changes: readonly Change[]): string {
+  return changes
+    .map((change) => {
+      const { before, after } = documentsOf(change);
+      return changeText(change, before, after);
+    })
+    .join('\n\n');
 }
 
 /** A document as lines, of which only those that differ from the other document are marked, like `diff` shows it. */
-export function diffOf(before: unknown, after: unknown): readonly string[] {
+function diffOf(before: unknown, after: unknown): readonly string[] {
   const [from, to] = [before, after].map((document) => (document === undefined ? [] : JSON.stringify(document, undefined, 2).split('\n')));
   return linesOf(from ?? [], to ?? []);
 }

@@ -44,7 +44,7 @@ export interface ReindexJobs {
    * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`. A repair
    * comes before it.
    */
-  request(request: Omit<ReindexRequest, 'repair'>, by: string, signal?: AbortSignal): Promise<JobView>;
+  request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<JobView>;
   get(id: string, signal?: AbortSignal): Promise<JobView>;
   /** The oldest first, without their examples. */
   list(request: JobsRequest, signal?: AbortSignal): Promise<Page<JobView>>;
@@ -141,7 +141,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   return {
-    async request({ fill, now, allow_deletes: allowDeletes, ...wanted }, by, signal) {
+    async request({ repair: _, fill, now, allow_deletes: allowDeletes, ...wanted }, by, signal) {
       const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },

@@ -10,7 +10,7 @@
  */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { partsAfter } from '../../domain/provisioning/parts.ts';
+import { changesText, partsAfter } from '../../domain/provisioning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/plan.ts';
 import { prefixOf } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -193,7 +193,7 @@ function refuse(plan: Plan, connection: ConnectionRecord | undefined, { token, i
     throw new RequestError(
       'connect.plan-needed',
       `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with tally bucket plan ${bucket}, then tally bucket apply ${bucket} --plan ${plan.token}`,
-      { token: plan.token },
+      { token: plan.token, plan: changesText(plan.changes) },
     );
   }
 }

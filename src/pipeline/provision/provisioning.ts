@@ -82,7 +82,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const { wish, record } = await wishOf(request, signal);
       if (record === undefined)
         throw new RequestError('bucket.not-connected', `${request.bucket} is not connected: tally bucket add ${request.bucket} --apply`);
-      return { wish, applied: await apply(wish, options, signal) };
+      return { wish, applied: await apply(wish, options, signal).catch((error: unknown) => Promise.reject(withScript(wish, error))) };
     },
     pause,
     resume,
@@ -104,6 +104,13 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       }
     },
   };
+}
+
+/** A person with the permission can run the script. */
+function withScript(wish: Wish, error: unknown): unknown {
+  if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
+  const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
+  return new RequestError(error.code, detail, { ...error.extra, script: emitScript(wish, wiringOf(wish)) });
 }
 
 /** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */

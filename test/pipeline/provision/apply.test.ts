@@ -136,7 +136,8 @@ describe('an apply', () => {
     const populated = await startPopulated('notification');
     const { plan } = await populated.provisioning.plan({ bucket: 'photos' });
     expect(plan.foreign).toEqual([expect.stringContaining(THEIR_QUEUE), expect.stringContaining('function:scan')]);
-    const refusal = { code: 'connect.plan-needed', extra: { token: plan.token }, message: expect.stringContaining(plan.token) };
+    const extra = { token: plan.token, plan: expect.stringMatching(/^\+ topic .*[\s\S]*^\+ notification photos$/m) };
+    const refusal = { code: 'connect.plan-needed', extra, message: expect.stringContaining(plan.token) };
     await expect(populated.apply()).rejects.toMatchObject(refusal);
     expect(populated.aws.writes).toEqual([]);
     const alone = await startWorld();
@@ -153,6 +154,15 @@ describe('an apply', () => {
     world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [{ ...theirStatement, Effect: 'Deny' }] });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
     expect(world.aws.writes).toEqual([]);
+  });
+
+  it('without a permission names it, with the script that makes the rest', async () => {
+    const world = await startWorld();
+    world.aws.before = (call) => {
+      if (call === 'createTopic') throw new RequestError('connect.denied', 'CreateTopic is denied', { action: 'sns:CreateTopic' });
+    };
+    const extra = { action: 'sns:CreateTopic', script: expect.stringMatching(/^#!.*\n[\s\S]*aws sns create-topic/) };
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.denied', extra, message: expect.stringContaining('tally bucket emit photos') });
   });
 
   it('writes nothing where S3 has something that this version does not know', async () => {
