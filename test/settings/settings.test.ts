@@ -319,6 +319,7 @@ describe('the AWS environment', () => {
       sqs: 'http://all',
       sns: 'http://all',
       s3: 'http://minio',
+      events: 'http://all',
     });
   });
 

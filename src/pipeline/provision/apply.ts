@@ -31,6 +31,8 @@ import type { WriteNotification } from './write-notification.ts';
 const PASS_MS = 20_000;
 /** A plan has at most nine parts. Each round makes at least one, or waits. */
 const ROUNDS_MAX = 20;
+/** The waits of a write of the notification, and its requests. */
+const NOTIFICATION_MS = 10_000;
 const RETRY_AFTER_MS = 2_000;
 
 export interface ApplyOptions {
@@ -122,6 +124,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       await makeParts.make(at.wish, change, at.signal);
       return undefined;
     }
+    // the rest of the pass is too short for it
+    if (clock.monotonicMs() + NOTIFICATION_MS > at.endsMs) return waiting('the notification');
     const { before, after } = change;
     const written = await writeNotification(
       {
