@@ -25,10 +25,10 @@ export const permissions: readonly Permission[] = [
   {
     sid: 'ReceiveAndSettleMessages',
     roles: ['daemon'],
-    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage', 'sqs:GetQueueUrl'],
+    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
     resource: 'queues',
   },
-  { sid: 'ReadQueues', roles: BOTH, actions: ['sqs:GetQueueAttributes'], resource: 'queues' },
+  { sid: 'ReadQueues', roles: BOTH, actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'], resource: 'queues' },
   { sid: 'ConfirmSubscriptions', roles: ['daemon'], sources: THROUGH_TOPICS, actions: ['sns:ConfirmSubscription'], resource: 'topics' },
   {
     sid: 'ReadTopics',
@@ -108,13 +108,6 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
       Resource: resourcesOf(resource, sources, names),
     })),
   };
-}
-
-/** The permissions without which a call is denied, by the call of the SDK. */
-export function actionsOf(source: BucketSource): readonly string[] {
-  return permissions
-    .filter(({ roles, sources }) => roles.includes('connecting') && (sources === undefined || sources.includes(source)))
-    .flatMap(({ actions }) => actions);
 }
 
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {

@@ -107,7 +107,7 @@ function policyRemovals({ wish, wiring, observed }: Facts, others: Others): read
     const after = withoutTopics(
       withoutStatements(policy, gone),
       sids.topics,
-      (topicArn) => topics.has(topicArn) || /:tally-[0-9a-f]{8}-\*$/.test(topicArn),
+      (topicArn) => topicArn !== wish.topicArn || topics.has(topicArn),
     );
     return canonicalJson(after) === canonicalJson(policy) ? [] : [{ part: 'queue-policy', name: arn, before: policy, after } as const];
   });

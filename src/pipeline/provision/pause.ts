@@ -46,6 +46,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
       before,
       after,
       id: prefixOf(wish.installation),
+      // a broken destination of others must not keep ours
       skipValidation: true,
       policyChangedAtMs: undefined,
     };

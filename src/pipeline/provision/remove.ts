@@ -77,6 +77,7 @@ export function createRemoveParts({ state, clock, observe, underLock, makeParts,
           before,
           after,
           id: prefixOf(wish.installation),
+          // a broken destination of others must not keep ours
           skipValidation: true,
           policyChangedAtMs: undefined,
         };

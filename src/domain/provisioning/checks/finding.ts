@@ -35,7 +35,9 @@ export function unreadable(arn: string): Finding {
     'connect.policy-unreadable',
     `the policy of ${arn} cannot be read`,
     'a write replaces the whole policy, and would delete what is not known',
-    `aws sqs get-queue-attributes --attribute-names Policy # ${arn}`,
+    arn.split(':')[2] === 'sns'
+      ? `aws sns get-topic-attributes --topic-arn ${arn} --query Attributes.Policy`
+      : `aws sqs get-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${arn.split(':').at(-1) ?? ''} --query QueueUrl --output text)" --attribute-names Policy`,
   );
 }
 

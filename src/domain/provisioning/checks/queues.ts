@@ -57,7 +57,7 @@ export const queueRedrive: Check = ({ wish, observed }) => {
     severity: 'degraded',
     what,
     why: 'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue',
-    fix: `aws sqs set-queue-attributes --queue-url QUEUE_URL --attributes '${JSON.stringify({ RedrivePolicy: JSON.stringify(redrive) })}'`,
+    fix: `aws sqs set-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${parseArn(wish.queueArn)?.resource ?? ''} --query QueueUrl --output text)" --attributes '${JSON.stringify({ RedrivePolicy: JSON.stringify(redrive) })}'`,
     blocks: false,
   };
 };

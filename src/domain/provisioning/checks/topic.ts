@@ -63,7 +63,7 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
     severity: 'degraded',
     what: `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
     why: 'objects that a lifecycle rule expires leave the index only when Tally looks for them',
-    fix: 's3:LifecycleExpiration:*',
+    fix: `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
     blocks: false,
   };
 };
