@@ -2,6 +2,9 @@
  * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
  * refusals are tested with a fake (test/pipeline/provision) and by their texts.
  */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
 import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
@@ -15,6 +18,8 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
+import { AWS_CLI, JQ } from '../../docs/page-shell.ts';
+import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
@@ -151,4 +156,41 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect(await provisioning.resume(bucket, signal)).toMatchObject({ state: 'applied' });
     expect((await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }))).TopicConfigurations).toHaveLength(1);
   });
+
+  describe.runIf(canRun('the script of a plan', [AWS_CLI, JQ]))('by its script', () => {
+    it.each(['notification', 'eventbridge', 'routed'] as const)(
+      'is what an apply would make for %s, and again when it is run again',
+      async (source) => {
+        const { bucket, provisioning, foreign } = await startWorld();
+        const before = await foreign();
+        const script = await provisioning.emit({ bucket, source });
+        for (let run = 0; run < 2; run += 1) {
+          await runScript(script);
+          expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
+          expect(await foreign()).toEqual(before);
+        }
+        // an apply takes over what the script made, and a removal takes it away
+        expect((await provisioning.apply({ bucket, source }, {})).applied).toMatchObject({ state: 'applied' });
+        await provisioning.remove(bucket, { keepAws: false });
+        expect(await foreign()).toEqual(before);
+      },
+    );
+  });
+
+  /** Runs a script by bash, with an AWS CLI that sends everything to the emulator. */
+  async function runScript(script: string): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-script-'));
+    try {
+      const cli = `#!/bin/sh\nexec '${findProgram(AWS_CLI) ?? ''}' --endpoint-url '${awsEndpoint() ?? ''}' "$@"\n`;
+      await writeFile(join(folder, 'aws'), cli, { mode: 0o755 });
+      await writeFile(join(folder, 'script.sh'), script);
+      const PATH = [folder, dirname(findProgram(JQ) ?? ''), process.env['PATH']].join(delimiter);
+      const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_DEFAULT_REGION: aws.region };
+      const env = { PATH, HOME: process.env['HOME'], TMPDIR: folder, ...credentials };
+      const { code, stdout, stderr } = await runProgram('/bin/bash', [join(folder, 'script.sh')], { env });
+      expect({ code, text: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, text: '' });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }
 });
