@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
-import { connection, TOPIC_ARN } from './connections.ts';
+import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -121,10 +121,7 @@ const flagText = z.enum(['true', 'false'], must('must be true or false')).exactO
 
 const removedBucket = z.object({
   bucket: z.string(),
-  kept: z
-    .array(z.object({ name: z.string(), reason: z.string() }))
-    .readonly()
-    .describe('Parts in AWS that Tally has left there, and why.'),
+  kept: keptParts,
 });
 
 const params = z.object({ bucket: bucketName });

@@ -93,6 +93,12 @@ export const connection = z
   .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
 export type ConnectionView = z.infer<typeof connection>;
 
+/** What a removal has left in AWS. */
+export const keptParts = z
+  .array(z.object({ name: z.string(), reason: z.string() }))
+  .readonly()
+  .describe('Parts in AWS that Tally has left there, and why.');
+
 const diagnosis = z
   .object({
     bucket: z.string(),
@@ -204,6 +210,25 @@ export const connectionRows = {
     status: 200,
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied', 'connect.not-paused'],
+    example: PHOTOS,
+  },
+  'POST /v1/buckets/{bucket}/clean': {
+    operation: 'cleanBucket',
+    summary: 'Takes away in AWS what is left of the sources that the bucket had before.',
+    description: 'It is refused until the present source is applied and the gap of the change is closed.',
+    scope: 'admin',
+    params,
+    answer: connection.extend({ kept: keptParts }),
+    status: 200,
+    errors: [
+      ...AWS_ERRORS,
+      'connect.not-applied',
+      'connect.blocked',
+      'connect.busy',
+      'connect.removing',
+      'connect.changed-meanwhile',
+      'audit.unavailable',
+    ],
     example: PHOTOS,
   },
   'GET /v1/buckets/{bucket}/doctor': {

@@ -42,13 +42,14 @@ function wishOf({ source, topic, enrich, bucketAccount, minimal }: WishOptions) 
   };
 }
 
-/** `tally bucket plan|apply|emit|pause-notification|resume-notification`. */
+/** `tally bucket plan|apply|emit|pause-notification|resume-notification|clean`. */
 export function addConnectionCommands(bucket: Command, cli: Cli): void {
   addPlan(bucket, cli);
   addApply(bucket, cli);
   addEmit(bucket, cli);
   addPause(bucket, cli);
   addResume(bucket, cli);
+  addClean(bucket, cli);
 }
 
 function addPlan(bucket: Command, cli: Cli): void {
@@ -157,6 +158,21 @@ function addResume(bucket: Command, cli: Cli): void {
       untilApplied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
+  });
+}
+
+function addClean(bucket: Command, cli: Cli): void {
+  const clean = bucket
+    .command('clean')
+    .summary('take away what is left of an earlier source')
+    .description(
+      'Takes away in AWS what is left of the sources that the bucket had before. It is refused until the present source is applied and a re-index has closed the gap of the change.',
+    )
+    .argument('<name>', 'the bucket');
+  printing(clean, 'tally bucket clean photos').action(async (name: string, options: JsonOption) => {
+    const cleaned = await cli.withControl((control, context) => control.cleanBucket({ params: { bucket: name } }, context));
+    cli.print(options, cleaned, () => `Only what ${printable(name)} needs now is left in AWS.`);
+    for (const { name: part, reason } of cleaned.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
   });
 }
 

@@ -186,6 +186,10 @@ async function startWorld({ operation }: PlacedRow) {
   const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
   await updateRecord(store.state, refs.job(id), () => job);
+  if (operation === 'cleanBucket') {
+    await provisioning.apply({ bucket: 'photos' }, {});
+    await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
+  }
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
     verbs,

@@ -31,6 +31,7 @@ describe('every command that reads or writes records', () => {
     ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
     ['bucket plan photos', planAnswer],
     ['bucket apply photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
+    ['bucket clean photos', { bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }],
     ['bucket pause-notification photos', { bucket: 'photos', state: 'paused', source: 'notification' }],
     ['bucket resume-notification photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
     ['gaps', { items: [gap] }],

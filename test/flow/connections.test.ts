@@ -45,5 +45,6 @@ describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
     const removed = await daemon.request('DELETE', `/v1/buckets/${bucket}`);
     expect(removed).toMatchObject({ status: 200, body: { bucket, kept: [] } });
     expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
+    expect(await topicsOfOurs()).toEqual([]);
   });
 });

@@ -24,6 +24,8 @@ const partSchema = z.object({
 });
 export type ConnectionPart = z.infer<typeof partSchema>;
 
+const earlierSchema = z.object({ source: z.enum(bucketSources), topicArn: z.string().optional() });
+
 export const connectionSchema = z.object({
   bucket: z.string(),
   region: z.string(),
@@ -40,6 +42,8 @@ export const connectionSchema = z.object({
   /** The rule has the transformer with the names of the specification. */
   minimal: z.boolean().optional(),
   state: z.enum(connectionStates),
+  /** What it was before its source was changed, as far as its parts may be left in AWS. */
+  earlier: z.array(earlierSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
   parts: z.array(partSchema),
@@ -56,3 +60,18 @@ export type ConnectionRecord = z.infer<typeof connectionSchema>;
 
 /** The name of this installation, made once. */
 export const installationSchema = z.object({ installation: z.string() });
+
+/** The most sources that are remembered: each of the four, and some topics. */
+const EARLIER_MAX = 10;
+
+/** What is left over after a connection becomes another: the sources that it had, without the one that it has now. */
+export function earlierAfter(
+  before: ConnectionRecord | undefined,
+  now: Pick<ConnectionRecord, 'source' | 'topicArn'>,
+): NonNullable<ConnectionRecord['earlier']> {
+  const same = (a: Pick<ConnectionRecord, 'source' | 'topicArn'>): boolean => a.source === now.source && a.topicArn === now.topicArn;
+  if (before === undefined) return [];
+  const { source, topicArn, earlier = [] } = before;
+  const others = earlier.filter((each) => each.source !== source || each.topicArn !== topicArn);
+  return [...others, { source, ...(topicArn !== undefined && { topicArn }) }].filter((each) => !same(each)).slice(-EARLIER_MAX);
+}

@@ -59,6 +59,10 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
       appliedView(bucket, await provisioning.resume(bucket, signal)),
+    async clean(bucket: string, signal: AbortSignal) {
+      const { connection, kept } = await provisioning.clean(bucket, signal);
+      return { ...connectionView(connection), kept };
+    },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
       return diagnosisView(bucket, await provisioning.diagnose(record, signal));

@@ -99,6 +99,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ),
     pauseNotification: audited('BucketPause', ({ params }, { signal }) => connections.pause(params.bucket, signal)),
     resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
+    cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     async listGaps({ query }, { signal }) {
       const { items, ...rest } = await listGaps(query, signal);

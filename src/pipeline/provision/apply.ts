@@ -9,7 +9,7 @@
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
-import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { earlierAfter, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/plan.ts';
 import { prefixOf } from '../../domain/provisioning/names.ts';
@@ -106,6 +106,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const next: ConnectionRecord = {
       ...withoutWish(before),
       ...wish,
+      earlier: earlierAfter(before, wish),
       state: 'applying',
       token,
       parts: partsAfter(before?.parts ?? [], changes),
@@ -147,7 +148,15 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
     await openChangeGap({ state, clock }, wish);
     const { token: _, pausedAtMs: __, ...kept } = withoutWish(before) ?? {};
-    const next: ConnectionRecord = { parts: [], ...kept, ...wish, state: 'applied', changedAtMs: nowMs, lastCheckMs: nowMs };
+    const next: ConnectionRecord = {
+      parts: [],
+      ...kept,
+      ...wish,
+      earlier: earlierAfter(before, wish),
+      state: 'applied',
+      changedAtMs: nowMs,
+      lastCheckMs: nowMs,
+    };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return { state: 'applied', connection: next };
   }

@@ -51,6 +51,8 @@ export interface Provisioning {
   resume(bucket: string, signal: AbortSignal): Promise<Applied>;
   /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
   remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /** Takes away what is left of the sources that the bucket had before. */
+  clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
   diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
 }
@@ -87,16 +89,18 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     pause,
     resume,
     async remove(bucket, { keepAws }, signal) {
-      if (!keepAws) return removeParts(bucket, signal);
+      if (!keepAws) return removeParts.all(bucket, signal);
       await removeRecord(state, refs.connection(bucket).id);
       return undefined;
     },
+    clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
     async diagnose(record, signal) {
       try {
         const connection = await readRecord(state, refs.connection(record.bucket), signal);
         if (connection?.state === 'paused') return [pausedFinding(connection)];
         const wish = connection === undefined ? (await wishOf(handMade(record), signal)).wish : wishOfConnection(connection);
-        return planOf(wish, await observe(wish, signal)).findings;
+        const { findings } = planOf(wish, await observe(wish, signal));
+        return [...findings, ...leftOverFindings(connection)];
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
@@ -117,6 +121,22 @@ function withScript(wish: Wish, error: unknown): unknown {
 function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
   if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
   return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+}
+
+function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
+  const { bucket = '', earlier = [] } = connection ?? {};
+  if (earlier.length === 0) return [];
+  const names = earlier.map(({ source, topicArn }) => (topicArn === undefined ? source : `${source} (${topicArn})`));
+  return [
+    {
+      code: 'connect.left-over',
+      severity: 'degraded',
+      what: `parts of ${bucket} may be left in AWS from its earlier source: ${names.join(', ')}`,
+      why: 'they stay until the present source has proved itself, and cost messages',
+      fix: `tally bucket clean ${bucket}`,
+      blocks: false,
+    },
+  ];
 }
 
 function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord): Finding {

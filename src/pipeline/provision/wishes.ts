@@ -112,3 +112,11 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     ...(minimal === true && { minimal }),
   };
 }
+
+/** The wishes that a connection had before its source was changed. */
+export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
+  return (connection.earlier ?? []).map(({ source, topicArn }) => {
+    const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
+    return { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
+  });
+}

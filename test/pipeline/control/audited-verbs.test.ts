@@ -70,6 +70,14 @@ const acts: readonly Act[] = [
     code: 'bucket.missing',
   },
   {
+    verb: 'cleanBucket',
+    event: 'BucketChange',
+    good: (control, context) => control.cleanBucket({ params: { bucket: 'applied' } }, context),
+    names: { bucket: 'applied' },
+    bad: (control, context) => control.cleanBucket({ params: { bucket: 'photos' } }, context),
+    code: 'connect.not-applied',
+  },
+  {
     verb: 'pauseNotification',
     event: 'BucketPause',
     good: (control, context) => control.pauseNotification({ params: { bucket: 'applied' } }, context),
@@ -190,6 +198,9 @@ async function startWorld() {
     aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
     await connectBucket.connect({ bucket }, 'test');
     await provisioning.apply({ bucket }, {});
+  }
+  for (const bucket of ['applied', 'paused']) {
+    await updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const });
   }
   await provisioning.pause('paused', new AbortController().signal);
   const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));

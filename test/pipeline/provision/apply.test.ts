@@ -5,6 +5,7 @@ import { entriesWithout } from '../../../src/domain/provisioning/notification.ts
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement } from './world.ts';
 
@@ -162,7 +163,11 @@ describe('an apply', () => {
       if (call === 'createTopic') throw new RequestError('connect.denied', 'CreateTopic is denied', { action: 'sns:CreateTopic' });
     };
     const extra = { action: 'sns:CreateTopic', script: expect.stringMatching(/^#!.*\n[\s\S]*aws sns create-topic/) };
-    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.denied', extra, message: expect.stringContaining('tally bucket emit photos') });
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.denied',
+      extra,
+      message: expect.stringContaining('tally bucket emit photos'),
+    });
   });
 
   it('writes nothing where S3 has something that this version does not know', async () => {
@@ -355,6 +360,37 @@ describe('a removal', () => {
     await world.provisioning.remove('photos', { keepAws: true });
     expect(world.aws.snapshot()).toEqual(before);
     expect(await world.connection()).toBeUndefined();
+  });
+});
+
+describe('a change of the source', () => {
+  it('keeps the earlier parts until its gap is closed, and then takes away exactly them', async () => {
+    const world = await startPopulated('notification');
+    const before = foreignOf(world);
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).toContain(ID);
+    expect(await world.connection()).toMatchObject({ source: 'eventbridge', earlier: [{ source: 'notification' }] });
+    const signal = new AbortController().signal;
+    await expect(world.provisioning.clean('photos', signal)).rejects.toMatchObject({ code: 'connect.blocked' });
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    expect(await world.provisioning.clean('photos', signal)).toMatchObject({ kept: [], connection: { source: 'eventbridge' } });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).not.toContain(ID);
+    expect(world.aws.parts.topics.has(TOPIC_ARN)).toBe(false);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`${ID}-rules`);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).not.toContain(`${ID}-topics`);
+    expect((await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' })).plan.changes).toEqual([]);
+    expect(foreignOf(world)).toEqual(before);
+  });
+
+  it('to and fro leaves nothing over, and a removal takes away the parts of every source', async () => {
+    const world = await startPopulated('notification');
+    const before = foreignOf(world);
+    for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
+    expect((await world.connection())?.earlier).toEqual([{ source: 'routed' }, { source: 'eventbridge' }]);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(foreignOf(world)).toEqual(before);
+    expect(JSON.stringify(world.aws.snapshot())).not.toContain(ID);
   });
 });
 

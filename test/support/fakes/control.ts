@@ -194,6 +194,7 @@ export function createFakeControl(): FakeControl {
     applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
     pauseNotification: () => ({ bucket: 'photos', state: 'paused', source: 'notification' }),
     resumeNotification: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
+    cleanBucket: () => ({ bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }),
     diagnoseBucket: () => ({ bucket: 'photos', status: 'broken', findings: planAnswer.findings }),
     listGaps: () => ({ items: [gap] }),
     startReindex: () => job,
