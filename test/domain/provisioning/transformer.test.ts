@@ -44,7 +44,7 @@ describe.each([
     });
     const marker = { ...detail, eventName: 'DeleteObject', responseElements: { 'x-amz-delete-marker': 'true', 'x-amz-version-id': 'v2' } };
     expect(unwrap(transformed(each, { detail: marker }))).toMatchObject({
-      records: [{ ok: true, record: { change: { kind: 'deleted' } } }],
+      records: [{ ok: true, record: { change: { kind: 'marker-created' } } }],
     });
     const bulk = { ...detail, eventName: 'DeleteObjects', requestParameters: { bucketName: 'photos' }, responseElements: null };
     expect(unwrap(transformed(each, { detail: bulk }))).toMatchObject({
