@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
-import { documentsOf } from '../domain/provisioning/parts.ts';
-import type { Plan } from '../domain/provisioning/plan.ts';
+import { documentsOf } from '../domain/provisioning/planning/parts.ts';
+import type { Plan } from '../domain/provisioning/planning/plan.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 

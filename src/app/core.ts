@@ -173,7 +173,7 @@ export async function createCore(
     clock,
     queueUrl,
     installation: settings.TALLY_INSTALLATION,
-    isEmbedded: isEmbedded(addresses),
+    isEmbedded: isEmbeddedServer(addresses),
   });
   const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning });
   return {
@@ -196,7 +196,7 @@ export async function createCore(
 }
 
 /** Whether AWS is the embedded server, whose credentials are these. */
-function isEmbedded({ credentials }: AwsAddresses): boolean {
+function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
   return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
 }
 

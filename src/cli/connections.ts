@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
-import { changeText } from '../domain/provisioning/parts.ts';
+import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';

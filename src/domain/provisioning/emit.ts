@@ -21,7 +21,7 @@ export function emitScript(wish: Wish, wiring: Wiring): string {
 
 /** In single quotes for a shell. */
 function quoted(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = typeof value === 'string' ? value : JSON.stringify(value ?? '');
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
@@ -49,18 +49,18 @@ aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attr
 }
 
 function queueText(wish: Wish, queue: Wiring['queues'][number]): string {
-  const arn = parseArn(queue.arn);
+  const [region, name] = queue.arn.split(':').filter((_, index) => index === 3 || index === 5);
   // topics of others that the statement names already are kept
   const statements = queueStatements(wish, queue, []);
-  return `# who may send to the queue ${arn?.resource ?? ''}
-QUEUE_URL=$(aws sqs get-queue-url --region ${quoted(arn?.region ?? wish.region)} --queue-name ${quoted(arn?.resource ?? '')} --query QueueUrl --output text)
-POLICY=$(aws sqs get-queue-attributes --region ${quoted(arn?.region ?? wish.region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
+  return `# who may send to the queue ${name}
+QUEUE_URL=$(aws sqs get-queue-url --region ${quoted(region)} --queue-name ${quoted(name)} --query QueueUrl --output text)
+POLICY=$(aws sqs get-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
 case "$POLICY" in '{'*) ;; *) POLICY='{"Version":"2012-10-17","Statement":[]}' ;; esac
 OURS=$(jq -cn --argjson policy "$POLICY" --argjson ours ${quoted(statements)} '
   ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
     | [$present[] | select(.Sid == $one.Sid) | .Condition.ArnLike["aws:SourceArn"]?] as $known
     | .Condition.ArnLike["aws:SourceArn"] |= ([., $known] | flatten | map(select(. != null)) | unique))')
-aws sqs set-queue-attributes --region ${quoted(arn?.region ?? wish.region)} --queue-url "$QUEUE_URL" --attributes "$(jq -cn --arg policy "$(merged "$POLICY" "$OURS")" '{Policy: $policy}')"`;
+aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$(jq -cn --arg policy "$(merged "$POLICY" "$OURS")" '{Policy: $policy}')"`;
 }
 
 function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {

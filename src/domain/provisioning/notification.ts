@@ -73,18 +73,17 @@ function configurationOf({ name, children }: Element): NotificationConfiguration
 }
 
 function entryOf(element: Element, kind: DestinationKind, destination: string): NotificationEntry {
-  const parts = new Map<string, string>();
-  const events: string[] = [];
-  let filter: readonly FilterRule[] | undefined;
-  for (const child of element.children) {
-    if (child.name === 'Event') events.push(textOf(child));
-    else if (child.name === 'Filter' && filter === undefined) filter = filterOf(child);
-    else if ((child.name === 'Id' || child.name === destination) && !parts.has(child.name)) parts.set(child.name, textOf(child));
-    else throw new UnknownPartError(`<${child.name}> in <${element.name}> is not known, or is there twice`);
+  const of = (name: string): readonly Element[] => element.children.filter((child) => child.name === name);
+  const known = new Set(['Event', 'Filter', 'Id', destination]);
+  const stranger = element.children.find(({ name }) => !known.has(name));
+  const isTwice = ['Filter', 'Id', destination].some((name) => of(name).length > 1);
+  if (stranger !== undefined || isTwice) {
+    throw new UnknownPartError(`<${stranger?.name ?? 'a part'}> in <${element.name}> is not known, or is there twice`);
   }
-  const arn = parts.get(destination);
+  const [id, arn, filter] = [of('Id')[0], of(destination)[0], of('Filter')[0]];
+  const events = of('Event').map(textOf);
   if (arn === undefined || events.length === 0) throw new UnknownPartError(`<${element.name}> has no <${destination}> or no <Event>`);
-  return { kind, id: parts.get('Id') ?? '', arn, events, filter: filter ?? [] };
+  return { kind, id: id === undefined ? '' : textOf(id), arn: textOf(arn), events, filter: filter === undefined ? [] : filterOf(filter) };
 }
 
 function filterOf(element: Element): readonly FilterRule[] {

@@ -32,17 +32,23 @@ export function parseXml(text: string): XmlResult {
   if (text.length > LENGTH_MAX) return { ok: false, reason: `the document is longer than ${LENGTH_MAX} characters` };
   const top: Open = { name: '', children: [], text: '' };
   const open: Open[] = [top];
+  const mistake = takeAll(open, text);
+  if (mistake !== undefined) return { ok: false, reason: mistake };
+  const [root, ...more] = top.children;
+  if (open.length !== 1 || root === undefined || more.length > 0) return { ok: false, reason: 'the document has not exactly one root' };
+  return top.text.trim() === '' ? { ok: true, root } : { ok: false, reason: 'there is text outside of the root' };
+}
+
+/** Takes all tokens, and returns what is wrong with the first that is. */
+function takeAll(open: Open[], text: string): string | undefined {
   TOKEN.lastIndex = DECLARATION.exec(text)?.[0].length ?? 0;
   while (TOKEN.lastIndex < text.length) {
     const at = TOKEN.lastIndex;
     const token = TOKEN.exec(text);
-    if (token === null) return { ok: false, reason: `what follows character ${at} is not an element` };
-    const mistake = take(open, token);
-    if (mistake !== undefined) return { ok: false, reason: mistake };
+    const mistake = token === null ? `what follows character ${at} is not an element` : take(open, token);
+    if (mistake !== undefined) return mistake;
   }
-  const [root, ...more] = top.children;
-  if (open.length !== 1 || root === undefined || more.length > 0) return { ok: false, reason: 'the document has not exactly one root' };
-  return top.text.trim() === '' ? { ok: true, root } : { ok: false, reason: 'there is text outside of the root' };
+  return undefined;
 }
 
 /** Takes one token, and returns what is wrong with it. */

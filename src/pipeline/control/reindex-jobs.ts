@@ -141,7 +141,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   return {
-    async request({ repair: _, fill, now, allow_deletes: allowDeletes, ...wanted }, by, signal) {
+    async request(requested, by, signal) {
+      const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
       const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },

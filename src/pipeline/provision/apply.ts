@@ -10,8 +10,8 @@
  */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import { earlierAfter, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { changesText, partsAfter } from '../../domain/provisioning/parts.ts';
-import { planOf, type Change, type Plan } from '../../domain/provisioning/plan.ts';
+import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
+import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { prefixOf } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
@@ -183,30 +183,37 @@ const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
   ['connect.unknown-configuration', 'connect.unknown-configuration'],
 ]);
 
-function refuse(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed, isResuming }: ApplyOptions): void {
-  const { bucket } = plan.wish;
-  if (connection?.state === 'removing')
-    throw new RequestError('connect.removing', `${bucket} is being removed: repeat tally bucket remove ${bucket}`);
-  if (connection?.state === 'paused' && isResuming !== true)
-    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: tally bucket resume-notification ${bucket}`);
+function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
+  refuseState(plan.wish.bucket, connection, options);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
     throw new RequestError(CODES.get(code) ?? 'connect.blocked', `${what}: ${why}. ${fix}`, { finding: code, token: plan.token });
   }
+  refuseUnseen(plan, connection, options);
+}
+
+function refuseState(bucket: string, connection: ConnectionRecord | undefined, { isResuming }: ApplyOptions): void {
+  if (connection?.state === 'removing') {
+    throw new RequestError('connect.removing', `${bucket} is being removed: repeat tally bucket remove ${bucket}`);
+  }
+  if (connection?.state === 'paused' && isResuming !== true) {
+    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: tally bucket resume-notification ${bucket}`);
+  }
+}
+
+/** A person must have seen what the plan touches of others. */
+function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed }: ApplyOptions): void {
+  const { bucket } = plan.wish;
   if (token !== undefined && token !== plan.token) {
-    throw new RequestError(
-      'connect.plan-outdated',
-      `the plan ${token} of ${bucket} is outdated: look at the present one with tally bucket plan ${bucket}`,
-      { token: plan.token },
-    );
+    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with tally bucket plan ${bucket}`;
+    throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
-  const wasAgreed = token !== undefined || isAgreed === true || (connection?.state === 'applying' && connection.token === plan.token);
-  if (plan.foreign.length > 0 && !wasAgreed) {
-    throw new RequestError(
-      'connect.plan-needed',
-      `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with tally bucket plan ${bucket}, then tally bucket apply ${bucket} --plan ${plan.token}`,
-      { token: plan.token, plan: changesText(plan.changes) },
-    );
-  }
+  const isContinued = connection?.state === 'applying' && connection.token === plan.token;
+  if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
+  throw new RequestError(
+    'connect.plan-needed',
+    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with tally bucket plan ${bucket}, then tally bucket apply ${bucket} --plan ${plan.token}`,
+    { token: plan.token, plan: changesText(plan.changes) },
+  );
 }

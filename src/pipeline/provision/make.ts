@@ -1,5 +1,5 @@
 /** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
-import type { Change } from '../../domain/provisioning/plan.ts';
+import type { Change } from '../../domain/provisioning/planning/plan.ts';
 import { foreignStatements, parsePolicy, policyText, sameStatements, type Policy } from '../../domain/provisioning/policy.ts';
 import type { Removal } from '../../domain/provisioning/removal.ts';
 import { prefixOf, tagsOf } from '../../domain/provisioning/names.ts';

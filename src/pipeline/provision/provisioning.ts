@@ -4,7 +4,7 @@ import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { emitScript } from '../../domain/provisioning/emit.ts';
-import { planOf, type Plan } from '../../domain/provisioning/plan.ts';
+import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -69,7 +69,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const parts = { state, aws, clock, observe, underLock, makeParts, writeNotification };
   const apply = createApply(parts);
   const removeParts = createRemoveParts(parts);
-  const { pause, resume } = createPause({ ...parts, apply });
+  const pausing = createPause({ ...parts, apply });
 
   return {
     async plan(request, signal) {
@@ -86,8 +86,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
         throw new RequestError('bucket.not-connected', `${request.bucket} is not connected: tally bucket add ${request.bucket} --apply`);
       return { wish, applied: await apply(wish, options, signal).catch((error: unknown) => Promise.reject(withScript(wish, error))) };
     },
-    pause,
-    resume,
+    pause: (bucket, signal) => pausing.pause(bucket, signal),
+    resume: (bucket, signal) => pausing.resume(bucket, signal),
     async remove(bucket, { keepAws }, signal) {
       if (!keepAws) return removeParts.all(bucket, signal);
       await removeRecord(state, refs.connection(bucket).id);

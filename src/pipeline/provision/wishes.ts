@@ -43,54 +43,56 @@ export function createWishOf({ state, aws, storage, installationOf, queueUrl, is
   return async function wishOf(request, signal) {
     const { bucket } = request;
     if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
-    if (isEmbedded)
-      throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
-    if (queueUrl === undefined)
-      throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
-    const [record, connection] = [
-      await readRecord(state, refs.bucket(bucket), signal),
-      await readRecord(state, refs.connection(bucket), signal),
-    ];
-    const queue = await aws.queueAt(queueUrl, signal);
-    const arn = parseArn(queue.arn);
-    if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queue.arn}, which cannot be read`);
-    const { source, topicArn, enrich } = choiceOf(request, record);
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    const { place, ...queues } = await bucketQueue(signal);
+    const region = record?.region ?? (await storage.regionOf(bucket, signal));
     const wish = {
       bucket,
-      partition: arn.partition,
-      account: arn.account,
-      region: record?.region ?? (await storage.regionOf(bucket, signal)),
-      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? arn.account,
+      ...place,
+      region,
+      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? place.account,
       installation: await installationOf(signal),
-      source,
-      enrich,
-      queueArn: queue.arn,
-      ...(topicArn !== undefined && { topicArn }),
-      ...(queue.deadLetterArn !== undefined && { deadLetterArn: queue.deadLetterArn }),
+      ...choiceOf(request, record),
+      ...queues,
       ...((request.minimal ?? connection?.minimal) === true && { minimal: true }),
     };
     return { wish, record, connection };
   };
+
+  /** The bucket queue, its dead-letter queue, and where they are. */
+  async function bucketQueue(signal?: AbortSignal) {
+    if (isEmbedded) {
+      throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+    }
+    if (queueUrl === undefined) {
+      throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    }
+    const { arn: queueArn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+    const arn = parseArn(queueArn);
+    if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
+    const place = { partition: arn.partition, account: arn.account };
+    return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+  }
 }
 
-function choiceOf(
-  request: WishRequest,
-  record: BucketRecord | undefined,
-): { readonly source: BucketSource; readonly topicArn?: string; readonly enrich: EnrichMode } {
+type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
+
+function choiceOf(request: WishRequest, record: BucketRecord | undefined): Choice {
   const source = request.source ?? record?.source ?? 'notification';
-  const topicArn = request.topic_arn ?? (source === record?.source ? record.topicArn : undefined);
   const enrich = request.enrich ?? record?.enrich ?? 'none';
-  if (source !== 'topic') {
-    if (request.topic_arn === undefined) return { source, enrich };
-    throw new RequestError(
-      'request.invalid',
-      `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`,
-    );
-  }
+  if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
+  if (request.topic_arn === undefined) return { source, enrich };
+  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`;
+  throw new RequestError('request.invalid', detail);
+}
+
+/** The topic of the source `topic`: that of the request, else the stored one. */
+function foreignTopic(request: WishRequest, record: BucketRecord | undefined): string {
+  const topicArn = request.topic_arn ?? (record?.source === 'topic' ? record.topicArn : undefined);
   if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
-  if (topicArn.endsWith('.fifo'))
-    throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
-  return { source, topicArn, enrich };
+  if (!topicArn.endsWith('.fifo')) return topicArn;
+  throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
 }
 
 /** The wish that a connection was made with. */

@@ -252,7 +252,7 @@ describe('an apply', () => {
 
   it('repeats a PUT that S3 refuses for the moment, and not one that it refuses for good', async () => {
     const world = await startWorld();
-    const { putNotification } = world.aws;
+    const putNotification = world.aws.putNotification.bind(world.aws);
     let refusals = 0;
     const refuse = (code: 'connect.busy' | 'connect.destination' | 'connect.overlap', times: number): void => {
       refusals = 0;

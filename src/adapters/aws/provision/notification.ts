@@ -7,6 +7,7 @@ import {
   type NotificationConfiguration as SdkNotification,
   type S3Client,
 } from '@aws-sdk/client-s3';
+import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { sdkConfiguration } from '../../../domain/provisioning/notification.ts';
 import { printable } from '../../../domain/printable.ts';
@@ -23,6 +24,9 @@ interface Dependencies {
 
 /** What replaces a body that was read here, for the SDK to parse. */
 const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
+
+/** The SDK sends names of events as they are, also those that its types do not know. */
+const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
 
 /** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
 export function createS3Notification({ clientFor, clock }: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
@@ -46,12 +50,10 @@ export function createS3Notification({ clientFor, clock }: Dependencies): Pick<P
     },
     async putNotification({ bucket, region, account }, configuration, { skipValidation }, signal) {
       const question = { bucket, region, operation: 'PutBucketNotificationConfiguration' };
-      // names of events that the SDK does not know are sent as they are
-      const sdk: SdkNotification = sdkConfiguration(configuration) as SdkNotification;
       const command = new PutBucketNotificationConfigurationCommand({
         Bucket: bucket,
         ExpectedBucketOwner: account,
-        NotificationConfiguration: sdk,
+        NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });

@@ -1,7 +1,7 @@
 /** The parts of a connection as its record has them, and plans as people read them. */
-import { fingerprintOf } from './canonical.ts';
-import type { ConnectionPart } from './connection.ts';
-import { sdkConfiguration } from './notification.ts';
+import { fingerprintOf } from '../canonical.ts';
+import type { ConnectionPart } from '../connection.ts';
+import { sdkConfiguration } from '../notification.ts';
 import type { Change } from './plan.ts';
 
 /** What is there before a change and after it, as plain JSON. `undefined`: nothing. */

@@ -2,15 +2,15 @@
  * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
  * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
  */
-import { fingerprintOf } from './canonical.ts';
-import { checks } from './checks/all.ts';
-import type { Finding } from './checks/finding.ts';
-import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from './facts.ts';
-import { prefixOf } from './names.ts';
-import { canonicalEntry, entriesWithout, sameEntries, type NotificationConfiguration } from './notification.ts';
-import type { Observed, ObservedRule, ObservedTarget } from './observed.ts';
-import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from './policy.ts';
-import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from './wiring.ts';
+import { fingerprintOf } from '../canonical.ts';
+import { checks } from '../checks/all.ts';
+import type { Finding } from '../checks/finding.ts';
+import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
+import { prefixOf } from '../names.ts';
+import { canonicalEntry, entriesWithout, sameEntries, type NotificationConfiguration } from '../notification.ts';
+import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
+import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
+import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -117,34 +117,17 @@ function ruleChanges({ wiring: { rule }, observed }: Facts): readonly Change[] {
   if (rule === undefined) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
-  const [isRight, isTargeted] = [
-    present !== undefined && isRuleRight(rule, present),
-    target !== undefined && isTargetRight(rule.target, target),
-  ];
-  return [
-    ...(isRight
-      ? []
-      : [
-          {
-            part: 'rule',
-            action: present === undefined ? 'create' : 'change',
-            name: rule.arn,
-            rule,
-            ...(present && { before: present }),
-          } as const,
-        ]),
-    ...(isTargeted
-      ? []
-      : [
-          {
-            part: 'target',
-            action: target === undefined ? 'create' : 'change',
-            name: rule.arn,
-            rule,
-            ...(target && { before: target }),
-          } as const,
-        ]),
-  ];
+  return [...ruleChange(rule, present), ...targetChange(rule, target)];
+}
+
+function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Change[] {
+  if (present === undefined) return [{ part: 'rule', action: 'create', name: rule.arn, rule }];
+  return isRuleRight(rule, present) ? [] : [{ part: 'rule', action: 'change', name: rule.arn, rule, before: present }];
+}
+
+function targetChange(rule: Rule, present: ObservedTarget | undefined): readonly Change[] {
+  if (present === undefined) return [{ part: 'target', action: 'create', name: rule.arn, rule }];
+  return isTargetRight(rule.target, present) ? [] : [{ part: 'target', action: 'change', name: rule.arn, rule, before: present }];
 }
 
 function isRuleRight(rule: Rule, { pattern, isEnabled }: ObservedRule): boolean {
