@@ -10,7 +10,6 @@ import { bucketSources, enrichModes } from '../bucket.ts';
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
 export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'notification'] as const;
-export type PartKind = (typeof partKinds)[number];
 
 /** A part that exists, or is about to be made. */
 const partSchema = z.object({
