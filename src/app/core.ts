@@ -109,12 +109,13 @@ export async function awsAddresses(
 
 function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
   if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
-  const { sqs, sns, s3, events } = shared.endpoints;
+  const { sqs, sns, s3, events, trails } = shared.endpoints;
   return {
     sqs: endpoints.sqs ?? sqs,
     sns: endpoints.sns ?? sns,
     s3: endpoints.s3 ?? s3,
     events: endpoints.events ?? events,
+    trails: endpoints.trails ?? trails,
   };
 }
 
@@ -173,6 +174,8 @@ export async function createCore(
     clock,
     queueUrl,
     installation: settings.TALLY_INSTALLATION,
+    trailArn: settings.TALLY_TRAIL_ARN,
+    trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded: isEmbeddedServer(addresses),
   });
   const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning });

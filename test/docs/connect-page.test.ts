@@ -108,6 +108,9 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
+  DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
+  GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],
+  GetEventSelectorsCommand: ['cloudtrail:GetEventSelectors'],
 };
 /** The person who plans and applies connections makes these: `tally iam-policy --for connecting`. */
 const OF_CONNECTING = new Set([
@@ -123,6 +126,7 @@ const OF_CONNECTING = new Set([
   'PutTargetsCommand',
   'RemoveTargetsCommand',
   'DeleteRuleCommand',
+  'PutEventSelectorsCommand',
 ]);
 /** SQS itself asks KMS, as the caller, where a queue has a key of the user's own. */
 const ACTIONS_OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];

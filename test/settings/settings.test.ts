@@ -320,6 +320,7 @@ describe('the AWS environment', () => {
       sns: 'http://all',
       s3: 'http://minio',
       events: 'http://all',
+      trails: 'http://all',
     });
   });
 

@@ -1,4 +1,5 @@
 /** The AWS SDK clients: one per queue or region, each created when it is first used. */
+import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
@@ -18,6 +19,7 @@ export interface AwsClientOptions {
     readonly sns?: string | undefined;
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
+    readonly trails?: string | undefined;
   };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
@@ -47,6 +49,8 @@ export interface AwsClients {
   readonly s3For: (region: string) => S3Client;
   /** Its module is loaded with the first client: few processes need one. */
   readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
+  /** The same. */
+  readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -124,6 +128,16 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return eventsFor(region);
   }
 
+  let trailsFor: ((region: string) => CloudTrailClient) | undefined;
+
+  async function cachedTrails(region: string): Promise<CloudTrailClient> {
+    const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
+    trailsFor ??= cached(
+      (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, requestHandler }),
+    );
+    return trailsFor(region);
+  }
+
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
@@ -142,6 +156,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
         }),
     ),
     eventsFor: cachedEvents,
+    trailsFor: cachedTrails,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

@@ -9,7 +9,7 @@ import { bucketSources, enrichModes } from '../bucket.ts';
 
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
-export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'notification'] as const;
+export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'trail', 'notification'] as const;
 
 /** A part that exists, or is about to be made. */
 const partSchema = z.object({
@@ -40,6 +40,8 @@ export const connectionSchema = z.object({
   deadLetterArn: z.string().optional(),
   /** The rule has the transformer with the names of the specification. */
   minimal: z.boolean().optional(),
+  trailArn: z.string().optional(),
+  trailBucket: z.string().optional(),
   state: z.enum(connectionStates),
   /** What it was before its source was changed, as far as its parts may be left in AWS. */
   earlier: z.array(earlierSchema).optional(),

@@ -5,7 +5,7 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules';
+type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails';
 
 interface Permission {
   readonly sid: string;
@@ -52,6 +52,14 @@ export const permissions: readonly Permission[] = [
     resource: 'objects',
   },
   { sid: 'ReadRules', roles: BOTH, sources: BY_RULES, actions: ['events:DescribeRule', 'events:ListTargetsByRule'], resource: 'rules' },
+  {
+    sid: 'ReadTrails',
+    roles: BOTH,
+    sources: ['routed'],
+    actions: ['cloudtrail:DescribeTrails', 'cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
+    resource: 'trails',
+  },
+  { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
   { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'queues' },
   {
     sid: 'MakeTopics',
@@ -122,6 +130,9 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return `arn:${partition}:s3:::${bucket}`;
     case 'objects':
       return `arn:${partition}:s3:::${bucket}/*`;
+    case 'trails':
+      // DescribeTrails takes no resource, and trails have names of their owners
+      return '*';
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }

@@ -1,5 +1,6 @@
 /** What was read in AWS about a wish: the input of plans and checks. */
 import type { NotificationResult } from './notification.ts';
+import type { Selectors } from './trail.ts';
 import type { Target } from './wiring.ts';
 
 export interface ObservedTopic {
@@ -42,6 +43,18 @@ export interface ObservedRule {
   readonly targets: readonly ObservedTarget[];
 }
 
+export interface ObservedTrail {
+  readonly arn: string;
+  readonly homeRegion: string;
+  readonly isMultiRegion: boolean;
+  readonly isOrganization: boolean;
+  readonly isLogging: boolean;
+  /** The bucket of its logs. */
+  readonly logBucket?: string;
+  /** Undefined: they have a form that this version does not know. */
+  readonly selectors: Selectors | undefined;
+}
+
 export interface Observed {
   readonly notification: NotificationResult & { readonly xml: string };
   readonly queues: readonly ObservedQueue[];
@@ -49,4 +62,6 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
+  /** The trails that the settings name. Undefined: they name none, or none is needed. */
+  readonly trails?: readonly ObservedTrail[];
 }

@@ -6,6 +6,7 @@ import { canonicalJson } from './canonical.ts';
 import { existing, isTargetRight, queueOf, samePattern, type Facts } from './facts.ts';
 import { entriesWithout, type NotificationConfiguration } from './notification.ts';
 import { conditionValues, parsePolicy, withoutStatements, withStatements, type Policy, type Statement } from './policy.ts';
+import { withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Wish } from './wiring.ts';
 
 export type Removal =
@@ -16,6 +17,7 @@ export type Removal =
       readonly after: NotificationConfiguration;
     }
   | { readonly part: 'rule'; readonly name: string; readonly rule: Rule }
+  | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | { readonly part: 'subscription'; readonly name: string }
   | { readonly part: 'topic'; readonly name: string }
   | { readonly part: 'queue-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
@@ -34,7 +36,7 @@ export function removalOf(facts: Facts, others: Others): { readonly removals: re
   const steps = [
     notificationRemoval(facts),
     ruleRemoval(facts),
-    trailRest(facts),
+    trailRemoval(facts),
     ...subscriptionRemovals(facts, others),
     ...policyRemovals(facts, others),
   ];
@@ -71,11 +73,16 @@ function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | un
   return { part: 'rule', name: rule.arn, rule };
 }
 
-/** A trail is never written to. */
-function trailRest({ wish, wiring: { selector } }: Facts): Kept | undefined {
-  return selector === undefined
-    ? undefined
-    : { name: `the selector “tally ${wish.bucket}” of a trail`, reason: 'Tally does not write to trails' };
+/** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
+function trailRemoval({ wish, wiring: { selector }, observed }: Facts): Removal | Kept | undefined {
+  const name = `the selector “tally ${wish.bucket}” of a trail`;
+  if (selector === undefined) return undefined;
+  if (wish.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
+  const [trail] = observed.trails ?? [];
+  const after = trail?.selectors && withoutSelector(trail.selectors, wish);
+  if (trail?.selectors === undefined || after === undefined) return undefined;
+  if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
+  return { part: 'trail', name: trail.arn, before: trail.selectors, after };
 }
 
 function subscriptionRemovals({ wiring, observed }: Facts, others: Others): readonly (Removal | Kept)[] {

@@ -3,6 +3,7 @@ import type { BucketSource, EnrichMode } from '../bucket.ts';
 import type { NotificationEntry } from './notification.ts';
 import { parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Place } from './names.ts';
 import { conditionValues, type Statement } from './policy.ts';
+import { advancedSelector, routedOperations } from './trail.ts';
 import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues and topics, and the region that of the bucket. */
@@ -19,6 +20,10 @@ export interface Wish extends Place {
   readonly deadLetterArn?: string;
   /** The transformer with the names of the specification. */
   readonly minimal?: boolean;
+  /** With the source `routed`: the trail that Tally may write to. */
+  readonly trailArn?: string;
+  /** Else the bucket of the logs of a trail that Tally does not write to. */
+  readonly trailBucket?: string;
 }
 
 export interface Subscription {
@@ -78,7 +83,13 @@ export function wiringOf(wish: Wish): Wiring {
     case 'routed': {
       const topicArn = topicArnOf(wish.installation, wish, 'routed');
       const topic = { arn: topicArn, statement: eventBridgeStatement(wish, topicArn) };
-      return { topic, ...subscribed(wish, topicArn), eventBridge: false, rule: trailRule(wish, topicArn), selector: selectorOf(wish) };
+      return {
+        topic,
+        ...subscribed(wish, topicArn),
+        eventBridge: false,
+        rule: trailRule(wish, topicArn),
+        selector: advancedSelector(wish),
+      };
     }
   }
 }
@@ -227,9 +238,6 @@ function nativeRule(wish: Wish): Rule {
   };
 }
 
-/** The five operations of the routed source. PostObject and RenameObject are not among them. */
-export const routedOperations = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'] as const;
-
 function trailRule(wish: Wish, topicArn: string): Rule {
   const name = ruleNameOf(wish.installation, wish.bucket, wish.source);
   return {
@@ -251,18 +259,5 @@ function trailRule(wish: Wish, topicArn: string): Rule {
       ...(wish.deadLetterArn !== undefined && { deadLetterArn: wish.deadLetterArn }),
       transformer: wish.minimal === true ? minimalTransformer : transformer,
     },
-  };
-}
-
-function selectorOf({ bucket, partition }: Wish): object {
-  return {
-    Name: `tally ${bucket}`,
-    FieldSelectors: [
-      { Field: 'eventCategory', Equals: ['Data'] },
-      { Field: 'resources.type', Equals: ['AWS::S3::Object'] },
-      { Field: 'resources.ARN', StartsWith: [`arn:${partition}:s3:::${bucket}/`] },
-      { Field: 'readOnly', Equals: ['false'] },
-      { Field: 'eventName', Equals: [...routedOperations] },
-    ],
   };
 }

@@ -4,7 +4,14 @@
  * about buckets also the faults of S3, such as `bucket.missing`.
  */
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
-import type { ObservedQueue, ObservedRule, ObservedSubscription, ObservedTopic } from '../../domain/provisioning/observed.ts';
+import type {
+  ObservedQueue,
+  ObservedRule,
+  ObservedSubscription,
+  ObservedTopic,
+  ObservedTrail,
+} from '../../domain/provisioning/observed.ts';
+import type { Selectors } from '../../domain/provisioning/trail.ts';
 import type { Rule, Subscription } from '../../domain/provisioning/wiring.ts';
 
 /** A bucket with the account that must own it: S3 refuses every request if another one does, because a name that was freed may be another's bucket by now. */
@@ -31,6 +38,12 @@ export interface AwsReads {
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
   /** The rule on the default bus of the region. */
   ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The trails that apply to the region and have this ARN, or this bucket of logs. */
+  trailsOf(
+    region: string,
+    which: { readonly arn: string } | { readonly logBucket: string },
+    signal?: AbortSignal,
+  ): Promise<readonly ObservedTrail[]>;
 }
 
 export interface AwsWrites {
@@ -55,6 +68,8 @@ export interface AwsWrites {
   putTarget(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Removes the rule's target and the rule. Either may be gone already, as with the functions below. */
   removeRule(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
+  /** Replaces all selectors of the trail, in its home region. */
+  putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void>;
   unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
   deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
 }

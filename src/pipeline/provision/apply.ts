@@ -163,9 +163,11 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 }
 
 /** The record without what only some wishes have. */
-function withoutWish(record: ConnectionRecord | undefined): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'minimal'> | undefined {
+function withoutWish(
+  record: ConnectionRecord | undefined,
+): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
   if (record === undefined) return undefined;
-  const { topicArn: _, deadLetterArn: __, minimal: ___, ...rest } = record;
+  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, ...rest } = record;
   return rest;
 }
 

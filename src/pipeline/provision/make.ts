@@ -1,6 +1,8 @@
 /** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
+import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
 import { foreignStatements, parsePolicy, policyText, sameStatements, type Policy } from '../../domain/provisioning/policy.ts';
+import { foreignSelectors, type Selectors } from '../../domain/provisioning/trail.ts';
 import type { Removal } from '../../domain/provisioning/removal.ts';
 import { prefixOf, tagsOf } from '../../domain/provisioning/names.ts';
 import { sidsOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -37,6 +39,22 @@ export function createMakeParts(aws: Provisioner) {
     );
   }
 
+  async function setSelectors(
+    wish: Wish,
+    { name, before, after }: { readonly name: string; readonly before: Selectors; readonly after: Selectors },
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await aws.putSelectors(name, after, signal);
+    const [trail] = await aws.trailsOf(wish.region, { arn: name }, signal);
+    const [theirs, wanted] = [trail?.selectors ?? before, before].map((selectors) => canonicalJson(foreignSelectors(selectors, wish)));
+    if (theirs === wanted) return;
+    throw new RequestError(
+      'connect.changed-meanwhile',
+      `the selectors of ${name} were changed by others while Tally wrote them. Compare them with what it had before, and restore what is missing: ${wanted ?? ''}`,
+      { before: wanted ?? '', now: theirs ?? '' },
+    );
+  }
+
   async function topicPolicy({ queueArn }: Wish, topicArn: string, signal?: AbortSignal): Promise<string | undefined> {
     const read = await aws.topicOf(topicArn, queueArn, signal);
     return read === 'absent' ? undefined : read.topic.policy;
@@ -56,6 +74,8 @@ export function createMakeParts(aws: Provisioner) {
           return aws.setSubscription(change.name, change.after, signal);
         case 'rule':
           return aws.putRule(region, change.rule, tagsOf(installation, bucket), signal);
+        case 'trail':
+          return setSelectors(wish, change, signal);
         case 'target':
           return aws.putTarget(region, change.rule, signal);
       }
@@ -64,6 +84,8 @@ export function createMakeParts(aws: Provisioner) {
       switch (removal.part) {
         case 'rule':
           return aws.removeRule(wish.region, removal.rule, signal);
+        case 'trail':
+          return setSelectors(wish, removal, signal);
         case 'subscription':
           return aws.unsubscribe(removal.name, signal);
         case 'topic':

@@ -1,7 +1,7 @@
 /** Reads what a wish is about. Nothing is written. */
 import { FaultError } from '../../domain/fault.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import type { Observed } from '../../domain/provisioning/observed.ts';
+import type { Observed, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
 
@@ -14,7 +14,7 @@ const NONE = '<NotificationConfiguration/>';
 /** Creates the function. */
 export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
-    const { subscription, queues, rule } = wiringOf(wish);
+    const { subscription, queues, rule, selector } = wiringOf(wish);
     const xml = await (mayBeGone
       ? unlessGone(aws.notificationOf(ownedBucket(wish), signal))
       : aws.notificationOf(ownedBucket(wish), signal));
@@ -22,13 +22,20 @@ export function createObserve(aws: AwsReads): Observe {
     for (const { arn } of queues) observedQueues.push(await aws.queueOf(arn, signal));
     const topic = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
     const observedRule = rule && (await aws.ruleOf(wish.region, rule.name, signal));
+    const trails = selector && (await trailsOf(wish, signal));
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,
       ...(topic !== undefined && (topic === 'absent' ? { topic, subscription: topic } : topic)),
       ...(observedRule !== undefined && { rule: observedRule }),
+      ...(trails !== undefined && { trails }),
     };
   };
+
+  async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
+    if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
+    return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
+  }
 }
 
 /** The bucket of a wish for requests to S3. */

@@ -33,6 +33,8 @@ export interface ProvisionDependencies {
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
   readonly isEmbedded: boolean;
+  readonly trailArn?: string | undefined;
+  readonly trailBucket?: string | undefined;
 }
 
 export interface Planned {

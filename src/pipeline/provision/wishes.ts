@@ -27,6 +27,8 @@ interface WishDependencies {
   readonly installationOf: InstallationOf;
   readonly queueUrl: string | undefined;
   readonly isEmbedded: boolean;
+  readonly trailArn?: string | undefined;
+  readonly trailBucket?: string | undefined;
 }
 
 export interface Wished {
@@ -39,7 +41,8 @@ export interface Wished {
 export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
 
 /** Creates the function. */
-export function createWishOf({ state, aws, storage, installationOf, queueUrl, isEmbedded }: WishDependencies): WishOf {
+export function createWishOf(dependencies: WishDependencies): WishOf {
+  const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
@@ -55,6 +58,7 @@ export function createWishOf({ state, aws, storage, installationOf, queueUrl, is
       installation: await installationOf(signal),
       ...choiceOf(request, record),
       ...queues,
+      ...trailNames(dependencies),
       ...((request.minimal ?? connection?.minimal) === true && { minimal: true }),
     };
     return { wish, record, connection };
@@ -74,6 +78,10 @@ export function createWishOf({ state, aws, storage, installationOf, queueUrl, is
     const place = { partition: arn.partition, account: arn.account };
     return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
   }
+}
+
+function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'trailArn' | 'trailBucket'> {
+  return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
 }
 
 type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
@@ -97,8 +105,8 @@ function foreignTopic(request: WishRequest, record: BucketRecord | undefined): s
 
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
-  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn, minimal } =
-    connection;
+  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  const { minimal, trailArn, trailBucket } = connection;
   return {
     bucket,
     region,
@@ -112,6 +120,8 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     ...(topicArn !== undefined && { topicArn }),
     ...(deadLetterArn !== undefined && { deadLetterArn }),
     ...(minimal === true && { minimal }),
+    ...(trailArn !== undefined && { trailArn }),
+    ...(trailBucket !== undefined && { trailBucket }),
   };
 }
 

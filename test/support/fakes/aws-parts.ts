@@ -2,7 +2,7 @@
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { prefixOf } from '../../../src/domain/provisioning/names.ts';
-import type { ObservedRule, ObservedSubscription } from '../../../src/domain/provisioning/observed.ts';
+import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
@@ -40,6 +40,7 @@ export interface AwsParts {
   readonly topics: Map<string, Topic>;
   readonly queues: Map<string, Queue>;
   readonly rules: Map<string, ObservedRule>;
+  readonly trails: Map<string, ObservedTrail>;
 }
 
 export interface FakeAws extends Provisioner {
@@ -70,6 +71,7 @@ export function createFakeAws(): FakeAws {
       [LETTERS_ARN, {}],
     ]),
     rules: new Map(),
+    trails: new Map(),
   };
   const writes: string[] = [];
   let count = 0;
@@ -186,6 +188,12 @@ export function createFakeAws(): FakeAws {
         const rule = parts.rules.get(name)!;
         parts.rules.set(name, { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
       }),
+    trailsOf: (_region, which) =>
+      call('trailsOf', false, () =>
+        [...parts.trails.values()].filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket)),
+      ),
+    putSelectors: (arn, selectors) =>
+      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
     unsubscribe: (arn) =>
       call('unsubscribe', true, () => {
@@ -215,6 +223,7 @@ export function createFakeAws(): FakeAws {
         topics: [...parts.topics].map(([arn, { subscriptions, ...rest }]) => [arn, rest, [...subscriptions]]),
         queues: [...parts.queues],
         rules: [...parts.rules],
+        trails: [...parts.trails],
       }),
   });
 }
@@ -251,7 +260,13 @@ function escaped(text: string): string {
 /** What verbs need to change this AWS. Waits pass at once if the clock does not wait. */
 export function provisioningOn(
   aws: Provisioner,
-  world: { readonly state: StateStore; readonly storage: ObjectStorage; readonly clock: Clock },
+  world: {
+    readonly state: StateStore;
+    readonly storage: ObjectStorage;
+    readonly clock: Clock;
+    readonly trailArn?: string;
+    readonly trailBucket?: string;
+  },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
   return createProvisioning({ ...world, clock, aws, queueUrl: QUEUE_URL, installation: INSTALLATION, isEmbedded: false });

@@ -5,10 +5,11 @@ import type { AwsClients } from '../clients.ts';
 import { createS3Notification } from './notification.ts';
 import { createSqsProvision } from './queues.ts';
 import { createEventsProvision } from './rules.ts';
+import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
 interface Dependencies {
-  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor'>;
+  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor'>;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -21,5 +22,6 @@ export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provi
     ...createSnsProvision({ clientFor: aws.snsFor }),
     ...createSqsProvision({ clientFor: aws.sqsFor, queueUrl }),
     ...createEventsProvision({ clientFor: aws.eventsFor }),
+    ...createTrailProvision({ clientFor: aws.trailsFor }),
   };
 }

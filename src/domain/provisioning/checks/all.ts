@@ -30,7 +30,7 @@ import {
   subscriptionUnauthenticated,
 } from './subscription.ts';
 import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, targetDeadLetters } from './rule.ts';
-import { trailUnchecked } from './trail.ts';
+import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
 import type { Check } from './finding.ts';
 
 /** All checks, in the order in which they are shown. */
@@ -63,7 +63,12 @@ export const checks: readonly Check[] = [
   notificationMissing,
   notificationAltered,
   eventBridgeOff,
-  trailUnchecked,
+  trailUnknown,
+  trailElsewhere,
+  trailOfItself,
+  trailOfOrganization,
+  trailStopped,
+  trailSelector,
   earlierInstallation,
   topicWithoutExpirations,
   queueRedrive,

@@ -2,6 +2,7 @@
 import { fingerprintOf } from '../canonical.ts';
 import type { ConnectionPart } from '../connection.ts';
 import { sdkConfiguration } from '../notification.ts';
+import { selectorsInput } from '../trail.ts';
 import type { Change } from './plan.ts';
 
 /** What is there before a change and after it, as plain JSON. `undefined`: nothing. */
@@ -18,6 +19,8 @@ export function documentsOf(change: Change): { readonly before?: unknown; readon
       return { ...(change.before && { before: ruleOf(change.before) }), after: { EventPattern: change.rule.pattern, State: 'ENABLED' } };
     case 'target':
       return { ...(change.before && { before: change.before }), after: change.rule.target };
+    case 'trail':
+      return { before: selectorsInput(change.before), after: selectorsInput(change.after) };
     case 'notification':
       return { before: sdkConfiguration(change.before), after: sdkConfiguration(change.after) };
   }

@@ -10,6 +10,7 @@ import { prefixOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
 import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
+import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
 import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
@@ -34,6 +35,7 @@ export type Change =
     }
   | { readonly part: 'rule'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedRule }
   | { readonly part: 'target'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedTarget }
+  | { readonly part: 'trail'; readonly action: 'change'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | {
       readonly part: 'notification';
       readonly action: Act;
@@ -64,6 +66,7 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...queueChanges(facts),
     ...subscriptionChanges(facts),
     ...ruleChanges(facts),
+    ...trailChanges(facts),
     ...(notification === undefined ? [] : [notification]),
   ];
   const findings = checks.flatMap((check) => check(facts) ?? []);
@@ -72,7 +75,7 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     wiring,
     changes,
     findings,
-    foreign: notification === undefined ? [] : foreignOf(wish, notification),
+    foreign: [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)],
     token: tokenOf(facts),
   };
 }
@@ -130,6 +133,13 @@ function targetChange(rule: Rule, present: ObservedTarget | undefined): readonly
   return isTargetRight(rule.target, present) ? [] : [{ part: 'target', action: 'change', name: rule.arn, rule, before: present }];
 }
 
+/** Only the trail that the settings give to Tally is written to, and only if it does not record the bucket by any selector. */
+function trailChanges({ wish, observed }: Facts): readonly Change[] {
+  const [trail] = observed.trails ?? [];
+  if (wish.trailArn === undefined || trail?.selectors === undefined || recordsBucket(trail.selectors, wish)) return [];
+  return [{ part: 'trail', action: 'change', name: trail.arn, before: trail.selectors, after: withSelector(trail.selectors, wish) }];
+}
+
 function isRuleRight(rule: Rule, { pattern, isEnabled }: ObservedRule): boolean {
   return isEnabled && samePattern(rule, pattern);
 }
@@ -157,6 +167,15 @@ function foreignOf({ installation }: Wish, { before, after }: Change & { readonl
   ];
 }
 
+/** Selectors of others stay, but are written again. */
+function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly string[] {
+  return changes.flatMap((change) =>
+    change.part === 'trail' && foreignSelectors(change.before, wish).length > 0
+      ? [`all selectors of ${change.name} are written again`]
+      : [],
+  );
+}
+
 /** The part of a token that is compared: 64 bits are far more than can be tried. */
 const TOKEN_LENGTH = 16;
 
@@ -170,6 +189,7 @@ function tokenOf({ wish, observed }: Facts): string {
       : notification.xml,
     // the source eventbridge switches it on
     eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
+    selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
     statements: queues.map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
   };
   return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);
