@@ -659,7 +659,8 @@ describe('the other documents', () => {
       expect(operation.responses.default?.content).toEqual(problem);
     }
     expect(paths['/v1/buckets/{bucket}/reindex']?.post?.responses[409]).toEqual({
-      description: 'Codes: job.conflict, job.limit, job.repair-refused, state.conflict, connect.denied, connect.overlap, connect.blocked, connect.plan-needed, connect.paused, connect.changed-meanwhile, connect.busy.',
+      description:
+        'Codes: job.conflict, job.limit, job.repair-refused, state.conflict, connect.denied, connect.overlap, connect.blocked, connect.plan-needed, connect.paused, connect.changed-meanwhile, connect.busy.',
       content: problem,
     });
     expect(components.schemas.Problem).toMatchObject({ required: ['type', 'title', 'status', 'detail', 'code'] });

@@ -21,7 +21,7 @@ export const theirs: readonly NotificationEntry[] = [
 
 export const theirStatement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
 
-export async function startWorld() {
+export async function startWorld(trail: { readonly trailArn?: string; readonly trailBucket?: string } = {}) {
   const aws = createFakeAws();
   const store = createMemoryStore();
   const clock = createFakeClock();
@@ -39,7 +39,7 @@ export async function startWorld() {
       return result;
     },
   };
-  const provisioning = provisioningOn(aws, { state, storage, clock });
+  const provisioning = provisioningOn(aws, { state, storage, clock, ...trail });
   for (const bucket of ['photos', 'videos']) {
     const record = bucketRecordSchema.parse({
       bucket,
