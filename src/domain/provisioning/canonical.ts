@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 
 /** Lists count as sets, and a list of one as its value, as in policies and event patterns; the names of objects are sorted. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(canonical(value));
+  // as JSON has it in lists: nothing is null
+  return JSON.stringify(canonical(value)) ?? 'null';
 }
 
 /** The SHA-256 of a document, in hex digits. */

@@ -80,7 +80,7 @@ export const trailOfOrganization: Check = (facts) => {
 };
 
 export const trailSelector: Check = (facts) => {
-  const { wish, wiring, observed } = facts;
+  const { wish, observed } = facts;
   const trail = trailOf(facts);
   if (trail === undefined || observed.trails === undefined) return undefined;
   const { arn, selectors } = trail;
