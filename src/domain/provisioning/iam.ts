@@ -131,7 +131,7 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'objects':
       return `arn:${partition}:s3:::${bucket}/*`;
     case 'trails':
-      // DescribeTrails takes no resource, and trails have names of their owners
+      // DescribeTrails takes no resource, and trails may have any name
       return '*';
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;

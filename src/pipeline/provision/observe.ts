@@ -14,23 +14,33 @@ const NONE = '<NotificationConfiguration/>';
 /** Creates the function. */
 export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
-    const { subscription, queues, rule, selector } = wiringOf(wish);
-    const xml = await (mayBeGone
-      ? unlessGone(aws.notificationOf(ownedBucket(wish), signal))
-      : aws.notificationOf(ownedBucket(wish), signal));
+    const { queues } = wiringOf(wish);
+    const reading = aws.notificationOf(ownedBucket(wish), signal);
+    const xml = await (mayBeGone ? unlessGone(reading) : reading);
     const observedQueues = [];
     for (const { arn } of queues) observedQueues.push(await aws.queueOf(arn, signal));
-    const topic = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
-    const observedRule = rule && (await aws.ruleOf(wish.region, rule.name, signal));
-    const trails = selector && (await trailsOf(wish, signal));
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,
-      ...(topic !== undefined && (topic === 'absent' ? { topic, subscription: topic } : topic)),
-      ...(observedRule !== undefined && { rule: observedRule }),
-      ...(trails !== undefined && { trails }),
+      ...(await topicOf(wish, signal)),
+      ...(await ruleOf(wish, signal)),
     };
   };
+
+  async function topicOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'topic' | 'subscription'>> {
+    const { subscription } = wiringOf(wish);
+    if (subscription === undefined) return {};
+    const found = await aws.topicOf(subscription.topicArn, subscription.queueArn, signal);
+    return found === 'absent' ? { topic: found, subscription: found } : found;
+  }
+
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
+    const { rule, selector } = wiringOf(wish);
+    if (rule === undefined) return {};
+    const found = await aws.ruleOf(wish.region, rule.name, signal);
+    const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
+    return { rule: found, ...(trails !== undefined && { trails }) };
+  }
 
   async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
     if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);

@@ -69,10 +69,7 @@ describe('the trail of a routed bucket', () => {
   });
 
   it('is not changed where others record the bucket already, and keeps its last selector', async () => {
-    const all = {
-      kind: 'basic',
-      list: [{ ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3'] }] }],
-    } as const;
+    const all = { ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3'] }] };
     const wide = await startTrail({ selectors: { kind: 'basic', list: [all] } });
     await wide.agree();
     expect(wide.aws.writes).not.toContain('putSelectors');
