@@ -108,7 +108,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         await aws.remove(bucket, 'a.txt');
       }
       expect(await provisioning.remove(bucket, { keepAws: false })).toEqual(
-        source === 'routed' ? [expect.objectContaining({ reason: expect.stringContaining('trails') })] : [],
+        source === 'routed' ? [expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })] : [],
       );
       expect(await topics()).toEqual([]);
       expect(await foreign()).toEqual(before);
