@@ -22,7 +22,7 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --no
 FROM node:24-slim
 LABEL org.opencontainers.image.title="tally" \
       org.opencontainers.image.description="Keeps a search index in exact agreement with object-storage buckets." \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="1.67.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="docker.io/library/node:24-slim"
 WORKDIR /app

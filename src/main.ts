@@ -1,15 +1,20 @@
 /** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
 import { processActor } from './adapters/process-actor.ts';
 import { systemClock } from './adapters/system-clock.ts';
+import { browserOf } from './client/browser.ts';
+import type { Client, Registry } from './client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
 import { programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
+import { embeddedIndexPath } from './settings/embedded.ts';
+import type { Settings } from './settings/settings.ts';
 
 let isServing = false;
 
@@ -42,13 +47,42 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   }
 };
 
-async function confirm(question: string): Promise<boolean> {
+async function ask(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // the terminal would keep Ctrl-C for itself
+  terminal.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   try {
-    return (await terminal.question(`${question} [y/N] `)).trim().toLowerCase().startsWith('y');
+    return await terminal.question(question);
   } finally {
     terminal.close();
   }
+}
+
+async function confirm(question: string): Promise<boolean> {
+  return (await ask(`${question} [y/N] `)).trim().toLowerCase().startsWith('y');
+}
+
+async function openClient(): Promise<Client> {
+  const { createClient } = await import('./client/client.ts');
+  const { clientFolder } = await import('./client/private-files.ts');
+  return createClient({ folder: clientFolder(process.env, homeFolder()), clock: systemClock });
+}
+
+/** Empty for a user without a home. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return '';
+  }
+}
+
+/** The registry that the settings name, or that of the login where there is no store here: neither a setting nor the file of the embedded mode. */
+async function registryOf(settings: Settings): Promise<Registry | undefined> {
+  const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey, TALLY_INDEX_URL: index, TALLY_QUEUE_URL: queues } = settings;
+  const isHere = index !== undefined || queues.length > 0 || settings.TALLY_EMBEDDED || existsSync(embeddedIndexPath(settings));
+  if (registryUrl === undefined && isHere) return undefined;
+  return (await openClient()).registryOf({ registryUrl, apiKey });
 }
 
 // the reader of the output (head, less) has closed it; a serving process continues without one
@@ -69,10 +103,15 @@ const exitCode = await runCli(process.argv.slice(2), {
   terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
   signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
+  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
+  openBrowser: browserOf(process.env, process.platform),
+  machine: hostname(),
+  openClient,
   openControl: async (settings, aws) => {
-    if (settings.TALLY_REGISTRY_URL !== undefined) {
+    const registry = await registryOf(settings);
+    if (registry !== undefined) {
       const { createRegistryOperations } = await import('./http/client/registry.ts');
-      return { operations: createRegistryOperations(settings.TALLY_REGISTRY_URL), close: async () => undefined };
+      return { operations: createRegistryOperations(registry.url, registry.credential), close: async () => undefined };
     }
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);

@@ -1,9 +1,12 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=131072 node --max-semi-space-size=16
 /**
  * The program's first file: it checks the version of Node, in a syntax that older versions can read, and starts main.ts.
  *
  * The option in the first line keeps V8 from using 128 MiB for objects that are younger than a message in hand. It can
  * only be given before the start, so the npm scripts and config/systemd/tally.service contain it too.
+ *
+ * The variable keeps glibc's threshold where it begins (mallopt(3), M_MMAP_THRESHOLD): buffers above 128 KiB, such as large
+ * answers of SQS, are given back to the system when they are free. Otherwise glibc raises it up to 32 MiB and keeps them.
  */
 // 24.5 is the first version whose agents can use a proxy
 var needed = [24, 5];

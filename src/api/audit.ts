@@ -1,13 +1,9 @@
 /** The audit: who did what, when, from where, and how it ended. */
 import { z } from 'zod';
+import { KEY_NAME_LENGTH_MAX } from '../domain/identity/api-key.ts';
 import { auditEvents, auditOutcomes, auditRecordSchema } from '../domain/identity/audit.ts';
-import { cursor, limit, must, pageOf, textOf, time } from './fields.ts';
+import { cursor, emailText, limit, moment, must, pageOf, textOf, time } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-
-/** An e-mail address has at most 254 characters; user@host may have more. */
-const EMAIL_LENGTH_MAX = 512;
-/** The longest name of an API key. */
-const KEY_LENGTH_MAX = 100;
 
 const { useridentity } = auditRecordSchema.shape;
 
@@ -39,11 +35,6 @@ export const auditRecord = auditRecordSchema
   })
   .meta({ id: 'AuditRecord', description: 'One record of the audit. An act of an administrator has two: one before it and one after it.' });
 
-/** Any text of this form is a moment: Date.parse takes 31 days in every month. */
-const MOMENT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?Z)?$/;
-const MOMENT_MISTAKE = 'must be a day (2026-11-21) or a time in UTC (2026-11-21T08:00:00Z)';
-const moment = z.string(must(MOMENT_MISTAKE)).regex(MOMENT, MOMENT_MISTAKE);
-
 export const auditRows = {
   'GET /v1/admin/audit': {
     operation: 'listAudit',
@@ -53,12 +44,12 @@ export const auditRows = {
     query: z.strictObject({
       from: moment.exactOptional().describe('Only records from this moment on; a day begins at 00:00 UTC.'),
       to: moment.exactOptional().describe('Only records from before this moment.'),
-      email: textOf(EMAIL_LENGTH_MAX, 1).exactOptional().describe('Only acts of this e-mail address, or of this user@host.'),
+      email: emailText.exactOptional().describe('Only acts of this e-mail address, or of this user@host.'),
       event: z
         .enum(auditEvents, must(`must be one of ${auditEvents.join(', ')}`))
         .exactOptional()
         .describe('Only this event.'),
-      key: textOf(KEY_LENGTH_MAX, 1).exactOptional().describe('Only acts with the API key of this name or fingerprint.'),
+      key: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only acts with the API key of this name or fingerprint.'),
       limit,
       cursor: cursor.exactOptional(),
     }),

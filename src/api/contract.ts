@@ -3,20 +3,33 @@
  * `--registry` and docs/api.md are derived from it.
  */
 import type { Actor } from '../domain/identity/actor.ts';
+import { keyRows } from './api-keys.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
+import { loginRows } from './login.ts';
 import { objectRows } from './objects.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
+import { userRows } from './users.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...connectionRows, ...gapRows, ...jobRows, ...deadLetterRows, ...auditRows };
+const verbRows = {
+  ...objectRows,
+  ...bucketRows,
+  ...connectionRows,
+  ...gapRows,
+  ...jobRows,
+  ...deadLetterRows,
+  ...keyRows,
+  ...auditRows,
+  ...userRows,
+};
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...jobStreamRows, ...healthRows, ...documentRows };
+const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...verbRows, ...listenerRows };
@@ -29,6 +42,8 @@ export type VerbName = VerbRows[keyof VerbRows]['operation'];
 export type ListenerName = (typeof listenerRows)[keyof typeof listenerRows]['operation'];
 /** The operations of the health listener. */
 export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation'];
+/** The operations of login and of the caller's session, by name. */
+export type LoginName = (typeof loginRows)[keyof typeof loginRows]['operation'];
 /** All operations, by name. */
 export type OperationName = VerbName | ListenerName;
 

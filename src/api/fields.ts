@@ -48,6 +48,12 @@ export const keyPrefix = keyText(0).meta({ description: 'The beginning of the ke
 /** An id of a job or a dead letter. */
 export const id = textOf(ID_LENGTH_MAX, 1);
 
+/** An e-mail address has at most 254 characters; user@host may have more. */
+const EMAIL_LENGTH_MAX = 512;
+
+/** An e-mail address, or user@host. */
+export const emailText = textOf(EMAIL_LENGTH_MAX, 1);
+
 /** The most items of one page. */
 export const limit = z
   .int(must('must be a whole number from 1 to 1000'))
@@ -76,6 +82,12 @@ export const time = z
   .string()
   .regex(/^(?:\d{4}|[+-]\d{6})-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' });
+
+/** Any text of this form is a moment: Date.parse takes 31 days in every month. */
+const MOMENT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?Z)?$/;
+const MOMENT_MISTAKE = 'must be a day (2026-11-21) or a time in UTC (2026-11-21T08:00:00Z)';
+/** A day or a time in UTC. */
+export const moment = z.string(must(MOMENT_MISTAKE)).regex(MOMENT, MOMENT_MISTAKE);
 
 /** Converts a time to its form in the API. */
 export function timeOf(ms: number): string {

@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document of the contract. */
 import type { PlacedRow } from './contract.ts';
 import { jsonSchemaOf } from './json-schema.ts';
-import { bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
+import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemSchema, statusOf } from './problem.ts';
 
 const PROBLEM = '#/components/schemas/Problem';
 
@@ -19,7 +19,12 @@ export function openApiOf(rows: readonly PlacedRow[], version: string): string {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
-    components: { schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)) },
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A session (qs_…) or an API key (qk_…), if callers are authenticated.' },
+      },
+      schemas: Object.assign({}, ...answers.map((answer) => jsonSchemaOf(answer).named)),
+    },
   };
   return JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
 }
@@ -31,6 +36,7 @@ function operationOf(row: PlacedRow): unknown {
     summary,
     ...(description !== undefined && { description }),
     'x-tally-scope': scope,
+    security: scope === 'none' ? [] : [{ bearer: [] }],
     parameters: [...parametersOf(row, 'path'), ...parametersOf(row, 'query')],
     ...bodyOf(row),
     responses: { ...successesOf(row), ...errorsOf(row), default: problemResponse('An error.') },
@@ -83,10 +89,11 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
 }
 
 /** Returns all error codes of an operation, including those of every operation. */
-function errorCodesOf({ path, body, params, errors }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
-  if (!path.startsWith('/v1/')) return [...errors];
+function errorCodesOf({ path, body, params, errors, scope }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
+  const refusals = scope === 'none' ? [] : authorisationErrors;
+  if (!path.startsWith('/v1/')) return [...errors, ...refusals];
   const nameless = params === undefined ? [] : (['request.not-found'] as const);
-  return [...new Set([...errors, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
+  return [...new Set([...errors, ...refusals, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
 }
 
 function problemResponse(description: string): unknown {

@@ -36,5 +36,14 @@ export const generalErrors = [
   'internal.unexpected',
 ] as const satisfies readonly (RequestErrorCode | FaultCode)[];
 
+/** The further errors of operations that not every caller may call. */
+export const authorisationErrors = [
+  'authentication.failed',
+  'request.too-many-failures',
+  'request.rate-limited',
+  'authorization.denied',
+  'session.required',
+] as const satisfies readonly RequestErrorCode[];
+
 /** The further errors that operations with a body can return. */
 export const bodyErrors = ['request.too-large', 'request.unsupported-media-type'] as const satisfies readonly RequestErrorCode[];

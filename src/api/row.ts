@@ -1,13 +1,8 @@
 /** A row of the contract, which describes one operation, and the types that are derived from it. */
 import { z } from 'zod';
 import type { FaultCode } from '../domain/fault.ts';
+import type { Scope } from '../domain/identity/authorise.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
-
-/**
- * Who may call an operation. `none`: any caller. `read`: every user. `operate` and `admin`: administrators. `monitor`:
- * administrators, and their keys with the scope read. Nothing enforces it while the control plane serves this machine only.
- */
-export type Scope = 'none' | 'read' | 'operate' | 'admin' | 'monitor';
 
 export type Method = 'GET' | 'POST' | 'DELETE';
 
@@ -21,6 +16,7 @@ export interface Row {
   readonly summary: string;
   /** Further facts for callers. */
   readonly description?: string;
+  /** Who may call it. */
   readonly scope: Scope;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;

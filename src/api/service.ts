@@ -59,10 +59,12 @@ export const healthRows = {
 export const documentRows = {
   'GET /config.json': {
     operation: 'getConfig',
-    summary: 'Returns the address at which the caller reached the registry.',
+    summary: 'Returns the addresses of the registry and of the catalog, from which clients configure themselves.',
+    description: 'Any page may read it. It may be cached for 60 s.',
     scope: 'none',
     answer: z.object({
-      registryUrl: z.string().describe('The address of the registry.'),
+      registryUrl: z.string().describe('The address of the registry: TALLY_PUBLIC_URL, or the address at which the caller reached it.'),
+      catalogUrl: z.string().describe('The address of the catalog: TALLY_CATALOG_URL, by default that of the registry.'),
       version: z.string().describe('The version of Tally.'),
     }),
     status: 200,

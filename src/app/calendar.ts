@@ -10,6 +10,7 @@ import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../pipeline/calendar/look-again.ts';
+import { createPurgeApiKeys } from '../pipeline/calendar/purge-api-keys.ts';
 import { createPurgeAudit } from '../pipeline/calendar/purge-audit.ts';
 import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
@@ -17,6 +18,7 @@ import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
+import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
@@ -36,6 +38,10 @@ const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, cl
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
 const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, claimMs: HOUR_MS };
+/** Keys end by the day, so their records may live some hours longer. */
+const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, claimMs: HOUR_MS };
+/** As long as a login lasts, so that logins that no one finished are few. */
+const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
 /** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
@@ -65,6 +71,8 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
+  schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
+  schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,

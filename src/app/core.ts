@@ -1,5 +1,4 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
-import { join } from 'node:path';
 import type { AwsClients } from '../adapters/aws/clients.ts';
 import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
@@ -10,18 +9,23 @@ import type { Embedded } from '../adapters/embedded/server.ts';
 import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
+import { createKeyParts, type KeyParts } from './api-keys.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry } from '../adapters/telemetry/facts.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
+import { embeddedIndexPath } from '../settings/embedded.ts';
+import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
+import { recordingKeyUses } from '../pipeline/identity/key-uses.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -59,6 +63,7 @@ export interface Core {
   readonly gaps: GapReports;
   readonly topics: TopicClient;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
+  readonly keys: KeyParts;
   readonly verbs: Verbs;
   /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
@@ -74,7 +79,7 @@ export interface Queues {
 
 /** The location of the index: the setting, or else the file of the embedded mode. */
 export function indexLocation(settings: Settings): IndexLocation {
-  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: join(settings.TALLY_EMBEDDED_DATA, 'index.sqlite') };
+  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: embeddedIndexPath(settings) };
 }
 
 /** The AWS addresses from the SDK's own variables, else from the profile; or those of the embedded server. */
@@ -178,7 +183,10 @@ export async function createCore(
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded: isEmbeddedServer(addresses),
   });
-  const verbs = createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning });
+  const keys = createKeyParts(store, settings, telemetry);
+  const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
+  const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
+  const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
   return {
     store,
     aws,
@@ -189,6 +197,7 @@ export async function createCore(
     gaps,
     topics,
     deadLetters,
+    keys,
     verbs,
     sendTask,
     async close() {

@@ -12,6 +12,7 @@ import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
 import { startCalendar } from './calendar.ts';
+import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
 import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
@@ -54,6 +55,8 @@ const READINESS_MS = 15_000;
 const MOVED_LETTERS_MS = 30_000;
 /** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
 const LAST_EVENTS_MS = 60_000;
+/** How often the windows of the audit that have ended are stored: uses of API keys, and credentials that failed. */
+const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
 const CLOSING_MS = 1_500;
 
@@ -196,7 +199,20 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
   const health = createHealthListener({ ...listening, address: settings.TALLY_HEALTH_ADDRESS });
-  const controlPlane = createControlPlane({ ...listening, clock, verbs: core.verbs, version, address: settings.TALLY_HTTP_ADDRESS });
+  // the system may choose the port
+  let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
+  const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store: core.store, telemetry, publicUrl });
+  const controlPlane = createControlPlane({
+    ...listening,
+    clock,
+    verbs: core.verbs,
+    version,
+    address: settings.TALLY_HTTP_ADDRESS,
+    identity: identity && { ...identity, authenticateKey: core.keys.authenticateKey, attempts: core.keys.attempts },
+    publicUrl: settings.TALLY_PUBLIC_URL,
+    catalogUrl: settings.TALLY_CATALOG_URL,
+  });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
@@ -204,6 +220,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
     const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
     stops.push(() => controlPlane.close());
+    boundUrl = controlUrl;
     return { healthUrl, controlUrl };
   }
 
@@ -244,12 +261,16 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   return {
     async start(stops) {
       stops.push(() => core.close());
+      // after the control plane, which counts uses until it is closed
+      stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
       stops.push(async () => stopping.abort(new Error('the process stops')));
       const servedAt = await listen(stops);
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
       if (embedded !== undefined) await connectEmbedded(core, embedded);
       repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
+      const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);

@@ -3,7 +3,9 @@ import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { addAdminKeyCommands } from './keys.ts';
 import { jsonText, tableText } from './output.ts';
+import { addUserCommands } from './users.ts';
 
 interface AuditOptions extends JsonOption, PageOptions {
   readonly from?: string;
@@ -25,11 +27,13 @@ const DAY_MS = 86_400_000;
 /** The page of an export: the largest that the API has, so that it needs the fewest requests. */
 const EXPORT_LIMIT = 1_000;
 
-/** `tally admin audit`. */
+/** `tally admin audit|grant|keys|users`. */
 export function addAdminCommands(program: Command, cli: Cli): void {
   const admin = program.command('admin').summary('commands for administrators').description('Commands for administrators.');
-  withExamples(admin, 'tally admin audit');
+  withExamples(admin, 'tally admin audit', 'tally admin keys list');
   addAudit(admin, cli);
+  addAdminKeyCommands(admin, cli);
+  addUserCommands(admin, cli);
 }
 
 function addAudit(admin: Command, cli: Cli): void {

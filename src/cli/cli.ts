@@ -1,10 +1,12 @@
 /** What every command receives: settings, the operations of the control plane, and the output streams. */
 import { awsEnvironment } from '../settings/aws.ts';
-import type { ReadFile } from '../settings/files.ts';
+import { textOfFile, type ReadFile } from '../settings/files.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Context, Operations } from '../api/contract.ts';
+import type { OpenBrowser } from '../client/browser.ts';
+import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -42,6 +44,14 @@ export interface CliDependencies {
   readonly signals: Signals;
   /** Shows a yes-or-no question at the terminal and resolves with the answer; absent if there is no terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
+  /** The name of this machine. */
+  readonly machine: string;
+  /** Asks for a line at the terminal; absent if there is no terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
+  /** Opens the browser of the person at this machine; absent if there is none. */
+  readonly openBrowser?: OpenBrowser | undefined;
+  /** Opens the client of registries, with the credentials that are stored for this user. */
+  readonly openClient: () => Promise<Client>;
   /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
   readonly openControl: (
     settings: Settings,
@@ -61,6 +71,10 @@ export interface Cli {
   override(settings: Readonly<Record<string, string>>): void;
   /** Returns the settings of the environment. Throws {@link SettingsError} with every mistake. */
   settings(overrides?: Readonly<Record<string, string>>): Settings;
+  /** Returns the secret in a file. Throws {@link CommandError}, which repeats neither the path nor the content. */
+  secretIn(option: string, filePath: string): string;
+  /** Opens the client for the work, which Ctrl-C interrupts. */
+  withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
@@ -89,7 +103,7 @@ export interface Cli {
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -105,6 +119,17 @@ export function createCli(dependencies: CliDependencies): Cli {
     if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
+  async function interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const interrupt = new AbortController();
+    const onSignal = (): void => interrupt.abort(new Error('interrupted'));
+    signals.once('SIGINT', onSignal);
+    try {
+      return await work(interrupt.signal);
+    } finally {
+      signals.off('SIGINT', onSignal);
+    }
+  }
+
   function endWith(code: number): void {
     exitCode = code;
   }
@@ -113,6 +138,11 @@ export function createCli(dependencies: CliDependencies): Cli {
     settings,
     override(more) {
       overridden = more;
+    },
+    secretIn(option, filePath) {
+      const found = textOfFile(filePath, readFile);
+      if ('mistake' in found) throw new CommandError('usage', `${option}: ${found.mistake}`);
+      return found.text;
     },
     clock,
     nowMs,
@@ -123,15 +153,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       const write = (text: string): unknown => stderr.write(text);
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
     },
-    async interruptible(work) {
-      const interrupt = new AbortController();
-      const onSignal = (): void => interrupt.abort(new Error('interrupted'));
-      signals.once('SIGINT', onSignal);
-      try {
-        return await work(interrupt.signal);
-      } finally {
-        signals.off('SIGINT', onSignal);
-      }
+    interruptible,
+    async withClient(work) {
+      const client = await openClient();
+      return interruptible((signal) => work(client, signal));
     },
     leave(options, text) {
       hint(options, text);

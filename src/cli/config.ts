@@ -1,4 +1,6 @@
 import type { Command } from 'commander';
+import { clientSecrets } from '../settings/client.ts';
+import { secretSettings } from '../settings/identity.ts';
 import { settingsSchema, type Settings } from '../settings/settings.ts';
 import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -13,7 +15,7 @@ export function addConfigCommand(program: Command, cli: Cli): void {
   const config = program
     .command('config')
     .summary('show the effective settings')
-    .description('Shows each setting with its effective value and its meaning. Passwords are masked.');
+    .description('Shows each setting with its effective value and its meaning. Passwords and keys are masked.');
   printing(config, 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action((options: JsonOption) => {
     const shown = shownSettings(cli.settings());
     cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));
@@ -22,7 +24,10 @@ export function addConfigCommand(program: Command, cli: Cli): void {
 
 function shownSettings(settings: Settings): readonly (readonly [name: string, value: Shown])[] {
   const values = new Map(Object.entries(settings));
-  return Object.keys(settingsSchema.shape).map((name) => [name, shownValue(values.get(name))] as const);
+  return Object.keys(settingsSchema.shape).map((name) => {
+    const value = values.get(name);
+    return [name, value !== undefined && (clientSecrets.has(name) || secretSettings.has(name)) ? '***' : shownValue(value)] as const;
+  });
 }
 
 function shownValue(value: Settings[keyof Settings]): Shown {

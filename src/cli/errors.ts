@@ -1,5 +1,6 @@
 /** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
+import { ClientError } from '../client/client-error.ts';
 import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
@@ -57,6 +58,7 @@ function describe(error: unknown): Failure {
   if (error instanceof SettingsError) return settingsFailure(error);
   if (error instanceof CommandError || error instanceof CommanderError) return usageFailure(error);
   if (error instanceof RequestError) return requestFailure(error);
+  if (error instanceof ClientError) return clientFailure(error);
   if (error instanceof FaultError && error.code !== 'internal.unexpected') return faultFailure(error);
   const detail = withoutPasswords(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
   return {
@@ -79,6 +81,11 @@ function usageFailure({ code, message }: CommandError | CommanderError): Failure
 function requestFailure({ code, message, extra }: RequestError): Failure {
   const exitCode = code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
   return { exitCode, problem: { code, detail: message, ...extra }, lines: [`${message} (${code})`] };
+}
+
+function clientFailure({ code, message }: ClientError): Failure {
+  const exitCode = code === 'address.invalid' ? exitCodes.usage : exitCodes.failure;
+  return { exitCode, problem: { code, detail: message }, lines: [message] };
 }
 
 function faultFailure({ code, reason }: FaultError): Failure {

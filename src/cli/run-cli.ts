@@ -15,6 +15,8 @@ import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './jobs/drift.ts';
 import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
+import { addKeyCommands } from './keys.ts';
+import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
@@ -31,6 +33,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     version: dependencies.version,
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
+    logins: dependencies,
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -51,9 +54,10 @@ interface ProgramOptions {
   readonly version: string;
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
+  readonly logins: LoginDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -102,7 +106,9 @@ Example:
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
   addJobsCommand(program, cli);
+  addKeyCommands(program, cli);
   addAdminCommands(program, cli);
+  addLoginCommands(program, cli, logins);
   return program;
 }
 

@@ -251,6 +251,22 @@ export const faults = {
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
   },
 
+  // ── the issuer of logins ──
+  /** No connection to the issuer, no answer in time, or an answer that is not one of an issuer. */
+  'issuer.unreachable': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Check that TALLY_OIDC_ISSUER is the address of the issuer, exactly as its discovery document names it, and that it can be reached from the registry (HTTPS_PROXY counts). Sessions and API keys work meanwhile.',
+  },
+  /** The issuer refused the request of the registry: its client id, its secret or its redirect URI. */
+  'issuer.refused': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL with /login/callback.',
+  },
+
   // ── the audit ──
   /** The audit record of an act could not be stored before the act, so the act was not begun. */
   'audit.unavailable': {

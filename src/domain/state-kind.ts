@@ -15,5 +15,11 @@ export const stateKinds = [
   'circuit',
   'connection',
   'installation',
+  'user',
+  'api-key',
+  'user-keys',
+  'grant',
+  'login',
+  'session',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -1,15 +1,105 @@
-/** The actor of a request. */
+/** Callers: who sends a request, and whether the operation is permitted to them. */
 import { hostname } from 'node:os';
 import type { FastifyRequest } from 'fastify';
+import type { PlacedRow } from '../api/contract.ts';
 import type { Actor } from '../domain/identity/actor.ts';
+import { AUTHENTICATION_FAILED, refusalOf, type Refusal } from '../domain/identity/authorise.ts';
+import { tokenPrefixes } from '../domain/identity/tokens.ts';
+import { RequestError } from '../domain/request-error.ts';
+import type { AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
+import type { FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
+import type { Sessions } from '../pipeline/identity/sessions.ts';
+import { createAddressOf, type AddressOf } from './client-address.ts';
+import { cookieIn, cookieNamesOf } from './cookies.ts';
+import { requireOwnPage } from './guard.ts';
 
-/** While callers are not authenticated, each is a program on this machine; its user is not known. */
-export function callerOf({ socket }: Pick<FastifyRequest, 'socket'>): Actor {
-  const { remoteAddress } = socket;
-  return { kind: 'local', host: hostname(), ...(remoteAddress !== undefined && { address: plainAddress(remoteAddress) }) };
+/** What callers are known by. */
+export interface CallerParts {
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie'>;
+  /** Default: no key is valid. */
+  readonly authenticateKey?: AuthenticateKey | undefined;
+  /** Where tokens that are refused are counted; keys count themselves. */
+  readonly attempts?: Pick<FailedAttempts, 'failed'> | undefined;
+  /** The reverse proxies, as CIDRs. */
+  readonly trustedProxies: readonly string[];
+  /** The address of the registry, as browsers reach it. */
+  readonly publicUrl: () => string;
 }
 
-/** A listener on IPv6 shows an IPv4 address as ::ffff:127.0.0.1. */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+export interface Callers {
+  /**
+   * Finds out who sends the request, and throws unless the operation is permitted to them: `authentication.failed`,
+   * `authorization.denied` or `session.required`; `request.invalid` and `request.forbidden-origin` for a cookie that is sent as
+   * it must not be.
+   */
+  admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
+  /** Who sent a request that was admitted. Without authentication it is a program on this machine, whose user is not known. */
+  actorOf(request: FastifyRequest): Actor;
+  /** Where the request came from. */
+  readonly addressOf: AddressOf;
+}
+
+/** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than a verb. */
+const READ_MAX_MS = 30_000;
+
+/** Creates the callers. Without `parts` callers are not authenticated. */
+export function createCallers(parts: CallerParts | undefined): Callers {
+  const addressOf = createAddressOf(parts?.trustedProxies ?? []);
+  const known = new WeakMap<FastifyRequest, Actor>();
+  const authenticate = parts === undefined ? undefined : createAuthenticate({ ...parts, addressOf });
+
+  function located(actor: Actor, request: FastifyRequest): Actor {
+    const address = addressOf(request);
+    return address === undefined ? actor : { ...actor, address };
+  }
+
+  return {
+    addressOf,
+    async admit(request, { scope }) {
+      // any caller may call it, so a credential that has ended does not matter
+      if (scope === 'none') return;
+      const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
+      const refusal = refusalOf(scope, actor);
+      if (refusal !== undefined) throw errorOf(refusal);
+      if (actor !== undefined) known.set(request, located(actor, request));
+    },
+    actorOf: (request) => known.get(request) ?? located(localActor(), request),
+  };
+}
+
+function localActor(): Actor {
+  return { kind: 'local', host: hostname() };
+}
+
+function errorOf({ code, detail }: Refusal): RequestError {
+  return new RequestError(code, detail);
+}
+
+/** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
+function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, addressOf }: CallerParts & Pick<Callers, 'addressOf'>) {
+  async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
+    const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
+    const address = addressOf(request);
+    if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
+    const actor = await sessions.byAccess(token, signal);
+    if (actor === undefined) attempts?.failed({ address, reason: 'session token not valid' });
+    return actor;
+  }
+
+  return async function authenticate(request: FastifyRequest, signal: AbortSignal): Promise<Actor | undefined> {
+    const { authorization, cookie: header } = request.headers;
+    const cookie = cookieIn(header, cookieNamesOf(publicUrl()).session);
+    if (authorization !== undefined && cookie !== undefined) {
+      throw new RequestError('request.invalid', 'the request has a bearer token and the cookie of a session: send one of them');
+    }
+    if (authorization !== undefined) {
+      const actor = await byBearer(request, authorization, signal);
+      if (actor === undefined) throw errorOf(AUTHENTICATION_FAILED);
+      return actor;
+    }
+    if (cookie === undefined) return undefined;
+    requireOwnPage(request, publicUrl());
+    // a cookie that has ended is no attempt: browsers keep sending it until the next login
+    return sessions.byCookie(cookie, signal);
+  };
 }

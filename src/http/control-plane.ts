@@ -1,6 +1,6 @@
 /**
- * The listener of the control plane: it checks each request by its row of the contract, calls the verb, and answers.
- * Until callers are authenticated it serves this machine only.
+ * The listener of the control plane: it checks each request by its row of the contract, finds out who sends it and whether that
+ * is permitted, calls the verb, and answers. Without identity it serves this machine only.
  */
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -20,10 +20,12 @@ import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { inTime } from '../pipeline/serving/async.ts';
-import { callerOf } from './caller.ts';
-import { requireDirectCaller, requireJsonBody, requireLocalCaller } from './guard.ts';
+import { createCallers } from './caller.ts';
+import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
+import { expiryHeaders } from './key-expiry.ts';
+import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createSearches } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
@@ -34,6 +36,12 @@ interface ControlPlaneParts extends HealthParts {
   readonly telemetry: Telemetry;
   readonly clock: Clock;
   readonly version: string;
+  /** How callers are known. Absent: they are not authenticated, and only this machine is served. */
+  readonly identity?: LoginParts | undefined;
+  /** The address of the registry, as browsers reach it. Default: the address at which the caller reached it. */
+  readonly publicUrl?: string | undefined;
+  /** The address of the catalog. Default: that of the registry. */
+  readonly catalogUrl?: string | undefined;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
 }
@@ -41,17 +49,33 @@ interface ControlPlaneParts extends HealthParts {
 /** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 const VERB_TIMEOUT_MS = 30_000;
 
+/** A year, as browsers remember it. */
+const HSTS = 'max-age=31536000';
+
+/** The headers of the document that any page may read. */
+const forEveryone = {
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+  'cache-control': 'public, max-age=60',
+};
+
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, verbs, readiness, metrics, telemetry, clock, version, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
-  const app = createServer({ telemetry, rows, guard: requireKnownWay });
+  const { address, verbs, readiness, metrics, telemetry, clock, version, identity, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const app = createServer({ telemetry, rows, guard: guardOf(parts) });
+  const callers = createCallers(identity);
   const runSearch = createSearches();
   const closing = new AbortController();
+  const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
-  const jobEvents = createJobEvents({ getJob, clock, telemetry, closing: closing.signal });
+  const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   const openApi = openApiOf(rows, version);
+  const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? identity?.publicUrl() ?? `http://${headers.host ?? ''}`;
+  const catalogUrl = (request: FastifyRequest): string => parts.catalogUrl ?? registryUrl(request);
 
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
+    // the proxy that ends TLS need not know it
+    if (parts.publicUrl?.startsWith('https:') === true) void reply.header('strict-transport-security', HSTS);
     requireJsonBody(request);
   });
   app.addHook('preClose', async () => {
@@ -60,13 +84,16 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
+    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
-    getConfig: async (request, reply) => reply.send({ registryUrl: `http://${request.headers.host ?? ''}`, version }),
+    getConfig: async (request, reply) =>
+      reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
     getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send(openApi),
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
-  addRoutes(app, rowsOfListener, ({ operation }) => own[operation]);
-  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]));
+  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
+  addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
+  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), admit);
   return listenerOf(app, address);
 
   function verbHandler(row: PlacedRow, verb: AnyOperation): Handler {
@@ -74,7 +101,9 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const run = () => verb(checked, { actor: callerOf(request), requestId: randomUUID(), signal });
+      const actor = callers.actorOf(request);
+      void reply.headers(expiryHeaders(actor));
+      const run = () => verb(checked, { actor, requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
     };
@@ -87,9 +116,19 @@ function isPending({ otherStatuses = {} }: PlacedRow, answer: unknown): boolean 
   return 'state' in answer && answer.state === 'applying';
 }
 
-function requireKnownWay(request: FastifyRequest): void {
-  requireDirectCaller(request);
-  requireLocalCaller(request);
+/** The guard of every request. Without identity it is all that protects the control plane. */
+function guardOf({ identity, publicUrl }: Pick<ControlPlaneParts, 'identity' | 'publicUrl'>): (request: FastifyRequest) => void {
+  if (identity === undefined) {
+    return (request) => {
+      requireDirectCaller(request);
+      requireLocalCaller(request);
+    };
+  }
+  return (request) => {
+    // without a public address it is on loopback, and reached by the names of loopback
+    if (publicUrl === undefined) requireLocalHost(request);
+    if (!isForAnyPage(request)) requireOwnSite(request, identity.publicUrl());
+  };
 }
 
 /** Returns a signal that is aborted when the verb takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */

@@ -1,4 +1,4 @@
-/** Checks against web pages: a page of another site can make a browser send requests to loopback. Until callers are authenticated, these checks are the only protection. */
+/** Checks against web pages: a page of another site can make a browser send requests to the registry. While callers are not authenticated, these checks are the only protection. */
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
 
@@ -26,6 +26,7 @@ export function requireLocalCaller(request: FastifyRequest): void {
   const { headers } = request;
   const host = headers.host ?? '';
   requireLocalHost(request);
+  if (isForAnyPage(request)) return;
   if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
     throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
   }
@@ -33,6 +34,41 @@ export function requireLocalCaller(request: FastifyRequest): void {
   if (site !== undefined && site !== 'same-origin' && site !== 'none') {
     throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
   }
+}
+
+/** The document that any page may read, so that clients of a catalog find the registry. */
+export function isForAnyPage({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boolean {
+  return routeOptions.url === '/config.json';
+}
+
+/**
+ * Throws `request.forbidden-origin` for a request of a page of another site than the registry's own. Browsers may come from
+ * other sites to look at a page (the issuer sends them back to the callback), and programs send neither header.
+ */
+export function requireOwnSite({ headers, method }: FastifyRequest, publicUrl: string): void {
+  const isVisit = method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+  if (headers.origin !== undefined && headers.origin.toLowerCase() !== new URL(publicUrl).origin) {
+    throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
+  }
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none' && !isVisit) {
+    throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
+  }
+}
+
+/**
+ * Throws `request.forbidden-origin` for a request by cookie that may change something, unless a script of the registry's own
+ * page sent it: with the header X-Tally-CSRF, which forms cannot send, and from the same origin as the browser states it.
+ */
+export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: string): void {
+  if (method === 'GET' || method === 'HEAD') return;
+  const isSame = headers['sec-fetch-site'] === 'same-origin' || headers.origin?.toLowerCase() === new URL(publicUrl).origin;
+  const isJson = /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
+  if (isSame && headers['x-tally-csrf'] !== undefined && (isJson || headers['content-type'] === undefined)) return;
+  throw new RequestError(
+    'request.forbidden-origin',
+    'a request by cookie must come from a page of the registry itself, with the header X-Tally-CSRF and a JSON body',
+  );
 }
 
 /** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */

@@ -15,7 +15,7 @@ import { RequestError } from '../domain/request-error.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { callerOf } from './caller.ts';
+import type { Callers } from './caller.ts';
 import { loggedProblemOf } from './server.ts';
 
 /** The most streams that are open at the same time. Each reads its job once a second, which is a small load for the state store. */
@@ -28,11 +28,16 @@ const SILENCE_MS = HEARTBEAT_MS - LOOK_TIMEOUT_MS - 1_000;
 const RETRY_MS = 2_000;
 /** A client that reads receives the end of a stream immediately; the connection of one that does not read is closed after this time. */
 const DRAIN_MS = 250;
+/** How often a stream asks again whether its caller may read the job: with each look, because what is known of an API key may be 3.5 s old, and revoked and disabled callers are refused within 5 s. */
+const ADMITTED_MS = 1_000;
 /** The event id of an end state. Clients reconnect after every end and send this id, so that the answer 204 makes them stop. */
 const END_ID = 'end';
 
+const row = jobStreamRows['GET /v1/jobs/{id}/events'];
+
 interface JobEventsParts {
   readonly getJob: (id: string, context: Context) => Promise<Job>;
+  readonly callers: Pick<Callers, 'admit' | 'actorOf'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** Aborted when the listener closes, which ends every stream. */
@@ -50,7 +55,7 @@ export interface JobEvents {
 }
 
 /** Creates the streams. A stream ends after the end state of its job, when the client disconnects, and when the listener closes. */
-export function createJobEvents({ getJob, clock, telemetry, closing }: JobEventsParts): JobEvents {
+export function createJobEvents({ getJob, callers, clock, telemetry, closing }: JobEventsParts): JobEvents {
   const open = new Set<Promise<void>>();
   /** The connections of the open streams. */
   const connections = new WeakSet<Socket>();
@@ -83,8 +88,17 @@ export function createJobEvents({ getJob, clock, telemetry, closing }: JobEvents
     async answer(request, reply) {
       const id = idOf(request);
       const signal = AbortSignal.any([closing, countStream(request, reply)]);
-      const actor = callerOf(request);
-      const news = watchJob({ look: (limit) => getJob(id, { actor, signal: limit }), clock, silenceMs: SILENCE_MS }, signal);
+      const actor = callers.actorOf(request);
+      let admittedAtMs = clock.monotonicMs();
+      const look = async (limit: AbortSignal): Promise<Job> => {
+        // a stream lives for hours; its caller may lose the session, the key or the role meanwhile
+        if (clock.monotonicMs() - admittedAtMs >= ADMITTED_MS) {
+          await callers.admit(request, row);
+          admittedAtMs = clock.monotonicMs();
+        }
+        return getJob(id, { actor, signal: limit });
+      };
+      const news = watchJob({ look, clock, silenceMs: SILENCE_MS }, signal);
       const first = await news.next();
       if (first.done === true) throw signal.reason;
       if (first.value.kind === 'trouble') throw first.value.error;
@@ -95,8 +109,6 @@ export function createJobEvents({ getJob, clock, telemetry, closing }: JobEvents
     },
   };
 }
-
-const row = jobStreamRows['GET /v1/jobs/{id}/events'];
 
 function idOf(request: FastifyRequest): string {
   const { params } = checkRequest(row, request);

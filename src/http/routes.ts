@@ -6,14 +6,20 @@ import { checkRequest, type AnyRequest } from '../api/row.ts';
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
-/** Adds a route for each row. */
+/** Adds a route for each row. `admit` throws for callers who may not use it, before the body is read. */
 export function addRoutes<Name extends string>(
   app: FastifyInstance,
   rows: readonly PlacedRow<Name>[],
   handlerOf: (row: PlacedRow<Name>) => Handler,
+  admit: (request: FastifyRequest, row: PlacedRow<Name>) => Promise<void> = async () => undefined,
 ): void {
   for (const row of rows) {
-    app.route({ method: row.method, url: row.path.replaceAll(/\{(\w+)\}/g, ':$1'), handler: handlerOf(row) });
+    app.route({
+      method: row.method,
+      url: row.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      onRequest: (request) => admit(request, row),
+      handler: handlerOf(row),
+    });
   }
 }
 

@@ -20,14 +20,19 @@ export interface Listener {
 
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
-/** The headers of a request are one packet. A connection on which they do not arrive in this time is closed. */
-const HEADERS_TIMEOUT_MS = 5_000;
-/** A request that is not received in this time is refused. */
+/**
+ * A request that is not received in this time is refused, and so is one whose headers are not: a caller on a starved machine
+ * may take many seconds from its connection to its request. Connections that say nothing keep no other one out meanwhile
+ * (connections.ts).
+ */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How often the two are checked; Node's default is 30 s. */
 const TIMEOUTS_CHECK_MS = 1_000;
-/** A connection waits this long for its next request. Probes and scrapes come less often, and a new connection costs them little. */
-const KEEP_ALIVE_MS = 5_000;
+/**
+ * A connection waits this long for its next request: longer than the 60 s for which load balancers and reverse proxies keep an
+ * idle connection by default, since a request that is sent while its connection is closed is lost, and its caller gets a 502.
+ */
+const KEEP_ALIVE_MS = 75_000;
 /** A connection on which nothing moves is closed after this time, which is longer than any verb takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
 /** Far more than probes, scrapes and operators need. Above it the connection that has been idle longest is closed. */
@@ -64,7 +69,7 @@ export function createServer({ telemetry, rows: served, guard = () => undefined 
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
+    http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     // a path that cannot be decoded reaches no hook and no route
@@ -140,6 +145,8 @@ function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
+  if (typeof problem['retry_after_s'] === 'number') void reply.header('retry-after', problem['retry_after_s']);
+  if (problem.code === 'authentication.failed') void reply.header('www-authenticate', 'Bearer');
   return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 

@@ -1,4 +1,5 @@
 /** The settings of the embedded mode. */
+import { join } from 'node:path';
 import { z } from 'zod';
 import { address, flag } from './fields.ts';
 
@@ -16,3 +17,8 @@ export const embeddedSettings = {
     .default('./data')
     .describe('The folder in which the embedded mode keeps its data, including the index. The default is in the working directory.'),
 };
+
+/** The file of the index in the embedded mode. */
+export function embeddedIndexPath({ TALLY_EMBEDDED_DATA: folder }: { readonly TALLY_EMBEDDED_DATA: string }): string {
+  return join(folder, 'index.sqlite');
+}

@@ -11,6 +11,16 @@ export const integer = (min: number, max: number, fallback: number) =>
     .transform(Number)
     .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
+/** A whole number from `min` to `max`; undefined if it is not set. */
+export const optionalInteger = (min: number, max: number) =>
+  z
+    .string()
+    .trim()
+    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
+    .optional();
+
 const trueOrFalse = z.enum(['true', 'false'], { error: 'must be true or false' });
 
 export const flag = (fallback: boolean) => trueOrFalse.default(fallback ? 'true' : 'false').transform((text) => text === 'true');

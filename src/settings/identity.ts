@@ -1,8 +1,160 @@
-/** The settings of the audit. */
-import { integer } from './fields.ts';
+/** The settings of identity: who may log in, where the registry is, and the audit. */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { isPublicIssuer } from '../domain/identity/issuers.ts';
+import { allowedRuleOf, claimRuleOf, type LoginRules } from '../domain/identity/login-rules.ts';
+import { flag, integer, itemsOf, optionalPath } from './fields.ts';
+import { originUrl } from './urls.ts';
+
+/** Rules and addresses are evaluated one by one at each login or request. */
+const ITEMS_MAX = 100;
+
+const listOf = (isItem: (text: string) => boolean, mistake: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text) => itemsOf(text ?? ''))
+    .pipe(z.array(z.string().refine(isItem, mistake)).max(ITEMS_MAX, `must have at most ${ITEMS_MAX} items`));
 
 export const identitySettings = {
+  TALLY_OIDC_ISSUER: z
+    .string()
+    .trim()
+    .refine((text) => !/[{}]/.test(text), 'must be the address of one tenant, without { and }')
+    .refine(isIssuer, 'must be the https URL of an OpenID Connect issuer, without user, query and fragment (http for loopback only)')
+    .optional()
+    .describe(
+      'The address of the OpenID Connect issuer at which people log in, as its discovery document names it. If it is set, every caller of the control plane must log in or have an API key. If it is not set, the control plane serves this machine only, without authentication.',
+    ),
+  TALLY_OIDC_CLIENT_ID: z
+    .string()
+    .trim()
+    .min(1)
+    .optional()
+    .describe(
+      'The id under which the registry is registered at the issuer. Its redirect URI there is TALLY_PUBLIC_URL with /login/callback.',
+    ),
+  TALLY_OIDC_CLIENT_SECRET: z
+    .string()
+    .trim()
+    .min(1)
+    .optional()
+    .describe('The secret of the client at the issuer. Without one the client is public, and PKCE alone protects the login.'),
+  TALLY_OIDC_CLIENT_SECRET_FILE: optionalPath.describe('A file with the value of TALLY_OIDC_CLIENT_SECRET.'),
+  TALLY_OIDC_SCOPES: z
+    .string()
+    .trim()
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes separated by single spaces')
+    .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
+    .default('openid email profile')
+    .describe(
+      'The scopes that are requested from the issuer, separated by spaces. The default yields the e-mail address. Some issuers state groups only if a further scope, such as groups, is requested.',
+    ),
+  TALLY_OIDC_ALLOWED: listOf(
+    (text) => allowedRuleOf(text) !== undefined,
+    'must be of domain=example.com, claim:PATH=VALUE and any, separated by commas',
+  ).describe(
+    'Who may log in, required with TALLY_OIDC_ISSUER: rules separated by commas, one of which must apply. domain=example.com: a verified e-mail address has this domain. claim:groups=tally-users: a claim has this value, or is a list that contains it; dots lead into objects. any: everyone whom the issuer knows.',
+  ),
+  TALLY_OIDC_TRUST_EMAIL: flag(false).describe(
+    'Whether an e-mail address counts as verified if the issuer does not say whether it is. The default is false, because at many issuers people choose their address themselves. Set it only for the issuer of one organisation, which assigns the addresses.',
+  ),
+  TALLY_OIDC_ADMIN_CLAIM: z
+    .string()
+    .trim()
+    .refine((text) => claimRuleOf(text) !== undefined, 'must be PATH=VALUE')
+    .optional()
+    .describe('The claim that makes administrators, for example groups=tally-admins: it has this value, or is a list that contains it.'),
+  TALLY_OIDC_ADMIN_EMAILS: listOf(
+    (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
+    'must be e-mail addresses, separated by commas',
+  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made by the command tally admin grant.'),
+  TALLY_PUBLIC_URL: originUrl
+    .optional()
+    .describe(
+      'The address at which browsers and programs reach the control plane, for example https://tally.example.com. It must be https, except on loopback. It is required unless TALLY_HTTP_ADDRESS is on loopback: no header of a request is believed about it.',
+    ),
+  TALLY_CATALOG_URL: originUrl
+    .optional()
+    .describe('The address of the catalog that /config.json names to clients. By default it is the address of the control plane.'),
+  TALLY_TRUSTED_PROXIES: listOf(isCidr, 'must be addresses with a prefix length, such as 10.0.0.0/8 or 127.0.0.1/32').describe(
+    'The addresses of the reverse proxies in front of the control plane, as CIDRs separated by commas. They end TLS, and their X-Forwarded-For is believed: the right-most address in it that is not one of them is the caller. Required unless TALLY_HTTP_ADDRESS is on loopback.',
+  ),
   TALLY_AUDIT_RETENTION_DAYS: integer(1, 36_500, 400).describe(
     'How long records of the audit are kept, in days. The default of 400 days covers a year and the time to look at it. OpenSearch deletes whole months, so a record there lives up to 31 days longer.',
   ),
 };
+
+/** The settings whose values are never shown. */
+export const secretSettings: ReadonlySet<string> = new Set(['TALLY_OIDC_CLIENT_SECRET']);
+
+type IdentitySettings = z.output<z.ZodObject<typeof identitySettings>>;
+
+/** The settings that mean nothing without an issuer. Each of them set alone is a mistake: its author expects that people must log in. */
+const withIssuer = [
+  'TALLY_OIDC_CLIENT_ID',
+  'TALLY_OIDC_CLIENT_SECRET',
+  'TALLY_OIDC_ALLOWED',
+  'TALLY_OIDC_TRUST_EMAIL',
+  'TALLY_OIDC_ADMIN_CLAIM',
+  'TALLY_OIDC_ADMIN_EMAILS',
+] as const satisfies readonly (keyof IdentitySettings)[];
+
+/** The mistakes in how the settings of identity are combined. */
+export function identityMistakes(settings: IdentitySettings): readonly string[] {
+  const { TALLY_OIDC_ISSUER: issuer, TALLY_OIDC_ALLOWED: allowed } = settings;
+  if (issuer === undefined) {
+    return withIssuer.filter((name) => isSet(settings[name])).map((name) => `${name}: needs TALLY_OIDC_ISSUER, which is not set`);
+  }
+  const isPublic = isPublicIssuer(issuer);
+  return [
+    ...(settings.TALLY_OIDC_CLIENT_ID === undefined
+      ? ['TALLY_OIDC_CLIENT_ID: must be set to the id of this registry at TALLY_OIDC_ISSUER']
+      : []),
+    ...(allowed.length === 0
+      ? [
+          'TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone whom the issuer knows',
+        ]
+      : []),
+    ...(allowed.includes('any') && isPublic
+      ? ['TALLY_OIDC_ALLOWED: must not be any, because everyone can have an account at this issuer: name a domain or a claim']
+      : []),
+    ...(settings.TALLY_OIDC_TRUST_EMAIL && isPublic
+      ? ['TALLY_OIDC_TRUST_EMAIL: must be false, because at this issuer people choose their addresses themselves']
+      : []),
+  ];
+}
+
+function isSet(value: IdentitySettings[keyof IdentitySettings]): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
+}
+
+/** The rules of login that the settings state; they passed {@link identityMistakes}. */
+export function loginRulesOf(settings: IdentitySettings): LoginRules {
+  const { TALLY_OIDC_ALLOWED: allowed, TALLY_OIDC_ADMIN_CLAIM: claim, TALLY_OIDC_ADMIN_EMAILS: emails } = settings;
+  return {
+    allowed: allowed.flatMap((text) => allowedRuleOf(text) ?? []),
+    adminClaim: claim === undefined ? undefined : claimRuleOf(claim),
+    adminEmails: emails.map((email) => email.toLowerCase()),
+  };
+}
+
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (username !== '' || password !== '' || /[?#]/.test(text)) return false;
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replaceAll(/[[\]]/g, '')));
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1']);
+
+/** Whether the name of a host is this machine's for itself. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.has(host);
+}
+
+function isCidr(text: string): boolean {
+  const [, address = '', length = ''] = /^([0-9a-fA-F:.]+)\/(\d{1,3})$/.exec(text) ?? [];
+  const version = isIP(address);
+  return version !== 0 && Number(length) <= (version === 4 ? 32 : 128);
+}

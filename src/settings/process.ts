@@ -5,8 +5,6 @@ import { registryUrl } from './urls.ts';
 
 const roles = ['ingest', 'reindex', 'http'] as const;
 
-const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
-
 export const processSettings = {
   TALLY_ROLES: z
     .string()
@@ -16,14 +14,9 @@ export const processSettings = {
     .describe(
       'The roles of this process, separated by commas: ingest (writes bucket events to the index), reindex (compares buckets with the index and runs scheduled work) and http (serves the control plane). By default a process has all of them, so that one process is a complete installation.',
     ),
-  TALLY_HTTP_ADDRESS: address('127.0.0.1:8080')
-    .refine(
-      ({ host }) => LOOPBACK.has(host),
-      'must be a loopback address: callers of the control plane are not authenticated in this version',
-    )
-    .describe(
-      'The address (HOST:PORT) on which the control plane listens. Only loopback addresses are allowed, because callers of the control plane are not authenticated in this version.',
-    ),
+  TALLY_HTTP_ADDRESS: address('127.0.0.1:8080').describe(
+    'The address (HOST:PORT) on which the control plane listens. Any other than a loopback address needs identity (TALLY_OIDC_ISSUER), TALLY_PUBLIC_URL and TALLY_TRUSTED_PROXIES, because everyone who reaches it could use it otherwise.',
+  ),
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),

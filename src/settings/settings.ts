@@ -3,11 +3,13 @@
  * Only main.ts reads the environment.
  */
 import { z } from 'zod';
+import { keySettings } from './api-keys.ts';
 import { s3Settings } from './aws.ts';
+import { clientSettings } from './client.ts';
 import { connectionSettings } from './connections.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
-import { identitySettings } from './identity.ts';
+import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
 import { indexStoreMistakes, indexStoreSettings } from './index-store.ts';
 import { ingestSettings } from './ingest.ts';
 import { processSettings } from './process.ts';
@@ -17,25 +19,29 @@ import { reindexSettings } from './reindex.ts';
 /** The settings by subject, in the order in which they are shown. */
 export const settingGroups = {
   Process: processSettings,
+  'Commands with --registry': clientSettings,
   Queues: queueSettings,
   'Index store': indexStoreSettings,
   Ingest: ingestSettings,
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
   Connections: connectionSettings,
-  Audit: identitySettings,
+  'Identity and audit': identitySettings,
+  'API keys': keySettings,
   'Embedded mode': embeddedSettings,
 };
 
 export const settingsSchema = z.object({
   ...settingGroups.Process,
+  ...settingGroups['Commands with --registry'],
   ...settingGroups.Queues,
   ...settingGroups['Index store'],
   ...settingGroups.Ingest,
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
   ...settingGroups.Connections,
-  ...settingGroups.Audit,
+  ...settingGroups['Identity and audit'],
+  ...settingGroups['API keys'],
   ...settingGroups['Embedded mode'],
 });
 
@@ -43,6 +49,35 @@ export type Settings = z.infer<typeof settingsSchema>;
 
 /** What `tally serve` needs in addition to valid settings, as mistakes like those of parseSettings. */
 export function serveMistakes(settings: Settings): readonly string[] {
+  return [...offLoopbackMistakes(settings), ...storeMistakes(settings)];
+}
+
+/** Off loopback every caller must be known, and its connection encrypted up to a proxy that is known. */
+function offLoopbackMistakes(settings: Settings): readonly string[] {
+  const { host, port } = settings.TALLY_HTTP_ADDRESS;
+  if (isLoopback(host) || !settings.TALLY_ROLES.includes('http')) return [];
+  const missing = [
+    ...(settings.TALLY_OIDC_ISSUER === undefined
+      ? [
+          'TALLY_OIDC_ISSUER: must be set to the issuer at which people log in, with TALLY_OIDC_CLIENT_ID, TALLY_OIDC_CLIENT_SECRET and TALLY_OIDC_ALLOWED',
+        ]
+      : []),
+    ...(settings.TALLY_PUBLIC_URL === undefined
+      ? ['TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane']
+      : []),
+    ...(settings.TALLY_TRUSTED_PROXIES.length === 0
+      ? ['TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that end TLS for the control plane']
+      : []),
+  ];
+  if (missing.length === 0) return [];
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return [
+    `TALLY_HTTP_ADDRESS: ${address} is not a loopback address: other machines can reach the control plane there, so the settings below are needed; without them use 127.0.0.1:${port}`,
+    ...missing,
+  ];
+}
+
+function storeMistakes(settings: Settings): readonly string[] {
   if (settings.TALLY_EMBEDDED) {
     return settings.TALLY_QUEUE_URL.length === 0
       ? []
@@ -77,7 +112,11 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const parsed = settingsSchema.safeParse({ ...values, ...fromFiles.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${fromFiles.sourceOf(String(name))}: ${message}`);
   const contradictory = parsed.success
-    ? [...queueMistakes(parsed.data), ...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf })]
+    ? [
+        ...queueMistakes(parsed.data),
+        ...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf }),
+        ...identityMistakes(parsed.data),
+      ]
     : [];
   // several items of a list may have the same mistake
   const mistakes = [...new Set([...unknown, ...fromFiles.mistakes, ...mistaken, ...contradictory])];

@@ -8,6 +8,19 @@ export const queueUrl = z
   .refine(isHttpUrl, 'must be the URL of an SQS queue')
   .refine((text) => !hasCredentials(text), 'must not contain a user or password: AWS credentials come from the AWS SDK’s own variables');
 
+/** An address that others use: https, or http on loopback. */
+export const originUrl = z
+  .string()
+  .trim()
+  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be https://HOST without a path')
+  .refine((text) => !isHttpUrl(text) || isSafeOrigin(text), 'must be https, except on loopback')
+  .transform((text) => (URL.canParse(text) ? new URL(text).origin : text));
+
+function isSafeOrigin(text: string): boolean {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['127.0.0.1', 'localhost', '[::1]'].includes(hostname);
+}
+
 /** The address of a control plane: http://127.0.0.1:8080. */
 export const registryUrl = z
   .string()

@@ -1,20 +1,26 @@
 import { request as httpRequest } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rows, type PlacedRow } from '../../src/api/contract.ts';
+import { operationsOf, rows, type AnyOperation, type PlacedRow, type Verbs } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
+import { createSecret, keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
+import type { StateStore } from '../../src/pipeline/ports/state.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { sessionActor, userRecord } from '../support/identity/actors.ts';
+import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import { CLIENT, ORIGIN, queryOf } from '../support/identity/world.ts';
 
 const named = rows.map((row) => [row.operation, row] as const);
 
@@ -29,7 +35,7 @@ describe('each row of the contract', () => {
   });
 
   it.each(named)('documents every field of its request and its answer: %s', (_, { params, query, body, answer, status }) => {
-    expect(answer === undefined).toBe(status === 204);
+    expect(answer === undefined).toBe([204, 302, 303].includes(status));
     for (const schema of [params, query, body]) {
       const { properties = {} } = schema === undefined ? {} : jsonSchemaOf(schema).schema;
       expect(Object.entries(properties).filter(([, field]) => typeof field === 'object' && field.description === undefined)).toEqual([]);
@@ -37,9 +43,9 @@ describe('each row of the contract', () => {
   });
 
   it.each(named)('answers its example as it says: %s', async (_, row) => {
-    const { port, close } = await startWorld(row);
+    const { port, close, instead } = await startWorld(row);
     try {
-      const { status, type, text } = await send(port, row);
+      const { status, type, text } = await send(port, row, instead);
       expect({ status, text }).toMatchObject({ status: row.status });
       if (row.answer === undefined) return expect(text).toBe('');
       expect(type).toContain(row.media ?? 'application/json');
@@ -92,6 +98,15 @@ describe('requests that are not as documented', () => {
     ['startReindex', { params: { bucket: 'photos' }, body: { mode: 'guess' } }, 'mode: must be one of apply, report'],
     ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
     ['startReindex', { params: { bucket: 'photos' }, body: { allow_deletes: -1 } }, 'allow_deletes: must be at least 0'],
+    ['createApiKey', { body: { name: 'ci', expires_in_days: '90' } }, 'expires_in_days: must be a whole number from 1 to 365'],
+    ['createApiKey', { body: { name: 'ci', days: 3 } }, 'days: there is no such field'],
+    ['createApiKey', { body: { name: 'ci', scopes: ['write'] } }, 'scopes.0: must be a list of read, operate, admin'],
+    ['createApiKey', {}, 'body: must be given'],
+    ['listApiKeys', { query: { status: 'REVOKED' } }, 'status: must be one of ACTIVE, EXPIRED'],
+    ['listApiKeys', { query: { email: 'bob@example.com' } }, 'email: there is no such parameter'],
+    ['revokeApiKeyBySecret', { body: { secret: 7 } }, 'secret: must be text'],
+    ['revokeApiKeyBySecret', { body: { id: 'k1' } }, 'secret: must be given'],
+    ['listAllApiKeys', { query: { unused_since: '2026-13-01' } }, 'unused_since: must be a day'],
     ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
   ])('are refused by name: %s %j', (operation, request, message) => {
     const refusal = { code: 'request.invalid', message: expect.stringContaining(message) };
@@ -166,7 +181,9 @@ async function startWorld({ operation }: PlacedRow) {
     bucketQueueUrls: [QUEUE],
   });
   const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
-  const verbs = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
+  const ofStore = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
+  const verbs = withSession(ofStore);
+  if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
   if (operation === 'pauseNotification' || operation === 'resumeNotification') await provisioning.apply({ bucket: 'photos' }, {});
   if (operation === 'resumeNotification') await provisioning.pause('photos', new AbortController().signal);
@@ -190,6 +207,7 @@ async function startWorld({ operation }: PlacedRow) {
     await provisioning.apply({ bucket: 'photos' }, {});
     await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
   }
+  await putExampleKey(store.state, atMs);
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
     verbs,
@@ -200,7 +218,76 @@ async function startWorld({ operation }: PlacedRow) {
     version: '1.2.3',
   });
   const { port } = await listener.listen();
-  return { port, close: () => listener.close() };
+  return { port, close: () => listener.close(), instead: undefined };
+}
+
+/** What a row's example cannot name, because it is new each time: codes, cookies, tokens. */
+interface Instead {
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: object;
+}
+
+const ownPage = (url: string) => ({ 'x-tally-csrf': '1', origin: url });
+const json = { 'content-type': 'application/json' };
+
+/** The rows that need an issuer and a person, each with what is sent besides the example. */
+const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>> = {
+  listUsers: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  disableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  grantAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
+  logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),
+  beginLogin: async () => ({}),
+  answerLogin: async (world) => {
+    const { name, location } = await world.logins.begin(CLIENT, new AbortController().signal);
+    return { path: world.issuer.answerTo(location), headers: { cookie: `tally-login-${world.port}=${name}` } };
+  },
+  showConsent: async (world) => ({ headers: { cookie: (await askingIn(world)).cookie } }),
+  decideLogin: async (world) => {
+    const { cookie, token } = await askingIn(world);
+    return { headers: { ...json, ...ownPage(world.url), cookie }, body: { login: token, allow: true } };
+  },
+  createTokens: async (world) => {
+    const { name, token } = await askingIn(world);
+    const { redirect = '' } = await world.logins.decide(name, { token, allow: true }, ORIGIN);
+    return { headers: json, body: { ...exampleOf('createTokens'), code: new URL(redirect).searchParams.get('code') } };
+  },
+};
+
+const exampleOf = (operation: string): object => rows.find((row) => row.operation === operation)?.example.body ?? {};
+
+async function askingIn(world: HttpWorld) {
+  const signal = new AbortController().signal;
+  const { name, location } = await world.logins.begin(CLIENT, signal);
+  await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+  return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).token };
+}
+
+async function startPeopleWorld(operation: string, verbs: Verbs, store: Store) {
+  const world = await startHttpWorld({ verbs, store });
+  await updateRecord(store.state, refs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
+  return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
+}
+
+/** Callers over HTTP are not authenticated yet, and only users have API keys. */
+function withSession(verbs: Verbs): Verbs {
+  const byName: Readonly<Record<string, AnyOperation>> = verbs;
+  return operationsOf(
+    ({ operation }) =>
+      (request, context) =>
+        byName[operation]!(request, /ApiKey/.test(operation) ? { ...context, actor: sessionActor() } : context),
+  );
+}
+
+async function putExampleKey(state: StateStore, atMs: number): Promise<void> {
+  const id = 'k0123456789abcdefghijAB';
+  const secret = createSecret();
+  const owner = { userId: 'u-bob', userEmail: 'bob@example.com' };
+  const key = keyRecordOf({ secret, name: 'export', ...owner, scopes: ['read'], expiresInDays: 90, nowMs: atMs });
+  await updateRecord(state, refs.apiKey(id), () => ({ ...key, id }));
+  const entry = { id, createdAtMs: atMs, expiresAtMs: key.expiresAtMs };
+  await updateRecord(state, refs.userKeys('u-bob'), () => ({ userId: 'u-bob', keys: [entry], revoked: [] }));
 }
 
 interface Answer {
@@ -209,18 +296,20 @@ interface Answer {
   readonly text: string;
 }
 
-function send(port: number, { method, path, example }: PlacedRow): Promise<Answer> {
+function send(port: number, { method, path, example }: PlacedRow, instead: Instead = {}): Promise<Answer> {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
   const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
-  const headers = example.body === undefined ? {} : { 'content-type': 'application/json' };
+  const headers = { ...(example.body !== undefined && json), ...instead.headers };
+  const place = instead.path ?? `${filled}?${query.toString()}`;
+  const body = instead.body ?? example.body;
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: '127.0.0.1', port, method, path: `${filled}?${query.toString()}`, headers }, (response) => {
+    const sent = httpRequest({ host: '127.0.0.1', port, method, path: place, headers }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       response.on('error', reject);
       response.on('end', () => resolve({ status: response.statusCode, type: response.headers['content-type'], text }));
     });
     sent.on('error', reject);
-    sent.end(example.body === undefined ? undefined : JSON.stringify(example.body));
+    sent.end(body === undefined ? undefined : JSON.stringify(body));
   });
 }

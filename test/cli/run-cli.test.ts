@@ -28,6 +28,15 @@ describe('help', () => {
     ['jobs', 'pause'],
     ['jobs', 'resume'],
     ['drift'],
+    ['keys'],
+    ['keys', 'create'],
+    ['keys', 'list'],
+    ['keys', 'get'],
+    ['keys', 'revoke'],
+    ['admin', 'keys'],
+    ['admin', 'keys', 'list'],
+    ['admin', 'keys', 'get'],
+    ['admin', 'keys', 'revoke'],
   ];
 
   it.each(commands.map((command) => [command.join(' '), command]))('of `tally %s` goes to stdout within 80 columns', async (_, command) => {

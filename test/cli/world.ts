@@ -1,6 +1,7 @@
 /** The command line with its streams in memory, a control plane that answers fixed records, and a clock that stands still. */
 import { EventEmitter } from 'node:events';
 import type { CliDependencies } from '../../src/cli/cli.ts';
+import { createClient } from '../../src/client/client.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import type { Settings } from '../../src/settings/settings.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
@@ -37,6 +38,8 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       clock,
       actor: { kind: 'local', user: 'alice', host: 'build-1' },
       signals,
+      machine: 'build-1',
+      openClient: async () => createClient({ folder: undefined, clock }),
       async openControl() {
         opened += 1;
         return {

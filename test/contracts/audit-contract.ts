@@ -5,15 +5,16 @@ import type { Actor } from '../../src/domain/identity/actor.ts';
 import { auditEvents, auditRecordOf, type AuditEvent, type AuditRecord } from '../../src/domain/identity/audit.ts';
 import type { AuditQuery } from '../../src/pipeline/ports/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
+import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const DAY_MS = 86_400_000;
 /** Two days before a month ends, so that records are in two months. */
 const START_MS = Date.UTC(2026, 10, 29, 12);
 
-const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address: '127.0.0.1' };
-const bob: Actor = { kind: 'session', email: 'bob@example.com' };
-const key: Actor = { kind: 'api_key', email: 'bob@example.com', keyName: 'ci 2026', keyFingerprint: 'qk_abcd…wxyz' };
+const alice = localActor;
+const bob = sessionActor();
+const key = keyActor();
 const actors = [alice, bob, key] as const;
 
 function recordAt(atMs: number, actor: Actor = alice, event: AuditEvent = 'BucketRemove', more: object = {}): AuditRecord {

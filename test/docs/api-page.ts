@@ -1,8 +1,8 @@
 /** docs/api.md, made of the contract. */
 import { rows, type PlacedRow } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
-import { bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
-import type { Scope } from '../../src/api/row.ts';
+import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
+import { scopeTexts } from '../../src/domain/identity/authorise.ts';
 
 const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boolean])[] = [
   ['Objects', (path) => /objects|explain/.test(path)],
@@ -10,17 +10,12 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
   ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
+  ['API keys', (path) => path.includes('/api-keys')],
   ['Audit', (path) => path.startsWith('/v1/admin/audit')],
-  ['The process', (path) => !path.startsWith('/v1/')],
+  ['Users', (path) => /^\/v1\/admin\/(users|grants)/.test(path)],
+  ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],
+  ['The process', (path) => !path.startsWith('/v1/') && !path.startsWith('/login/')],
 ];
-
-const SCOPES: Readonly<Record<Scope, string>> = {
-  none: 'any caller',
-  read: 'every user',
-  operate: 'administrators',
-  admin: 'administrators',
-  monitor: 'administrators, and their keys with the scope `read`; on the health listener any caller',
-};
 
 /** The page as it is committed. */
 export function apiPage(): string {
@@ -50,23 +45,23 @@ function answersText(): readonly string[] {
 }
 
 function introduction(): string {
-  const general = [...generalErrors, ...bodyErrors].map((code) => `| ${statusOf(code)} | \`${code}\` |`).sort();
+  const general = [...generalErrors, ...bodyErrors, ...authorisationErrors].map((code) => `| ${statusOf(code)} | \`${code}\` |`).sort();
   return `# The HTTP API
 
 <!-- Generated from src/api by \`npm run docs\`. Do not edit. -->
 
-The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 unless it is set) to programs on the same machine.
+The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 unless it is set).
 Requests and answers are JSON. Names are snake_case. Times are ISO 8601 in UTC with milliseconds. A field that is not
 known is absent. The OpenAPI 3.1 document of the same contract is at \`/openapi.json\`.
 
 The command line prints the same answers with \`--json\`.
 
-**Scopes.** Each operation names who may call it. Nothing enforces this yet: while callers are not authenticated, the control
-plane refuses every address but loopback.
+**Scopes.** Each operation names who may call it, if callers are authenticated ([identity.md](identity.md)). If they are not,
+programs on the same machine may call every operation but those of the scope \`people\`, and no other machine reaches them.
 
 | scope | who may call |
 |---|---|
-${Object.entries(SCOPES)
+${Object.entries(scopeTexts)
   .map(([scope, who]) => `| \`${scope}\` | ${who} |`)
   .join('\n')}
 
@@ -76,7 +71,8 @@ ${Object.entries(SCOPES)
 
 ${fieldsTable(named().Problem ?? {}, 'field')}
 
-Every operation below \`/v1\` can be answered with these codes; those about bodies only where there is a body:
+Every operation below \`/v1\` can be answered with these codes; those about bodies only where there is a body, and those about
+callers only where callers are authenticated:
 
 | status | code |
 |---|---|

@@ -1,10 +1,17 @@
+import type { FastifyRequest } from 'fastify';
 import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../src/domain/identity/actor.ts';
-import { callerOf } from '../../src/http/caller.ts';
+import { createCallers } from '../../src/http/caller.ts';
+import { createAddressOf, networkOf } from '../../src/http/client-address.ts';
+import { cookieIn, cookieNamesOf, cookieOf } from '../../src/http/cookies.ts';
+import { createLoginLimit } from '../../src/http/login-limit.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 
-const callerAt = (remoteAddress: string | undefined) => callerOf({ socket: { remoteAddress } as Socket });
+const requestFrom = (remoteAddress: string | undefined, forwarded?: string | string[]) =>
+  ({ socket: { remoteAddress } as Socket, headers: { 'x-forwarded-for': forwarded } }) as unknown as FastifyRequest;
+const callerAt = (remoteAddress: string | undefined) => createCallers(undefined).actorOf(requestFrom(remoteAddress, '203.0.113.9'));
 
 it.each([
   ['127.0.0.1', '127.0.0.1'],
@@ -19,4 +26,71 @@ it.each([
 
 it('a request whose connection has ended has no address', () => {
   expect(callerAt(undefined)).toEqual({ kind: 'local', host: hostname() });
+});
+
+describe('the address of a caller behind proxies', () => {
+  const addressOf = createAddressOf(['10.0.0.0/8', '127.0.0.1/32', 'fd00::/8']);
+  it.each<[peer: string, forwarded: string | string[] | undefined, address: string]>([
+    ['10.1.2.3', '198.51.100.7', '198.51.100.7'],
+    ['::ffff:10.1.2.3', '198.51.100.7', '198.51.100.7'],
+    ['127.0.0.1', '198.51.100.7', '198.51.100.7'],
+    ['fd00::1', '2001:db8::1', '2001:db8::1'],
+    ['10.1.2.3', 'evil, 1.1.1.1, 198.51.100.7, 10.9.9.9', '198.51.100.7'],
+    ['10.1.2.3', ['1.1.1.1', '198.51.100.7'], '198.51.100.7'],
+    ['10.1.2.3', '198.51.100.7:4711', '198.51.100.7'],
+    ['10.1.2.3', '[2001:db8::1]:4711', '2001:db8::1'],
+    ['10.1.2.3', '10.4.4.4', '10.4.4.4'],
+    ['10.1.2.3', undefined, '10.1.2.3'],
+    ['10.1.2.3', '', '10.1.2.3'],
+    ['10.1.2.3', 'unknown', '10.1.2.3'],
+    ['10.1.2.3', '198.51.100.7, not an address, 10.9.9.9', '10.9.9.9'],
+    // a peer that is not a proxy may write what it likes
+    ['192.0.2.1', '198.51.100.7', '192.0.2.1'],
+    ['127.0.0.2', '198.51.100.7', '127.0.0.2'],
+  ])('a connection from %s with %j is from %s', (peer, forwarded, address) => {
+    expect(addressOf(requestFrom(peer, forwarded))).toBe(address);
+  });
+
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ])('%s is one of the network %s', (address, network) => expect(networkOf(address)).toBe(network));
+});
+
+describe('cookies', () => {
+  it('over https belong to this host alone, and never leave https', () => {
+    expect(cookieNamesOf('https://tally.example.com')).toEqual({ session: '__Host-tally', login: '__Host-tally-login' });
+    expect(cookieOf('https://tally.example.com', '__Host-tally', 'x', 600_000)).toBe(
+      '__Host-tally=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure',
+    );
+  });
+
+  it('on http of loopback are named by their port', () => {
+    expect(cookieNamesOf('http://127.0.0.1:8080')).toEqual({ session: 'tally-8080', login: 'tally-login-8080' });
+    expect(cookieOf('http://127.0.0.1:8080', 'tally-8080', '', 0)).toBe('tally-8080=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0');
+  });
+
+  it.each([
+    ['tally-80=a', 'a'],
+    ['x=1; tally-80=a;y=2', 'a'],
+    ['xtally-80=a', undefined],
+    ['tally-80=a; tally-80=b', undefined],
+    [undefined, undefined],
+  ])('%j has the value %j', (header, value) => expect(cookieIn(header, 'tally-80')).toBe(value));
+});
+
+describe('logins of one network', () => {
+  it('are bounded, those of its neighbours are not, and after a while they are permitted again', async () => {
+    const clock = createFakeClock();
+    const count = createLoginLimit(clock);
+    for (let login = 0; login < 300; login += 1) count(`2001:db8::${login.toString(16)}`);
+    const refusal = expect.objectContaining({ code: 'request.too-many-logins', extra: { retry_after_s: 600 } });
+    expect(() => count('2001:db8::1')).toThrow(refusal);
+    count('2001:db8:1::1');
+    await clock.advance(600_000);
+    count('2001:db8::1');
+  });
 });

@@ -10,6 +10,8 @@ import { createServer } from '../../src/http/server.ts';
 import type { Listener } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
 import {
+  anyApiKey,
+  apiKey,
   auditRecord,
   bucketAnswer,
   createFakeControl,
@@ -17,6 +19,7 @@ import {
   explanation,
   gap,
   job,
+  keySecret,
   nastyKey,
   objectDocument,
   type FakeControl,
@@ -174,6 +177,35 @@ describe('each route calls one verb and answers its result', () => {
       200,
       { ...deadLetter, body: '{x}\u001b[2J' },
     ],
+    [
+      'POST',
+      '/v1/api-keys',
+      { name: 'ci' },
+      ['createApiKey', { body: { name: 'ci', expires_in_days: 90 } }],
+      201,
+      { key: apiKey, secret: keySecret },
+    ],
+    [
+      'GET',
+      '/v1/api-keys?name=ci&fingerprint=qk_abcd%E2%80%A6wxyz&status=ACTIVE',
+      undefined,
+      ['listApiKeys', { query: { name: 'ci', fingerprint: 'qk_abcd…wxyz', status: 'ACTIVE', limit: 100 } }],
+      200,
+      { items: [apiKey] },
+    ],
+    ['GET', '/v1/api-keys/k1', undefined, ['getApiKey', { params: { id: 'k1' } }], 200, apiKey],
+    ['DELETE', '/v1/api-keys/k1', undefined, ['revokeApiKey', { params: { id: 'k1' } }], 204, {}],
+    ['POST', '/v1/api-keys/revoke', { secret: 'qk_x' }, ['revokeApiKeyBySecret', { body: { secret: 'qk_x' } }], 204, {}],
+    [
+      'GET',
+      '/v1/admin/api-keys?email=bob%40example.com&key_name=ci&unused_since=2026-01-01',
+      undefined,
+      ['listAllApiKeys', { query: { email: 'bob@example.com', key_name: 'ci', unused_since: '2026-01-01', limit: 100 } }],
+      200,
+      { items: [anyApiKey] },
+    ],
+    ['GET', '/v1/admin/api-keys/k1', undefined, ['getAnyApiKey', { params: { id: 'k1' } }], 200, anyApiKey],
+    ['DELETE', '/v1/admin/api-keys/k1', undefined, ['revokeAnyApiKey', { params: { id: 'k1' } }], 204, {}],
     [
       'GET',
       '/v1/admin/audit?from=2026-01-01&event=BucketRemove&limit=5',
@@ -340,6 +372,15 @@ describe('requests that are not as documented', () => {
     expect(text).toMatch(/^HTTP\/1\.1 400 /);
     expect(text).toContain('application/problem+json');
     expect(text).toContain('nosniff');
+  });
+});
+
+describe('a limit', () => {
+  it('tells in Retry-After when to try again', async () => {
+    fake.nextDoes(() => Promise.reject(new RequestError('request.too-many-failures', 'too many', { retry_after_s: 17 })));
+    const answer = await sendJson('POST', '/v1/api-keys/revoke', { secret: 'x' });
+    expectProblem(answer, 429, 'request.too-many-failures');
+    expect(answer.headers['retry-after']).toBe('17');
   });
 });
 
@@ -566,7 +607,25 @@ async function openApi(): Promise<OpenApi> {
 describe('the other documents', () => {
   it('tells where the registry is, as the caller reached it', async () => {
     const { json } = await send('GET', '/config.json', { headers: { host: 'localhost:9999' } });
-    expect(json).toEqual({ registryUrl: 'http://localhost:9999', version: '1.2.3' });
+    expect(json).toEqual({ registryUrl: 'http://localhost:9999', catalogUrl: 'http://localhost:9999', version: '1.2.3' });
+  });
+
+  it('has no login and no list of people without an issuer, and says so', async () => {
+    expectProblem(await send('GET', '/login/authorize?return_to=/'), 404, 'login.not-configured');
+    expectProblem(
+      await sendJson('POST', '/login/token', { grant_type: 'refresh_token', refresh_token: 'qr_x' }),
+      404,
+      'login.not-configured',
+    );
+    const grant = await sendJson('POST', '/v1/admin/grants', { email: 'eve@example.com' });
+    expectProblem(grant, 403, 'session.required');
+    expect(grant.json['detail']).toContain('without --registry');
+    expect(fake.asked).toEqual([]);
+    expect((await send('GET', '/v1/session')).json).toMatchObject({
+      kind: 'local',
+      role: 'admin',
+      user: { email: `anonymous@${hostname()}` },
+    });
   });
 
   it('answers readiness with 200 or 503, live', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { nodeOptions } from '../support/servers/program.ts';
+import { nodeOptions, ownVariables } from '../support/servers/program.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -10,4 +10,7 @@ it('is given the same options however it is started', () => {
   expect(scripts['start']).toBe(`${started} src/tally.js serve --embedded`);
   expect(scripts['tally']).toBe(`${started} src/tally.js`);
   expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/src/tally.js serve\n`);
+  for (const [name, value] of Object.entries(ownVariables())) {
+    expect(read('config/systemd/tally.service')).toContain(`\nEnvironment=${name}=${value}\n`);
+  }
 });

@@ -12,11 +12,12 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   settings: ['domain'],
   pipeline: ['domain', 'api'],
   adapters: ['domain', 'pipeline'],
-  http: ['domain', 'api', 'pipeline'],
+  client: ['domain', 'api'],
+  http: ['domain', 'api', 'client', 'pipeline'],
   panel: ['api'],
-  cli: ['domain', 'api', 'settings', 'pipeline', 'http'],
+  cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'http'],
   app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http'],
-  'main.ts': ['domain', 'settings', 'adapters', 'http', 'cli', 'app'],
+  'main.ts': ['domain', 'client', 'settings', 'adapters', 'http', 'cli', 'app'],
 };
 
 /** The folders of pipeline, lowest first: a folder imports only folders before it. */

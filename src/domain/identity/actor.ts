@@ -9,19 +9,46 @@ interface LocalActor {
   readonly host: string;
 }
 
+/** What a user may do: `admin` includes `user`. */
+export const roles = ['user', 'admin'] as const;
+export type Role = (typeof roles)[number];
+
+/** What an API key may do, never more than its owner's role. */
+export const keyScopes = ['read', 'operate', 'admin'] as const;
+export type KeyScope = (typeof keyScopes)[number];
+
+/**
+ * Why a key does not have a scope now that it was created with. `role`: its owner's role does not permit it any more.
+ * `claimed-role-old`: that role comes from a claim that was last seen too long ago.
+ */
+export type Withheld = 'role' | 'claimed-role-old';
+export type WithheldScopes = Readonly<Partial<Record<KeyScope, Withheld>>>;
+
 /** A person who has logged in. */
-interface SessionActor {
+export interface SessionActor {
   readonly kind: 'session';
+  readonly userId: string;
   readonly email: string;
+  readonly role: Role;
+  readonly sessionId: string;
 }
 
 /** A program with an API key of a user. */
-interface KeyActor {
+export interface KeyActor {
   readonly kind: 'api_key';
-  /** The e-mail address of the user whose key it is. */
+  /** The user whose key it is. */
+  readonly userId: string;
   readonly email: string;
+  readonly role: Role;
+  readonly keyId: string;
   readonly keyName: string;
   readonly keyFingerprint: string;
+  /** What the key may do now: what it was created with, and no more than its owner's role permits. */
+  readonly scopes: readonly KeyScope[];
+  /** Why the key does not have scopes that it was created with. */
+  readonly withheld?: WithheldScopes;
+  /** When the key ends; set from 14 days before. */
+  readonly endsSoonAtMs?: number;
 }
 
 /** `address`: where the request came from; absent for a command that opens the store itself. */

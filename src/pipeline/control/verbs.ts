@@ -4,13 +4,18 @@ import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
+import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
+import { createKeyVerbs } from '../identity/key-verbs.ts';
+import { createAbuseLimits, type AbuseLimits } from '../identity/limits.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import { createPeople } from '../identity/people.ts';
+import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -36,11 +41,18 @@ interface VerbDependencies {
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
+  /** Default: limits of these verbs alone. */
+  readonly limits?: Pick<AbuseLimits, 'failed'>;
+  /** When API keys end besides their own expiry. Default: at their expiry. */
+  readonly keyRule?: ExpiryRule;
+  /** Whether the settings make administrators. Default: false. */
+  readonly hasAdminRule?: boolean;
 }
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning } = dependencies;
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
+  const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
   const { objects, state, audit } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
@@ -52,6 +64,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const connections = createConnections({ state, provisioning, connectBucket });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
+  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
+  const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -134,6 +148,19 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       async ({ body }, { signal }) => ({ discarded: await deadLetters.discard(body, signal) }),
       (answer) => answer,
     ),
+    ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    listUsers: ({ query }, { signal }) => people.list(query, signal),
+    disableUser: audited(
+      'UserDisable',
+      ({ params }) => people.disable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    enableUser: audited(
+      'UserEnable',
+      ({ params }) => people.enable(params.id),
+      ({ email }) => ({ email }),
+    ),
+    grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
   };
 }

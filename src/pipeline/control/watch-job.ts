@@ -11,6 +11,9 @@ const LOOK_INTERVAL_MS = 1_000;
 /** A read of the job that takes longer counts as failed, so that silence is reported in time. */
 export const LOOK_TIMEOUT_MS = 5_000;
 
+/** Errors after which no look can succeed: the job is gone, or its reader may not read it any more. */
+const endings: ReadonlySet<string> = new Set(['job.not-found', 'authentication.failed', 'authorization.denied', 'session.required']);
+
 export type JobNews =
   | { readonly kind: 'job'; readonly job: Job }
   /** The job could not be read. The same trouble is reported once, until the job can be read again. */
@@ -28,7 +31,8 @@ interface Watch {
 
 /**
  * Reports the job as it is, then again after each change (at most once a second) until it has ended. Returns after the
- * end state, or when the signal is aborted. Throws `job.not-found` when the job is gone; other errors are reported.
+ * end state, or when the signal is aborted. Throws `job.not-found` when the job is gone, and the
+ * refusal of a reader who may not read it any more; other errors are reported.
  */
 export async function* watchJob({ look, clock, silenceMs }: Watch, signal: AbortSignal): AsyncGenerator<JobNews, void, void> {
   let reported = '';
@@ -54,7 +58,7 @@ async function lookOnce(look: Watch['look'], signal: AbortSignal): Promise<JobNe
   try {
     return { kind: 'job', job: await inTime(look(limit), limit) };
   } catch (error) {
-    if (error instanceof RequestError && error.code === 'job.not-found') throw error;
+    if (error instanceof RequestError && endings.has(error.code)) throw error;
     if (!late.aborted) return { kind: 'trouble', error };
     const slow = `the job could not be read within ${LOOK_TIMEOUT_MS / 1_000} s`;
     return { kind: 'trouble', error: new RequestError('request.timeout', slow) };

@@ -7,7 +7,7 @@ import { deferDelayS } from '../../domain/messages/settlement.ts';
 import type { BucketAccess } from '../buckets/access.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import type { CircuitId } from '../serving/open-circuits.ts';
+import type { CircuitId } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 import type { Waiting } from './waiting.ts';
 

@@ -16,10 +16,10 @@ import type { GapReports } from '../gaps/reports.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
 import type { WriteDocument } from '../looks/bulk-writer.ts';
 import type { Enricher } from '../looks/enricher.ts';
-import type { LookAnswer, Observe } from '../looks/observer.ts';
+import type { LookAnswer, LookRequest, Observe } from '../looks/observer.ts';
 import type { Clock } from '../ports/clock.ts';
 import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
-import type { CircuitId } from '../serving/open-circuits.ts';
+import type { CircuitId } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 
 export interface AttemptDependencies {
@@ -52,12 +52,15 @@ interface Context {
   readonly hand: InHand;
 }
 
-/** The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. */
+/**
+ * The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
+ * circuit opened while the look waited for its turn.
+ */
 export type Attempt =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   | { readonly kind: 'expired' }
   | { readonly kind: 'tie'; readonly hint: ObserveHint }
-  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[] }
+  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[]; readonly atItsTurn?: boolean }
   | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
 
 /** Creates the function. `takePlaces` takes the places that an attempt needs in open circuits, and returns whether it may continue. */
@@ -66,6 +69,7 @@ export function createAttemptRecord<Start extends AttemptStart>(
   takePlaces: (start: Start, ids: readonly CircuitId[]) => boolean,
 ): AttemptRecord<Start> {
   const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
+  const mayLook = (start: Start, bucket: BucketRecord): boolean => circuits.isQuiet || takePlaces(start, lookCircuits(bucket));
 
   return async function attemptRecord(record, start) {
     const { hand, tie, byListing } = start;
@@ -87,8 +91,9 @@ export function createAttemptRecord<Start extends AttemptStart>(
         case 'resolve':
         case 'observe':
           hand.turnSlow();
-          if (!circuits.isQuiet && !takePlaces(start, lookCircuits(bucket))) return { kind: 'blocked', ids: lookCircuits(bucket) };
-          return await lookAndWrite(record, hint, { bucket, hand, byListing });
+          if (!mayLook(start, bucket)) return { kind: 'blocked', ids: lookCircuits(bucket) };
+          // asked again when the look's turn has come, because a circuit may open while it waits
+          return await lookAndWrite(record, hint, { bucket, hand, byListing, mayBegin: () => mayLook(start, bucket) });
         case 'gap':
           await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
           return { kind: 'ended', outcome: { kind: 'gap' } };
@@ -152,9 +157,9 @@ export function createAttemptRecord<Start extends AttemptStart>(
   async function lookAndWrite(
     record: ChangeRecord,
     hint: ResolveHint | ObserveHint,
-    at: Context & { readonly byListing: boolean },
+    at: Context & Required<Pick<LookRequest, 'byListing' | 'mayBegin'>>,
   ): Promise<Attempt> {
-    const { bucket, hand, byListing } = at;
+    const { bucket, hand, byListing, mayBegin } = at;
     const facts = {
       bucket,
       key: record.key,
@@ -163,7 +168,7 @@ export function createAttemptRecord<Start extends AttemptStart>(
       source: sourceOf(record.dialect),
       reportsDeletion: reportsDeletion(record.change),
     };
-    const answer = await observe({ ...facts, byListing, traces: hand.traces });
+    const answer = await observe({ ...facts, byListing, mayBegin, traces: hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
@@ -173,6 +178,8 @@ export function createAttemptRecord<Start extends AttemptStart>(
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
       case 'expired':
         return answer;
+      case 'blocked':
+        return { ...answer, ids: lookCircuits(bucket), atItsTurn: true };
       case 'fault':
         return { ...answer, ids: lookCircuits(bucket) };
     }

@@ -9,7 +9,7 @@ import type { Fault } from '../../domain/fault.ts';
 import type { ObserveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import type { CircuitId, Place } from '../serving/open-circuits.ts';
+import type { CircuitId, Place } from '../serving/waiting-line.ts';
 import { createAttemptRecord, type Attempt, type AttemptDependencies, type AttemptStart } from './attempt-record.ts';
 import type { InHand } from './held-set.ts';
 import { createAfterFault } from './after-fault.ts';
@@ -75,6 +75,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'expired':
         return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket: record.bucket };
       case 'blocked':
+        // it came with those whose failures opened the circuit: what comes later is the better trial
+        if (result.atItsTurn === true) run.isNewKey = false;
         return waitFor(run, result.ids);
       case 'fault':
         run.isNewKey = false;

@@ -14,7 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import type { Attempt, Place } from '../serving/open-circuits.ts';
+import type { Attempt, Place } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */

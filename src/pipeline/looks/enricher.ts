@@ -17,7 +17,7 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Traced } from '../ports/tracing.ts';
 import { enrichmentCircuits, type Circuits } from '../serving/circuits.ts';
-import type { Place } from '../serving/open-circuits.ts';
+import type { Place } from '../serving/waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
 
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */

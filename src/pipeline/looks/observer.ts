@@ -32,6 +32,8 @@ export interface LookRequest {
   readonly reportsDeletion?: boolean;
   /** Asks by LIST, because HEAD has failed several times for this object. */
   readonly byListing?: boolean;
+  /** Asked when the look's turn has come: whether it may still be sent, or a circuit that opened meanwhile holds it back. Absent: it may. */
+  readonly mayBegin?: () => boolean;
   /** The traces of the message that waits for the look; absent if no message waits. */
   readonly traces?: Traces;
 }
@@ -41,6 +43,8 @@ export type LookAnswer =
   | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
+  /** The look may not begin any more, and nothing was sent. */
+  | { readonly kind: 'blocked' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 export type Observe = (request: LookRequest) => Promise<LookAnswer>;
@@ -92,6 +96,8 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     heads.report();
     const first = members[0]?.request;
     if (first === undefined) return;
+    // else all that waited for their turn when a circuit opened would be sent one after another, and hang for hours in the held set
+    if (!members.some(({ request }) => request.mayBegin?.() ?? true)) return answerAll(members, { kind: 'blocked' });
     // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const byListing = members.some(({ request }) => request.byListing === true);

@@ -9,6 +9,11 @@ import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
+import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
+import { grantRecordSchema } from '../../domain/identity/grant.ts';
+import { loginRecordSchema } from '../../domain/identity/login.ts';
+import { sessionRecordSchema } from '../../domain/identity/session.ts';
+import { userRecordSchema } from '../../domain/identity/user.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
@@ -49,6 +54,13 @@ export const refs = {
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,
   installation: { id: 'installation', kind: 'installation', schema: installationSchema } as const,
+  user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
+  apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
+  userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,
+  /** By the hashed name of the grantee. */
+  grant: (name: string) => ({ id: `grant:${name}`, kind: 'grant', schema: grantRecordSchema }) as const,
+  login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,
+  session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

@@ -31,11 +31,21 @@ export interface Circuit {
   readonly trialAtMs: number;
   /** When the next new key may try, by the monotonic clock. */
   readonly newKeyAtMs: number;
+  /** Until when it was tried, or is going to be, or was seen to fail, by the monotonic clock. */
+  readonly freshAtMs: number;
   /** Opens the circuit. Returns whether it was closed. */
   open(fault: Fault): boolean;
   /** Whether an attempt may begin. If so, it has a place until it gives it back. `isNewKey`: no attempt for this key failed since the circuit opened. */
   take(isNewKey: boolean): boolean;
   giveBack(): void;
+  /**
+   * The same for an attempt that waits for an open inner circuit as well, which explains its failure. One may run at a time, as long
+   * as it likes: it neither takes nor puts off a trial.
+   */
+  takeExplained(): boolean;
+  giveBackExplained(): void;
+  /** Failures that inner circuits explain still show that it fails. */
+  stillFails(): void;
   /** Returns whether this closed the circuit. */
   succeeded(): boolean;
   /** A request failed that was sent at this moment of the monotonic clock. */
@@ -61,6 +71,8 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
   /** 0: no attempt has succeeded yet. */
   let places = 0;
   let running = 0;
+  let explainedRunning = 0;
+  let seenFailingAtMs = -Infinity;
   let succeededCount = 0;
   let failedCount = 0;
 
@@ -108,6 +120,9 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     get newKeyAtMs() {
       return newKeyAtMs;
     },
+    get freshAtMs() {
+      return Math.max(trialAtMs, seenFailingAtMs);
+    },
     open(next) {
       if (fault !== undefined) return false;
       const isSameOutage = clock.monotonicMs() - closedAtMs < SAME_OUTAGE_MS;
@@ -131,6 +146,17 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     },
     giveBack() {
       running -= 1;
+    },
+    takeExplained() {
+      if (explainedRunning > 0) return false;
+      explainedRunning += 1;
+      return true;
+    },
+    giveBackExplained() {
+      explainedRunning -= 1;
+    },
+    stillFails() {
+      seenFailingAtMs = clock.monotonicMs();
     },
     succeeded() {
       succeededCount += 1;

@@ -7,7 +7,8 @@
  */
 import { circuitOf, opensAtOnce, type Fault } from '../../domain/fault.ts';
 import type { BucketLocation } from '../ports/storage.ts';
-import { createOpenCircuits, type CircuitId, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
+import { createOpenCircuits, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
+import type { CircuitId } from './waiting-line.ts';
 
 /** Five looks in a row at three objects: one object that always fails, however often, never opens the circuit of its bucket. */
 const LOOKS_MAX = 5;
@@ -52,8 +53,10 @@ interface Streak {
 /** Creates the circuits, all closed. */
 export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   const { clock } = dependencies;
-  const circuits = createOpenCircuits(dependencies);
   const streaks = new Map<CircuitId, Streak>();
+  const circuits = createOpenCircuits({ ...dependencies, failuresOf: (id) => streaks.get(id)?.count ?? 0 });
+  /** The bucket of an endpoint that failed last while its own circuit was open. */
+  const explainedBy = new Map<CircuitId, string>();
   /** When a bucket's index last accepted a write, and when each last failed, by the monotonic clock. */
   const acceptedAtMs = new Map<string, number>();
   const failedAtMs = new Map<string, number>();
@@ -84,10 +87,22 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     if (isEnough() || opensAtOnce(fault.code)) open(id, fault);
   }
 
-  function endpointFailed({ region, bucket }: BucketLocation, fault: Fault, { key, sentAtMs }: { key: string; sentAtMs: number }): void {
-    // the bucket's own circuit explains it: it must neither open the outer one nor decide its trials for the other buckets
-    if (circuits.has(`bucket ${bucket}`) && !opensAtOnce(fault.code)) return;
+  /** Of one bucket alone it says nothing; but while two fail, the endpoint may, and is not forgotten. */
+  function noteExplained(id: CircuitId, bucket: string): void {
+    if ((explainedBy.get(id) ?? bucket) !== bucket) circuits.stillFails(id);
+    explainedBy.set(id, bucket);
+  }
+
+  function endpointFailed(
+    { region, bucket }: BucketLocation,
+    fault: Fault,
+    look: { key: string; sentAtMs: number; inner: CircuitId },
+  ): void {
+    const { key, sentAtMs, inner } = look;
     const id: CircuitId = `endpoint ${region}`;
+    // the bucket's own circuit explains it: it must neither open the outer one nor decide its trials for the other buckets
+    const isExplained = circuits.has(inner) || circuits.has(`bucket ${bucket}`);
+    if (isExplained && !opensAtOnce(fault.code)) return noteExplained(id, bucket);
     const { keys, buckets } = countFailure(id, key, bucket);
     // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone
     failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
@@ -125,7 +140,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     looked(target, { key, sentAtMs, fault, enriches = false }) {
       const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
-      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs });
+      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs, inner: id });
       // any answer, even a refusal, shows that the endpoint works
       else succeeded(`endpoint ${target.region}`);
       if (enriches && !circuits.isQuiet) enrichmentTried(target.bucket, fault, sentAtMs);

@@ -6,6 +6,7 @@ import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CircuitLevel, Telemetry } from '../ports/telemetry.ts';
 import { createCircuit, type Circuit } from './circuit.ts';
+import { createWaitingLine, isExplained, type Attempt, type CircuitId, type LineDependencies, type Place } from './waiting-line.ts';
 
 /** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
 const PROBE_MIN_MS = 1_000;
@@ -13,26 +14,12 @@ const PROBE_MAX_MS = 15_000;
 /** A circuit for which nothing was tried for so long says nothing about the present. */
 const FORGOTTEN_MS = 600_000;
 
-export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
-
 export interface OpenCircuit {
   readonly level: CircuitLevel;
   /** The bucket or the region; empty for the cluster. */
   readonly name: string;
   readonly fault: Fault;
   readonly sinceMs: number;
-}
-
-/** The places that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
-export interface Place {
-  readonly ids: readonly CircuitId[];
-  leave(): void;
-}
-
-/** What an attempt needs, and whether it is the first for its key since it began to wait. */
-export interface Attempt {
-  readonly ids: readonly CircuitId[];
-  readonly isNewKey: boolean;
 }
 
 export interface OpenCircuits {
@@ -60,6 +47,8 @@ export interface OpenCircuits {
   succeeded(id: CircuitId): void;
   /** A request failed that was sent at this moment of the monotonic clock. It opens nothing, but it ends a trial. */
   failed(id: CircuitId, fault: Fault, sentAtMs: number): void;
+  /** Requests failed that inner circuits explain: the circuit is not forgotten. */
+  stillFails(id: CircuitId): void;
 }
 
 export interface CircuitsDependencies {
@@ -71,27 +60,19 @@ export interface CircuitsDependencies {
   readonly stopped: AbortSignal;
 }
 
-interface Waiter {
-  /** The number of its arrival. */
-  readonly order: number;
-  readonly resolve: (place: Place) => void;
-}
-
-/** The attempts that need the same: if one of them may not begin, none may. */
-interface Lane extends Attempt {
-  /** In the order in which they came. */
-  readonly waiters: Set<Waiter>;
+interface OpenCircuitsDependencies extends CircuitsDependencies {
+  readonly failuresOf: LineDependencies['failuresOf'];
 }
 
 const NO_PLACE: Place = { ids: [], leave: () => undefined };
 
 /** Creates the circuits, all closed. Their memory is bounded by the buckets and regions of failing requests. */
-export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): OpenCircuits {
+export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, failuresOf }: OpenCircuitsDependencies): OpenCircuits {
   const circuits = new Map<CircuitId, Circuit>();
   const open = new Set<CircuitId>();
   let isByIndices = false;
   let clusterClosedAtMs = -Infinity;
-  const line = createLine({ clock, open, take, afterRound });
+  const line = createWaitingLine({ clock, open, failuresOf, take, afterRound });
   const roundAt = createAlarm({ clock, stopped }, line.startRound);
 
   function circuitOfId(id: CircuitId): Circuit {
@@ -149,17 +130,17 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
 
   function take({ ids, isNewKey }: Attempt): Place | undefined {
     // the circuits themselves, because an id that was forgotten meanwhile names another one
-    const taken = new Map<CircuitId, Circuit>();
+    const taken = new Map<CircuitId, () => void>();
     for (const id of ids) {
       if (!open.has(id)) continue;
       if (id === 'cluster' && isByIndices) continue;
-      const circuit = circuitOfId(id);
-      if (id === 'cluster' || !circuit.take(isNewKey)) {
+      const giveBackPlace = id === 'cluster' ? undefined : takeOne(circuitOfId(id), isNewKey, isExplained(id, ids, open));
+      if (giveBackPlace === undefined) {
         // these places were free before as well, so no other attempt may begin because of them
         giveBack(taken);
         return undefined;
       }
-      taken.set(id, circuit);
+      taken.set(id, giveBackPlace);
     }
     if (taken.size === 0) return NO_PLACE;
     const leave = (): void => {
@@ -182,14 +163,9 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
   function forgetIdle(): void {
     const awaited = line.awaited();
     for (const id of open) {
-      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).trialAtMs >= FORGOTTEN_MS;
+      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
-  }
-
-  function shown(id: CircuitId): OpenCircuit {
-    const { fault, sinceMs } = circuitOfId(id);
-    return { ...partsOf(id), fault: fault ?? { code: 'internal.unexpected', reason: 'the reason is unknown' }, sinceMs };
   }
 
   return {
@@ -199,11 +175,11 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     has: (id) => open.has(id),
     openOf(ids) {
       const id = ids.find((each) => open.has(each));
-      return id === undefined ? undefined : shown(id);
+      return id === undefined ? undefined : shown(id, circuitOfId(id));
     },
     all() {
       forgetIdle();
-      return [...open].map(shown);
+      return [...open].map((id) => shown(id, circuitOfId(id)));
     },
     take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
     wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),
@@ -228,7 +204,12 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped }: 
     },
     succeeded,
     failed,
+    stillFails: (id) => circuits.get(id)?.stillFails(),
   };
+}
+
+function shown(id: CircuitId, { fault, sinceMs }: Circuit): OpenCircuit {
+  return { ...partsOf(id), fault: fault ?? { code: 'internal.unexpected', reason: 'the reason is unknown' }, sinceMs };
 }
 
 /** Calls at the earliest of the requested moments. Later ones are requested again by then, so one timer is enough for all circuits. */
@@ -245,122 +226,21 @@ function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 's
   };
 }
 
-/** What goes first has the lowest rank. */
-function rankOf({ ids, isNewKey }: Attempt, open: ReadonlySet<CircuitId>): number {
-  return 2 * ids.filter((id) => open.has(id)).length + (isNewKey ? 0 : 1);
-}
-
-/** When the first of the lane came. */
-function orderOf({ waiters: [first] }: Lane): number {
-  return first?.order ?? Infinity;
+/** Takes a place. Returns the function that gives it back; undefined if none is free. */
+function takeOne(circuit: Circuit, isNewKey: boolean, isInnerOpen: boolean): (() => void) | undefined {
+  if (isInnerOpen) return circuit.takeExplained() ? () => circuit.giveBackExplained() : undefined;
+  return circuit.take(isNewKey) ? () => circuit.giveBack() : undefined;
 }
 
 /** Gives the places back that were taken, once. */
-function giveBack(taken: Map<CircuitId, Circuit>): void {
-  for (const circuit of taken.values()) circuit.giveBack();
+function giveBack(taken: Map<CircuitId, () => void>): void {
+  for (const giveBackPlace of taken.values()) giveBackPlace();
   taken.clear();
 }
 
 /** When the circuit may let a waiting attempt begin. */
 function dueAfter({ newKeyAtMs, trialAtMs }: Circuit, nowMs: number): readonly number[] {
   return [newKeyAtMs, trialAtMs].filter((atMs) => atMs > nowMs);
-}
-
-interface LineDependencies {
-  readonly clock: Clock;
-  readonly open: ReadonlySet<CircuitId>;
-  readonly take: (attempt: Attempt) => Place | undefined;
-  /** Called when no other attempt may begin now, with the circuits that are waited for. */
-  readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
-}
-
-/**
- * The attempts that wait. In each round those go that may. First go those that fewest circuits hold back, since their attempts
- * say most about an outer circuit, and of these the new keys. A round costs what it lets go, not what waits: each message of a
- * bucket that is not served begins one, and thousands may wait.
- */
-function createLine({ clock, open, take, afterRound }: LineDependencies) {
-  const lanes = new Map<string, Lane>();
-  let isRoundDue = false;
-  let arrivals = 0;
-
-  function awaited(): ReadonlySet<CircuitId> {
-    return new Set([...lanes.values()].flatMap(({ ids, waiters }) => (waiters.size > 0 ? ids : [])));
-  }
-
-  /** Returns the function that leaves the line. */
-  function enter({ ids, isNewKey }: Attempt, resolve: (place: Place) => void): () => void {
-    const name = `${ids.join(' ')} ${isNewKey}`;
-    const lane = lanes.get(name) ?? { ids, isNewKey, waiters: new Set() };
-    lanes.set(name, lane);
-    arrivals += 1;
-    const waiter = { order: arrivals, resolve };
-    lane.waiters.add(waiter);
-    return () => {
-      lane.waiters.delete(waiter);
-      if (lane.waiters.size === 0 && lanes.get(name) === lane) lanes.delete(name);
-    };
-  }
-
-  function round(): void {
-    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, open));
-    for (const [, alike] of [...ranks].sort(([a], [b]) => a - b)) letGo(alike);
-    afterRound(awaited());
-    isRoundDue = false;
-  }
-
-  /** Lets those go that may, the earliest first, until none of them may. */
-  function letGo(alike: readonly Lane[]): void {
-    let left = alike;
-    while (left.length > 0) {
-      const next = left.reduce((a, b) => (orderOf(b) < orderOf(a) ? b : a));
-      const [waiter] = next.waiters;
-      const place = waiter === undefined ? undefined : take(next);
-      if (waiter !== undefined && place !== undefined) {
-        next.waiters.delete(waiter);
-        waiter.resolve(place);
-      } else left = left.filter((lane) => lane !== next);
-    }
-  }
-
-  /** Begins a round soon, once for all that happens until then. */
-  function startRound(): void {
-    if (isRoundDue || (lanes.size === 0 && open.size === 0)) return;
-    isRoundDue = true;
-    queueMicrotask(round);
-  }
-
-  /** Waits until the attempt has its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
-  async function wait(
-    attempt: Attempt,
-    { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
-  ): Promise<Place | undefined> {
-    signal.throwIfAborted();
-    const ended = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    let given: Place | undefined;
-    const go = (place: Place): void => {
-      given = place;
-      resolve();
-    };
-    const leaveLine = enter(attempt, go);
-    startRound();
-    const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
-    try {
-      await Promise.race([promise, timeout]);
-      // a place that was given as the time ended is a place
-      return given;
-    } catch (error) {
-      given?.leave();
-      throw error;
-    } finally {
-      leaveLine();
-      ended.abort(new Error('the wait is over'));
-      timeout.catch(() => undefined);
-    }
-  }
-
-  return { wait, startRound, awaited };
 }
 
 interface Probing {

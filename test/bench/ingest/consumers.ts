@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
-import { MAIN, nodeOptions } from '../../support/servers/program.ts';
+import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
 import { metricsOf, type Metrics } from './metrics.ts';
 
@@ -83,6 +83,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_')),
   );
   const env = {
+    ...ownVariables(),
     ...awsOf(options.endpoint),
     ...Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value ?? ''])),
     TALLY_QUEUE_URL: options.queueUrl,

@@ -1,7 +1,7 @@
 /** A `tally serve` under measurement. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { job as jobSchema, type Job } from '../../../src/api/jobs.ts';
-import { MAIN, nodeOptions } from '../../support/servers/program.ts';
+import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { metricsOf } from '../ingest/metrics.ts';
 import { ANY_PORT, servedAt, startProcess, until } from '../processes.ts';
 import type { Environment, Usage } from '../processes.ts';
@@ -27,6 +27,7 @@ export async function startWorker(env: Environment, nodeArguments: readonly stri
   const worker = startProcess([...nodeOptions(), ...nodeArguments, MAIN, 'serve'], {
     TALLY_HTTP_ADDRESS: ANY_PORT,
     TALLY_HEALTH_ADDRESS: ANY_PORT,
+    ...ownVariables(),
     ...env,
   });
   const { controlUrl, healthUrl } = await servedAt(worker);

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import { keyActor } from '../../support/identity/actors.ts';
 import { describe, expect, it } from 'vitest';
 import type { Context } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -146,7 +147,7 @@ describe('an audited act', () => {
   it('names an API key and its owner', async () => {
     const audit = createMemoryAudit();
     const audited = createAudited({ audit, clock: createFakeClock(), telemetry: createFakeTelemetry() });
-    const key: Actor = { kind: 'api_key', email: 'bob@example.com', keyName: 'ci', keyFingerprint: 'qk_abcd…wxyz', address: '10.0.0.7' };
+    const key = keyActor({ keyName: 'ci', address: '10.0.0.7' });
     await audited('ReindexStart', async () => undefined)({}, { ...contextOf('request-1'), actor: key });
     const auth = { type: 'api_key', keyName: 'ci', keyFingerprint: 'qk_abcd…wxyz' };
     expect(audit.records[0]).toMatchObject({

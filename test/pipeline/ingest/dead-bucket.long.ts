@@ -12,7 +12,7 @@ function expectBounded(result: DeadBucketResult, inFlightMax: number): void {
   expect(result.inFlightPeak).toBeLessThanOrEqual(inFlightMax);
   expect(result.receivesMax).toBeLessThanOrEqual(7);
   expect(result.letters).toBe(0);
-  expect(result.folded + result.left).toBe(result.sent);
+  expect(result.deleted + result.left).toBe(result.sent);
   expect(result.healthyReceivesMax).toBeLessThanOrEqual(2);
   expect(result.healthy.p99S).toBeLessThan(5);
 }

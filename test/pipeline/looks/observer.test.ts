@@ -70,7 +70,7 @@ async function setUp(concurrency = 4) {
       answering = held.promise;
       return () => held.resolve();
     },
-    look: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject') =>
+    look: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject', mayBegin?: () => boolean) =>
       look({
         bucket,
         key,
@@ -78,6 +78,7 @@ async function setUp(concurrency = 4) {
         cause: { eventName },
         source: 'routed',
         traces: [],
+        ...(mayBegin !== undefined && { mayBegin }),
       }).then((answer) => {
         answers.push(answer);
         return answer;
@@ -178,6 +179,22 @@ describe('looks', () => {
     const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
     expect(world.answers).toEqual([fault, fault]);
     expect(world.telemetry.recorded('headSent').map(([fact]) => fact.result)).toEqual(['s3.throttled']);
+  });
+
+  it('Fix: that may not begin any more when their turn has come are not sent, unless another hint of their key may', async () => {
+    const world = await setUp(1);
+    const answer = world.holdAnswers();
+    let isOpen = false;
+    void world.look('hangs', observe(world));
+    await world.run();
+    for (const key of ['k', 'shared']) void world.look(key, observe(world), 'PutObject', () => !isOpen);
+    void world.look('shared', observe(world), 'PutObject', () => true);
+    isOpen = true;
+    answer();
+    await world.run();
+    await world.run();
+    expect(world.storage.observed).toEqual(['b/hangs', 'b/shared']);
+    expect(world.answers.map(({ kind }) => kind).sort()).toEqual(['blocked', 'written', 'written', 'written']);
   });
 
   it('end when the stop’s deadline passes', async () => {

@@ -107,6 +107,68 @@ describe('the circuit of an endpoint', () => {
     expect(world.circuits.take({ ids: lookCircuits(b), isNewKey: false })).toBeDefined();
   });
 
+  it('Fix: has a place of its own for buckets whose circuit is open: their attempts neither take nor put off a trial', async () => {
+    const { circuits, look, open, run } = setUp();
+    const c = { ...a, bucket: 'c' };
+    for (const target of [a, c]) for (let count = 0; count < 5; count += 1) look(target, `k-${count}`, 's3.unavailable');
+    expect(open()).toEqual(['bucket a', 'endpoint us-east-1', 'bucket c']);
+    await run(1_000);
+    const hanging = circuits.take({ ids: lookCircuits(a), isNewKey: true });
+    expect(hanging).toBeDefined();
+    expect(circuits.take({ ids: lookCircuits(c), isNewKey: true })).toBeUndefined();
+    circuits.take({ ids: lookCircuits(b), isNewKey: true })?.leave();
+    await run(4_000);
+    const trial = circuits.take({ ids: lookCircuits(b), isNewKey: false });
+    expect(trial).toBeDefined();
+    hanging?.leave();
+    expect(circuits.take({ ids: lookCircuits(c), isNewKey: true })).toBeDefined();
+    // what waits for its own bucket does not hold the endpoint's circuit open
+    void circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 600_000, new AbortController().signal);
+    look(b, 'k');
+    trial?.leave();
+    await run(500);
+    expect(open()).toEqual(['bucket a', 'bucket c']);
+  });
+
+  it.each([
+    { asked: [a, { ...a, bucket: 'c' }], isKept: true },
+    { asked: [a], isKept: false },
+  ])(
+    'Fix: is not forgotten while two buckets fail whose own circuits are open, and is while one does ($isKept)',
+    async ({ asked, isKept }) => {
+      const { look, open, run } = setUp();
+      for (const target of [a, { ...a, bucket: 'c' }])
+        for (let count = 0; count < 5; count += 1) look(target, `k-${count}`, 's3.unavailable');
+      for (let minute = 0; minute < 30; minute += 1) {
+        for (const target of asked) look(target, 'k', 's3.unavailable');
+        await run(60_000);
+      }
+      expect(open().includes('endpoint us-east-1')).toBe(isKept);
+    },
+  );
+
+  it('Fix: is not failed by enrichment whose own circuit is open: it takes no trial, and ends no recovery', async () => {
+    const { circuits, clock, look, open, run } = setUp();
+    const enrich = (key: string) =>
+      circuits.looked(a, { key, sentAtMs: clock.monotonicMs(), enriches: true, fault: faultOf('s3.unavailable') });
+    for (let count = 0; count < 5; count += 1) enrich(`k-${count}`);
+    look(b, 'k', 's3.unavailable');
+    expect(open()).toEqual(['enrichment a', 'endpoint us-east-1']);
+    for (let trial = 0; trial < 3; trial += 1) {
+      await run(60_000);
+      const place = circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
+      expect(place).toBeDefined();
+      enrich('k');
+      place?.leave();
+    }
+    const attempt = { ids: lookCircuits(b), isNewKey: false };
+    const trial = circuits.take(attempt);
+    expect(trial).toBeDefined();
+    look(b, 'k');
+    for (let count = 0; count < 3; count += 1) enrich('k');
+    expect(circuits.take(attempt)).toBeDefined();
+  });
+
   it('opens on missing credentials, and says nothing about the buckets or another region', () => {
     const world = setUp();
     for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.credentials');
@@ -211,6 +273,25 @@ describe('an attempt that waits', () => {
     expect(begun.slice(0, 2)).toEqual(['new key', 'failed before']);
     await world.run(10_000);
     expect(begun).toEqual(['new key', 'failed before', 'needs both']);
+  });
+
+  it('Fix: begins before those of buckets that have failed, though they came first: each of their trials may hang', async () => {
+    const world = setUp();
+    const buckets = ['c', 'd', 'e'].map((bucket) => ({ bucket, region: a.region }));
+    for (const target of buckets) world.look(target, 'k', 's3.unavailable');
+    expect(world.open()).toEqual(['endpoint us-east-1']);
+    const begun: string[] = [];
+    const wait = ({ bucket, region }: typeof a, isNewKey: boolean) =>
+      void world.circuits.wait({ ids: lookCircuits({ bucket, region }), isNewKey }, 600_000, never).then((place) => {
+        begun.push(bucket);
+        world.look(a, 'k');
+        place?.leave();
+      });
+    for (const target of buckets) wait(target, true);
+    wait(b, false);
+    await world.run(10_000);
+    // a new key need not wait for the trial, and then the bucket goes first that has not failed
+    expect(begun).toEqual(['c', 'b', 'd', 'e']);
   });
 
   it('ends after its time, and with the signal', async () => {

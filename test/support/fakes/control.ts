@@ -1,4 +1,5 @@
 /** A control plane that notes down what it is asked and answers with fixed answers of the contract. */
+import type { AnyApiKey, ApiKey } from '../../../src/api/api-keys.ts';
 import type { Bucket } from '../../../src/api/buckets.ts';
 import {
   checkingRequests,
@@ -15,6 +16,7 @@ import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { Explanation, StoredObject } from '../../../src/api/objects.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
+import type { User } from '../../../src/api/users.ts';
 
 const AT = '2026-01-02T03:04:05.000Z';
 
@@ -158,6 +160,36 @@ export const auditRecord: AuditRecord = {
   parameters: { bucket: 'photos' },
 };
 
+export const apiKey: ApiKey = {
+  id: 'k0123456789abcdefghijAB',
+  name: 'nightly export',
+  user_email: 'bob@example.com',
+  fingerprint: 'qk_abcd…wxyz',
+  status: 'ACTIVE',
+  created_at: AT,
+  expires_at: '2026-04-02T03:04:05.000Z',
+  last_used_at: null,
+  scopes: ['read'],
+};
+
+export const anyApiKey: AnyApiKey = { ...apiKey, owner_disabled: false };
+
+/** No secret: its checksum is a wrong one. */
+export const keySecret = `qk_${'s'.repeat(49)}`;
+
+export const userAnswer: User = {
+  id: '0aB1cD2eF3gH4iJ5kL6mN7',
+  email: 'bob@example.com',
+  email_verified: true,
+  role: 'user',
+  role_source: 'none',
+  issuer: 'https://id.example.com',
+  sub: 's-bob',
+  created_at: AT,
+  last_login_at: AT,
+  roles_seen_at: AT,
+};
+
 export interface FakeControl {
   /** For a listener, which checks requests itself. */
   readonly verbs: Verbs;
@@ -207,7 +239,19 @@ export function createFakeControl(): FakeControl {
     getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
     replayDeadLetters: () => ({ replayed: 2 }),
     discardDeadLetters: () => ({ discarded: 1 }),
+    createApiKey: () => ({ key: apiKey, secret: keySecret }),
+    listApiKeys: () => ({ items: [apiKey] }),
+    getApiKey: () => apiKey,
+    revokeApiKey: () => undefined,
+    revokeApiKeyBySecret: () => undefined,
+    listAllApiKeys: () => ({ items: [anyApiKey] }),
+    getAnyApiKey: () => anyApiKey,
+    revokeAnyApiKey: () => undefined,
     listAudit: () => ({ items: [auditRecord] }),
+    listUsers: () => ({ items: [userAnswer] }),
+    disableUser: () => ({ ...userAnswer, disabled_at: AT }),
+    enableUser: () => userAnswer,
+    grantAdmin: () => ({ email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT }),
   };
 
   const verbs = Object.fromEntries(

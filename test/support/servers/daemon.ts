@@ -5,7 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { afterAll } from 'vitest';
 import { until } from './aws.ts';
-import { MAIN, nodeOptions } from './program.ts';
+import { MAIN, nodeOptions, ownVariables } from './program.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -194,7 +194,7 @@ function spawnTally(args: readonly string[], env: Environment): ChildProcess {
     return value === undefined ? [] : [[name, value] as const];
   });
   const child = spawn(process.execPath, [...nodeOptions(), MAIN, ...args], {
-    env: { ...Object.fromEntries(inherited), ...env },
+    env: { ...Object.fromEntries(inherited), ...ownVariables(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

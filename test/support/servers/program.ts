@@ -5,8 +5,21 @@ export const MAIN = new URL('../../../src/tally.js', import.meta.url).pathname;
 
 /** What its first line gives to Node. */
 export function nodeOptions(): readonly string[] {
-  const [firstLine = ''] = readFileSync(MAIN, 'utf8').split('\n');
-  const options = /^#!\/usr\/bin\/env -S node((?: --[a-z-]+=\d+)*)$/.exec(firstLine)?.[1];
-  if (options === undefined) throw new Error(`${MAIN} does not begin with a line for env and node: ${firstLine}`);
-  return options.split(' ').filter((option) => option !== '');
+  return firstLine()
+    .options.split(' ')
+    .filter((option) => option !== '');
+}
+
+/** The variables that its first line sets. */
+export function ownVariables(): Readonly<Record<string, string>> {
+  const assignments = firstLine().variables.matchAll(/(\w+)=(\d+)/g);
+  return Object.fromEntries(assignments.map(([, name = '', value = '']) => [name, value]));
+}
+
+function firstLine(): { readonly variables: string; readonly options: string } {
+  const [line = ''] = readFileSync(MAIN, 'utf8').split('\n');
+  const parts = /^#!\/usr\/bin\/env -S ((?:[A-Z_]+=\d+ )*)node((?: --[a-z-]+=\d+)*)$/.exec(line);
+  if (parts === null) throw new Error(`${MAIN} does not begin with a line for env and node: ${line}`);
+  const [, variables = '', options = ''] = parts;
+  return { variables, options };
 }

@@ -22,6 +22,8 @@ interface DeadBucket {
 export interface DeadBucketResult {
   readonly sent: number;
   readonly folded: number;
+  /** Messages of the dead bucket that are deleted. What was folded a moment ago is not yet. */
+  readonly deleted: number;
   readonly inFlightPeak: number;
   /** The highest number of each minute. */
   readonly inFlightPeaks: readonly number[];
@@ -100,6 +102,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
   return {
     sent,
     folded: world.counts.get('folded') ?? 0,
+    deleted: deadReceives.count(),
     inFlightPeak: Math.max(...inFlightPeaks),
     inFlightPeaks,
     receivesMax: deadReceives.max(),

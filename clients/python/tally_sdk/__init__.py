@@ -1,0 +1,117 @@
+"""
+The client of Tally.
+
+    import tally_sdk as sdk
+
+    sdk.configure("https://catalog.example.com")
+    sdk.login()
+    key, secret = sdk.api_keys.create("nightly-import-prod-2026-11", expires_in_days=90)
+
+and in a program that runs without a person:
+
+    sdk.login_with_api_key(os.environ["SERVICE_API_KEY"], registry_url=os.environ["SERVICE_REGISTRY_URL"])
+    for each in sdk.search("annual report", extension="pdf"):
+        print(each.bucket, each.key)
+
+This package reads no environment variable for its credentials or addresses: the caller passes them.
+"""
+
+from typing import Optional
+
+from . import admin, api_keys
+from ._client import client as _state
+from ._index import buckets, explain, job, jobs, reindex, search
+from ._login import login as _log_in
+from ._version import VERSION as __version__
+from .errors import (
+    ApiKeyFormatError,
+    AuthenticationError,
+    ConfigurationError,
+    CredentialsError,
+    LoginError,
+    NotLoggedInError,
+    PermissionDeniedError,
+    ProtocolError,
+    RequestError,
+    TallyError,
+    UnreachableError,
+    VersionError,
+)
+from .records import ApiKey, Bucket, BucketStatus, Caller, Explanation, Job, StoredObject, User
+
+
+def configure(catalog_url: str) -> None:
+    """Reads the configuration of the catalog at this address and stores it. A catalog with another registry needs a new login."""
+    _state.configure(catalog_url)
+
+
+def login(*, browser: Optional[bool] = None) -> None:
+    """
+    Logs in by the browser, and stores the credentials for this user of the machine. Where no browser can be opened, an
+    address and a prompt are shown: open the address anywhere, and paste the code. `browser=False` does this in any case.
+    An API key is no longer used afterwards.
+    """
+    _log_in(browser)
+
+
+def logged_in() -> Optional[str]:
+    """The address of the catalog if there are credentials; None otherwise. No request is sent."""
+    credential = _state.credential()
+    return None if credential is None else credential.catalog_url
+
+
+def logout() -> None:
+    """Removes all stored credentials, of the login and the API key, and ends the session."""
+    _state.forget()
+
+
+def login_with_api_key(api_key: str, registry_url: str, *, persist: bool = False) -> None:
+    """
+    Authenticates with an API key, which precedes a stored login until logout() or login(). The registry is asked at once
+    whether it accepts the key. The key is kept in memory; `persist=True` stores it for this user of the machine too.
+    """
+    _state.use_key(api_key, registry_url, persist)
+
+
+def whoami() -> Caller:
+    """Who this program is to the registry: user, role and scopes."""
+    return _state.get(Caller, "/v1/session")
+
+
+__all__ = [
+    "ApiKey",
+    "ApiKeyFormatError",
+    "AuthenticationError",
+    "Bucket",
+    "BucketStatus",
+    "Caller",
+    "ConfigurationError",
+    "CredentialsError",
+    "Explanation",
+    "Job",
+    "LoginError",
+    "NotLoggedInError",
+    "PermissionDeniedError",
+    "ProtocolError",
+    "RequestError",
+    "StoredObject",
+    "TallyError",
+    "UnreachableError",
+    "User",
+    "VersionError",
+    "__version__",
+    "admin",
+    "api_keys",
+    "buckets",
+    "configure",
+    "explain",
+    "job",
+    "jobs",
+    "logged_in",
+    "login",
+    "login_with_api_key",
+    "logout",
+    "reindex",
+    "search",
+    "whoami",
+]

@@ -1,0 +1,337 @@
+"""
+The state of this process: which credential it uses, and requests with it.
+
+An API key precedes an interactive login. Each is kept in memory, on disk, or both. A session is refreshed when it is about
+to expire or was refused; several threads and processes share one refresh, and a process that could not use a refresh token
+reads the file again before it asks for a login, because another process may have stored a newer one.
+"""
+
+import re
+import threading
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from urllib.parse import quote, urlencode
+
+from . import _store, _tokens
+from ._decode import decode
+from ._http import Answer, send
+from ._platform import fetch_config
+from ._store import Config, Credentials, KeyCredential, SessionCredential
+from ._text import printable
+from ._urls import base_of, origin_of
+from ._version import check_platform
+from .errors import (
+    ApiKeyFormatError,
+    AuthenticationError,
+    ConfigurationError,
+    CredentialsError,
+    NotLoggedInError,
+    ProtocolError,
+    TallyError,
+    VersionError,
+)
+from .records import Caller
+
+Credential = Union[KeyCredential, SessionCredential]
+Query = Mapping[str, Union[str, int, None]]
+Record = TypeVar("Record")
+
+# an access token that ends sooner is not worth a request that may take as long
+_MARGIN_S = 30.0
+# each refresh that fails was preceded by another process's: more in a row do not happen
+_ROTATIONS_MAX = 3
+# what may be in a header: anything else cannot be a key that the registry issued
+_SENDABLE = re.compile(r"[\x21-\x7e]{1,512}")
+_PREFIX = "qk_"
+
+
+class Client:
+    """The state and the requests of one process."""
+
+    def __init__(self) -> None:
+        self._refreshing = threading.Lock()
+        self._key: Optional[KeyCredential] = None
+        # a login, or the addresses, where the home of this user cannot be written to
+        self._session: Optional[SessionCredential] = None
+        self._config: Optional[Config] = None
+        self._warned: Optional[str] = None
+
+    # ── addresses ──
+
+    def configure(self, catalog_url: str) -> Config:
+        """Reads the configuration of a catalog, and stores it."""
+        config = fetch_config(catalog_url)
+        self._config = config
+        try:
+            _store.write_config(config)
+        except OSError as error:
+            _warn_unwritable("The address of the catalog is", error)
+        return config
+
+    def config(self) -> Config:
+        """The configured catalog. Raises ConfigurationError if there is none."""
+        config = self._config or _store.read_config()
+        if config is None:
+            raise ConfigurationError("no catalog is configured: call configure(catalog_url) first")
+        return config
+
+    # ── credentials ──
+
+    def credential(self) -> Optional[Credential]:
+        """The credential that requests use now; None if there is none for the configured registry."""
+        if self._key is not None:
+            return self._key
+        stored = _store.read_credentials()
+        if stored.api_key is not None:
+            return stored.api_key
+        session = self._session or stored.session
+        if session is None:
+            return None
+        config = self._config or _store.read_config()
+        return session if config is None or config.registry_url == session.registry_url else None
+
+    def use_key(self, api_key: str, registry_url: str, persist: bool) -> Caller:
+        """Authenticates with an API key from now on, once the registry has accepted it."""
+        secret = key_of(api_key)
+        origin = origin_of(registry_url, "registry_url")
+        answer = self._send(KeyCredential(origin, origin, secret), "GET", "/v1/session")
+        if answer.status == 404:
+            raise VersionError(f"{origin} has no API keys: version 1.67 or higher is needed, and the registryUrl of config.json")
+        caller = decode(Caller, answer.checked().body)
+        check_platform(caller.version, origin)
+        key = KeyCredential(origin, base_of(caller.catalog_url, "the catalog_url of the registry"), secret)
+        self._key = key
+        if persist:
+            try:
+                with _store.locked():
+                    _store.write_credentials(replace(_stored_or_none(), api_key=key))
+            except OSError as error:
+                _warn_unwritable("The API key is", error)
+        return caller
+
+    def keep_login(self, session: SessionCredential, config: Config) -> None:
+        """Uses and stores a new login, and no API key any more."""
+        self._key = None
+        self._config = config
+        self._session = None
+        try:
+            with _store.locked():
+                _store.write_config(config)
+                _store.write_credentials(Credentials(session=session))
+        except OSError as error:
+            self._session = session
+            _warn_unwritable("The login is", error)
+
+    def forget(self) -> None:
+        """Removes all credentials here, and ends the session at the registry if it can be reached."""
+        session = self._session
+        trouble: Optional[str] = None
+        try:
+            session = session or _store.read_credentials().session
+        except CredentialsError as error:
+            # they are removed without being sent anywhere
+            trouble = str(error)
+        try:
+            if session is not None:
+                self._end(session)
+        except TallyError as error:
+            trouble = str(error)
+        finally:
+            self._key = None
+            self._session = None
+            self._remove_stored()
+        if trouble is not None:
+            message = f"All credentials were removed here, but the session was not ended at the registry: {trouble}"
+            warnings.warn(message, stacklevel=4)
+
+    def _remove_stored(self) -> None:
+        try:
+            with _store.locked():
+                _store.remove_credentials()
+        except OSError as error:
+            raise CredentialsError(f"the stored credentials cannot be removed: {error}") from None
+
+    def _end(self, session: SessionCredential) -> None:
+        try:
+            _tokens.end_session(session).checked()
+        except AuthenticationError:
+            # the access token has expired, or the session has ended already
+            try:
+                _tokens.end_session(self._refreshed(session)).checked()
+            except AuthenticationError:
+                return
+
+    # ── requests ──
+
+    def call(
+        self, method: str, path: str, *, query: Optional[Query] = None, body: Optional[Mapping[str, object]] = None
+    ) -> Answer:
+        """Sends a request with the credential of this process. The answer may be an error."""
+        credential = self.credential()
+        if credential is None:
+            raise NotLoggedInError(self._why_not())
+        if isinstance(credential, SessionCredential) and credential.expires_at - time.time() < _MARGIN_S:
+            credential = self._refreshed(credential)
+        answer = self._send(credential, method, path, query=query, body=body)
+        if answer.status == 401 and isinstance(credential, SessionCredential):
+            # refused before anything was done, so it may be sent again
+            answer = self._send(self._refreshed(credential), method, path, query=query, body=body)
+        self._warn_expiry(credential, answer)
+        return answer
+
+    def call_anonymously(self, method: str, path: str, body: Mapping[str, object]) -> Answer:
+        """Sends a request without a credential to the registry in use, or else to the configured one."""
+        try:
+            credential = self.credential()
+        except CredentialsError:
+            # a credential that others can read is the reason to send this request
+            credential = None
+        registry_url = credential.registry_url if credential is not None else self.config().registry_url
+        return send(method, registry_url + path, body=body)
+
+    def get(self, kind: Type[Record], path: str, query: Optional[Query] = None) -> Record:
+        """Reads one record."""
+        return decode(kind, self.call("GET", path, query=query).checked().body)
+
+    def find(self, kind: Type[Record], path: str, name: str) -> Optional[Record]:
+        """Reads one record by its name; None if the registry does not have it."""
+        # names that a path cannot hold
+        if name in ("", ".", ".."):
+            return None
+        answer = self.call("GET", f"{path}/{segment_of(name)}")
+        # a problem document: a path that does not exist at all has another answer on servers that are not Tally
+        if answer.status == 404 and answer.code is not None:
+            return None
+        return decode(kind, answer.checked().body)
+
+    def pages(self, kind: Type[Record], path: str, query: Query) -> Iterator[Record]:
+        """Reads a list to its end, page by page."""
+        cursor: Optional[str] = None
+        while True:
+            answer = self.call("GET", path, query={**query, "cursor": cursor}).checked()
+            items, following = _page_of(answer)
+            for item in items:
+                yield decode(kind, item)
+            if following is None:
+                return
+            if following == cursor:
+                raise ProtocolError(f"{answer.what} was answered with the same page again")
+            cursor = following
+
+    def _send(
+        self,
+        credential: Credential,
+        method: str,
+        path: str,
+        *,
+        query: Optional[Query] = None,
+        body: Optional[Mapping[str, object]] = None,
+    ) -> Answer:
+        token = credential.secret if isinstance(credential, KeyCredential) else credential.access_token
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        url = credential.registry_url + path + (f"?{urlencode(given, quote_via=quote)}" if given else "")
+        return send(method, url, bearer=token, body=body)
+
+    def _why_not(self) -> str:
+        session = self._session or _store.read_credentials().session
+        if session is None:
+            return "not logged in: call login() or login_with_api_key() first"
+        return f"the login is for {session.registry_url}, and the catalog has another registry now: call login() again"
+
+    def _warn_expiry(self, credential: Credential, answer: Answer) -> None:
+        expires = answer.headers.get("Tally-Key-Expires")
+        if expires is None or not isinstance(credential, KeyCredential) or self._warned == credential.secret:
+            return
+        # once for each key: a program may send thousands of requests
+        self._warned = credential.secret
+        warnings.warn(f"The API key expires at {printable(expires)}: create a new one, and revoke this one", stacklevel=4)
+
+    # ── refresh ──
+
+    def _refreshed(self, used: SessionCredential) -> SessionCredential:
+        """A session that is newer than the one that was used: another thread's, another process's, or a new one."""
+        with self._refreshing, _store.locked():
+            current = self._latest(used)
+            return current if _is_newer(current, used) else self._rotated(current)
+
+    def _rotated(self, session: SessionCredential) -> SessionCredential:
+        for _ in range(_ROTATIONS_MAX):
+            grant = {"grant_type": "refresh_token", "refresh_token": session.refresh_token}
+            answer = _tokens.request_tokens(session.registry_url, grant)
+            if not _tokens.is_invalid_grant(answer):
+                names = {"registry_url": session.registry_url, "catalog_url": session.catalog_url, "login": session.login}
+                fresh = _tokens.session_of(answer, **names)
+                self._keep_refreshed(fresh)
+                return fresh
+            # another process may have stored a newer token meanwhile
+            again = self._latest(session)
+            if again.refresh_token == session.refresh_token:
+                break
+            if _is_newer(again, session):
+                return again
+            session = again
+        raise AuthenticationError()
+
+    def _latest(self, used: SessionCredential) -> SessionCredential:
+        """The tokens of this login as they are now. Raises NotLoggedInError if they were removed or replaced."""
+        latest = self._session or _store.read_credentials().session
+        if latest is None or latest.login != used.login:
+            raise NotLoggedInError("the login has ended or was replaced by another process: repeat the call, or call login() first")
+        return latest
+
+    def _keep_refreshed(self, fresh: SessionCredential) -> None:
+        if self._session is None:
+            try:
+                stored = _store.read_credentials()
+                # a logout or another login in the meantime stays as it is
+                if stored.session is not None and stored.session.login == fresh.login:
+                    _store.write_credentials(replace(stored, session=fresh))
+                return
+            except OSError:
+                # the file was readable and is not writable
+                pass
+        self._session = fresh
+
+
+def key_of(api_key: object) -> str:
+    """The secret without the space around it. Raises ApiKeyFormatError before any request for what cannot be a key."""
+    secret = api_key.strip() if isinstance(api_key, str) else ""
+    if not secret.startswith(_PREFIX):
+        raise ApiKeyFormatError()
+    if _SENDABLE.fullmatch(secret) is None:
+        raise AuthenticationError()
+    return secret
+
+
+def segment_of(name: str) -> str:
+    """A name as a part of a path."""
+    return quote(name, safe="")
+
+
+def _page_of(answer: Answer) -> Tuple[List[Any], Optional[str]]:
+    body = answer.body if isinstance(answer.body, dict) else {}
+    items, following = body.get("items"), body.get("next")
+    if not isinstance(items, list) or not (following is None or isinstance(following, str)):
+        raise ProtocolError(f"{answer.what} was answered without a list: check that the version of the registry fits this package")
+    return items, following
+
+
+def _is_newer(session: SessionCredential, used: SessionCredential) -> bool:
+    return session.access_token != used.access_token and session.expires_at - time.time() >= _MARGIN_S
+
+
+def _stored_or_none() -> Credentials:
+    try:
+        return _store.read_credentials()
+    except CredentialsError:
+        # what others can read is replaced, not kept
+        return Credentials()
+
+
+def _warn_unwritable(what: str, error: OSError) -> None:
+    warnings.warn(f"{what} kept in memory only, because it cannot be stored: {error}", stacklevel=4)
+
+
+client = Client()

@@ -1,0 +1,149 @@
+"""
+Files that only their owner can read: a folder with the mode 0700 and files with the mode 0600, on systems that have modes.
+
+A file is replaced as a whole (written beside it, then renamed), so that another process reads the old or the new one.
+"""
+
+import os
+import secrets
+import stat
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator, Optional
+
+from .errors import CredentialsError
+
+_HAS_MODES = os.name == "posix"
+# our files have a few hundred bytes
+_SIZE_MAX = 64 * 1024
+# no refresh takes longer (its request has 15 s): an older lock was left by a process that was killed
+_LOCK_STALE_S = 20.0
+_LOCK_POLL_S = 0.05
+
+
+def folder() -> Path:
+    """The folder, the same for all clients of Tally. Raises OSError where this user has no home."""
+    variable = "XDG_CONFIG_HOME" if _HAS_MODES else "APPDATA"
+    base = os.environ.get(variable, "")
+    if os.path.isabs(base):
+        return Path(base) / "tally"
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise FileNotFoundError("this user has no home folder")
+    return Path(home) / ".config" / "tally"
+
+
+def read(name: str) -> Optional[bytes]:
+    """The content of a file; None if it is not there. Raises CredentialsError if others can read or replace it."""
+    try:
+        path = folder() / name
+        handle = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CredentialsError(f"{path} cannot be read: {error.strerror}; remove it and log in again") from None
+    try:
+        _check_folder(path.parent)
+        _check(os.fstat(handle), path)
+        content = os.read(handle, _SIZE_MAX + 1)
+    finally:
+        os.close(handle)
+    if len(content) > _SIZE_MAX:
+        raise CredentialsError(f"{path} is not a file of Tally: remove it and log in again")
+    return content
+
+
+def write(name: str, content: bytes) -> None:
+    """Replaces a file. Raises OSError if this cannot be done, and CredentialsError if others can read the folder."""
+    place = folder()
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, exist_ok=True)
+    _check_folder(place)
+    beside = place / f".{name}.{os.getpid()}.{secrets.token_hex(8)}"
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"), 0o600)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, place / name)
+    except BaseException:
+        beside.unlink()
+        raise
+
+
+def remove(name: str) -> None:
+    """Removes a file, and what killed processes left of it. Raises OSError if it is still there afterwards."""
+    try:
+        place = folder()
+    except FileNotFoundError:
+        return
+    for left in place.glob(f".{name}.*"):
+        left.unlink()
+    try:
+        (place / name).unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """
+    Runs a block in one process at a time. Without a folder that can be written to it runs at once: the lock saves
+    requests, and nothing depends on it.
+    """
+    lock: Optional[Path] = None
+    try:
+        lock = folder() / name
+        _take(lock)
+    except OSError:
+        lock = None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.unlink(missing_ok=True)
+
+
+def _take(lock: Path) -> None:
+    # each holder gives up or is stale within _LOCK_STALE_S; after that long this process no longer waits for others
+    deadline_s = time.monotonic() + _LOCK_STALE_S
+    while True:
+        try:
+            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_CLOEXEC"), 0o600))
+            return
+        except FileExistsError:
+            if time.monotonic() > deadline_s:
+                os.utime(lock)
+                return
+        try:
+            if time.time() - lock.stat().st_mtime > _LOCK_STALE_S:
+                lock.unlink()
+                continue
+        except FileNotFoundError:
+            continue
+        time.sleep(_LOCK_POLL_S)
+
+
+def _flag(name: str) -> int:
+    # Windows has none of these
+    value: int = getattr(os, name, 0)
+    return value
+
+
+def _check_folder(place: Path) -> None:
+    _check(place.stat(), place)
+
+
+def _check(found: os.stat_result, path: Path) -> None:
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if not is_folder and not stat.S_ISREG(found.st_mode):
+        raise CredentialsError(f"{path} is not a file: remove it and log in again")
+    if not _HAS_MODES:
+        return
+    if found.st_uid != os.geteuid():
+        raise CredentialsError(f"{path} belongs to another user, who can read or replace it: remove it and log in again")
+    if found.st_mode & 0o077:
+        mode = "700" if is_folder else "600"
+        raise CredentialsError(f"{path} is open to other users: revoke what it contains if they may have read it, then chmod {mode} {path}")

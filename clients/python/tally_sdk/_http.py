@@ -1,0 +1,127 @@
+"""One request and its answer. Redirects are not followed, answers are bounded, and a credential goes where it belongs only."""
+
+import http.client
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from typing import Dict, List, Mapping, Optional
+
+from .errors import (
+    AUTHENTICATION_FAILED,
+    AuthenticationError,
+    PermissionDeniedError,
+    ProtocolError,
+    RequestError,
+    UnreachableError,
+)
+from ._text import printable
+from ._urls import is_plain
+
+# the registry ends each of its own answers after 30 s
+ANSWER_TIMEOUT_S = 35.0
+# a page has at most 1,000 items, and S3 allows an object about 8 kB of key, metadata and tags
+_ANSWER_BYTES_MAX = 64 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+
+_openers: Dict[bool, urllib.request.OpenerDirector] = {}
+
+
+class Answer:
+    """The status, the headers, and the body as JSON: None if there is none."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: object, what: str) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.what = what
+
+    @property
+    def code(self) -> Optional[str]:
+        """The code of a problem document."""
+        code = self.body.get("code") if isinstance(self.body, dict) else None
+        return code if isinstance(code, str) else None
+
+    def checked(self) -> "Answer":
+        """This answer if it is not an error; raises the error that it is otherwise."""
+        if 200 <= self.status < 300:
+            return self
+        if 300 <= self.status < 400:
+            raise ProtocolError(f"{self.what} was answered with a redirect, which is not followed: check the address")
+        if self.status == 401:
+            raise AuthenticationError(AUTHENTICATION_FAILED)
+        raise self._error()
+
+    def _error(self) -> Exception:
+        body = self.body if isinstance(self.body, dict) else {}
+        detail, code, advice = body.get("detail"), body.get("code"), body.get("advice")
+        if not isinstance(detail, str) or not isinstance(code, str):
+            return ProtocolError(f"{self.what} was answered with {self.status} and no problem document: check the address")
+        kind = PermissionDeniedError if self.status == 403 else RequestError
+        shown = printable(advice) if isinstance(advice, str) else None
+        return kind(f"{printable(detail)} ({printable(code)})", status=self.status, code=code, advice=shown)
+
+
+def send(
+    method: str,
+    url: str,
+    *,
+    bearer: Optional[str] = None,
+    body: Optional[Mapping[str, object]] = None,
+    timeout_s: float = ANSWER_TIMEOUT_S,
+) -> Answer:
+    """Sends one request. `bearer` and `body` appear in no error. Raises UnreachableError and ProtocolError."""
+    # the query may name keys of objects: errors name the path only
+    address, _, _ = url.partition("?")
+    what = f"{method} {address}"
+    request = urllib.request.Request(url, method=method, headers={"Accept": "application/json", "User-Agent": "tally-sdk-python"})
+    if body is not None:
+        request.data = json.dumps(body).encode()
+        request.add_header("Content-Type", "application/json")
+    if bearer is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {bearer}")
+    deadline_s = time.monotonic() + timeout_s
+    try:
+        with _opener_for(url).open(request, timeout=timeout_s) as response:
+            content = _read(response, deadline_s, what)
+            return Answer(response.status, response.headers, _json_of(content), what)
+    except urllib.error.URLError as error:
+        raise UnreachableError(f"{what} got no answer: {printable(str(error.reason))}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreachableError(f"{what} got no answer: {printable(str(error) or type(error).__name__)}") from None
+
+
+def _opener_for(url: str) -> urllib.request.OpenerDirector:
+    """An opener without a handler that follows redirects or turns statuses into errors."""
+    plain = is_plain(url)
+    if plain not in _openers:
+        opener = urllib.request.OpenerDirector()
+        # a proxy would read what is sent without encryption to this machine; to others it forwards what is encrypted
+        opener.add_handler(urllib.request.ProxyHandler({} if plain else None))
+        opener.add_handler(urllib.request.HTTPHandler() if plain else urllib.request.HTTPSHandler(context=ssl.create_default_context()))
+        _openers[plain] = opener
+    return _openers[plain]
+
+
+def _read(response: http.client.HTTPResponse, deadline_s: float, what: str) -> bytes:
+    parts: List[bytes] = []
+    size = 0
+    while True:
+        part = response.read1(_CHUNK_BYTES)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        size += len(part)
+        if size > _ANSWER_BYTES_MAX:
+            raise ProtocolError(f"{what} was answered with more than {_ANSWER_BYTES_MAX} bytes: check the address")
+        if time.monotonic() > deadline_s:
+            raise UnreachableError(f"{what} was not answered to its end in time")
+
+
+def _json_of(content: bytes) -> object:
+    try:
+        parsed: object = json.loads(content)
+        return parsed
+    except (ValueError, RecursionError):
+        return None

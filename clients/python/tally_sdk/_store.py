@@ -1,0 +1,167 @@
+"""What is stored on this machine: the addresses, an interactive login, an API key. The command line reads the same files."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Union
+
+from . import _files
+from ._urls import base_of, origin_of
+from .errors import ConfigurationError, CredentialsError
+
+_CONFIG = "config.json"
+_CREDENTIALS = "credentials.json"
+_LOCK = "credentials.lock"
+# raised by a change that earlier versions would misread
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """The catalog, and its registry as it was when it was configured."""
+
+    catalog_url: str
+    registry_url: str
+
+
+@dataclass(frozen=True)
+class SessionCredential:
+    """An interactive login. Its tokens are sent to `registry_url` only."""
+
+    registry_url: str
+    catalog_url: str
+    # the same for all tokens of one login, so that a refresh never replaces a later login
+    login: str
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    # by the clock of this machine, in seconds since 1970
+    expires_at: float
+
+
+@dataclass(frozen=True)
+class KeyCredential:
+    """An API key. It is sent to `registry_url` only."""
+
+    registry_url: str
+    catalog_url: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What credentials.json holds."""
+
+    session: Optional[SessionCredential] = None
+    api_key: Optional[KeyCredential] = None
+
+
+def read_config() -> Optional[Config]:
+    """The stored addresses; None if configure() was never called here."""
+    try:
+        stored = _read(_CONFIG)
+        if stored is None:
+            return None
+        return Config(base_of(stored.get("catalog_url"), "catalog_url"), origin_of(stored.get("registry_url"), "registry_url"))
+    except ConfigurationError as error:
+        raise CredentialsError(f"{_CONFIG} cannot be used: {error}; call configure() again") from None
+
+
+def write_config(config: Config) -> None:
+    """Stores the addresses. Raises OSError if the home of this user cannot be written to."""
+    _write(_CONFIG, {"catalog_url": config.catalog_url, "registry_url": config.registry_url})
+
+
+def read_credentials() -> Credentials:
+    """The stored credentials. Raises CredentialsError if others can read or replace them, or if they cannot be parsed."""
+    stored = _read(_CREDENTIALS)
+    if stored is None:
+        return Credentials()
+    try:
+        return Credentials(_session_of(stored.get("session")), _key_of(stored.get("api_key")))
+    except (TypeError, KeyError, AttributeError, ConfigurationError):
+        raise CredentialsError(f"{_CREDENTIALS} is not as Tally writes it: remove it and log in again") from None
+
+
+def write_credentials(credentials: Credentials) -> None:
+    """Stores the credentials. Raises OSError if the home of this user cannot be written to."""
+    if credentials == Credentials():
+        _files.remove(_CREDENTIALS)
+        return
+    stored: Dict[str, Any] = {}
+    if credentials.session is not None:
+        session = credentials.session
+        stored["session"] = {
+            "registry_url": session.registry_url,
+            "catalog_url": session.catalog_url,
+            "login": session.login,
+            "access_token": session.access_token,
+            "refresh_token": session.refresh_token,
+            "expires_at": session.expires_at,
+        }
+    if credentials.api_key is not None:
+        key = credentials.api_key
+        stored["api_key"] = {"registry_url": key.registry_url, "catalog_url": key.catalog_url, "secret": key.secret}
+    _write(_CREDENTIALS, stored)
+
+
+def remove_credentials() -> None:
+    """Removes all stored credentials without reading them."""
+    _files.remove(_CREDENTIALS)
+
+
+def locked() -> Any:
+    """A context in which one process at a time changes the credentials."""
+    return _files.locked(_LOCK)
+
+
+def _session_of(stored: Any) -> Optional[SessionCredential]:
+    if stored is None:
+        return None
+    return SessionCredential(
+        registry_url=origin_of(stored["registry_url"], "registry_url"),
+        catalog_url=base_of(stored["catalog_url"], "catalog_url"),
+        login=_text_of(stored["login"]),
+        access_token=_text_of(stored["access_token"]),
+        refresh_token=_text_of(stored["refresh_token"]),
+        expires_at=_number_of(stored["expires_at"]),
+    )
+
+
+def _key_of(stored: Any) -> Optional[KeyCredential]:
+    if stored is None:
+        return None
+    return KeyCredential(
+        registry_url=origin_of(stored["registry_url"], "registry_url"),
+        catalog_url=base_of(stored["catalog_url"], "catalog_url"),
+        secret=_text_of(stored["secret"]),
+    )
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _number_of(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    raise TypeError
+
+
+def _read(name: str) -> Optional[Dict[str, Any]]:
+    content = _files.read(name)
+    if content is None:
+        return None
+    try:
+        parsed: Union[Dict[str, Any], object] = json.loads(content)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise CredentialsError(f"{name} is not as Tally writes it: remove it and log in again")
+    if parsed.get("format") != _FORMAT:
+        raise CredentialsError(f"{name} was written by another version of Tally: upgrade this one, or remove the file and log in again")
+    return parsed
+
+
+def _write(name: str, values: Dict[str, Any]) -> None:
+    _files.write(name, (json.dumps({"format": _FORMAT, **values}, indent=2) + "\n").encode())

@@ -1,0 +1,10 @@
+"""Texts from outside, made safe to show."""
+
+# longer texts of a server help no reader
+_LENGTH_MAX = 2_000
+
+
+def printable(text: str) -> str:
+    """The text without control characters and the like, which could change what a terminal shows, and not too long."""
+    cut = text if len(text) <= _LENGTH_MAX else text[:_LENGTH_MAX] + "…"
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in cut)

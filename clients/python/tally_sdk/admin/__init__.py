@@ -1,0 +1,5 @@
+"""Operations for administrators."""
+
+from . import api_keys
+
+__all__ = ["api_keys"]

@@ -1,0 +1,150 @@
+"""What the registry answers, as read-only records. All times are aware datetimes in UTC."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Mapping, Optional, Tuple, Union
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """An API key without its secret."""
+
+    id: str
+    name: str
+    user_email: str
+    # safe to show: the beginning and the end of the secret
+    fingerprint: str
+    # ACTIVE or EXPIRED, by the clock of the registry when it answered
+    status: str
+    created_at: datetime
+    expires_at: datetime
+    # None: never used
+    last_used_at: Optional[datetime]
+    # what the key may do: read, operate, admin
+    scopes: Tuple[str, ...] = ()
+    # whether the owner is disabled, so that the key is refused; in answers to administrators only
+    owner_disabled: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of the registry."""
+
+    id: str
+    email: str
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who this program is to the registry."""
+
+    # user or admin
+    role: str
+    # session, api_key or local
+    kind: str
+    catalog_url: str
+    version: str
+    # None for a program on the registry's machine that has not logged in
+    user: Optional[User] = None
+    scopes: Tuple[str, ...] = ()
+    key: Optional[ApiKey] = None
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """What the index holds for one key. Fields that the object store did not report are None."""
+
+    bucket: str
+    key: str
+    deleted: bool
+    settled: bool
+    source: str
+    clock: int
+    indexed_at: datetime
+    name: Optional[str] = None
+    extension: Optional[str] = None
+    size: Optional[int] = None
+    etag: Optional[str] = None
+    version_id: Optional[str] = None
+    last_modified: Optional[datetime] = None
+    last_modified_exact: Optional[bool] = None
+    storage_class: Optional[str] = None
+    content_type: Optional[str] = None
+    user_metadata: Optional[Mapping[str, str]] = None
+    tags: Optional[Mapping[str, str]] = None
+    expires_at: Optional[datetime] = None
+    deleted_at: Optional[datetime] = None
+    event_name: Optional[str] = None
+    event_time: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class BucketStatus:
+    """Whether the index of a bucket can be relied on."""
+
+    # ok, waiting or never_compared
+    state: str
+    since: Optional[datetime] = None
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A connected bucket."""
+
+    bucket: str
+    region: str
+    source: str
+    enrich: str
+    status: BucketStatus
+    created_at: datetime
+    created_by: str
+    checked_at: datetime
+    topic_arn: Optional[str] = None
+    last_event_at: Optional[datetime] = None
+    last_reindex_at: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One key in the index and in the object store."""
+
+    bucket: str
+    key: str
+    # True, False or "unknown"
+    agrees: Union[bool, str]
+    # why a search finds the object or does not
+    sentence: str
+    # what the object store reports now, or the fault that prevented an answer; as the API has it
+    storage: object
+    clocks: Mapping[str, int]
+    # what the index holds; None: nothing
+    index: Optional[StoredObject] = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A re-index job or a drift report."""
+
+    id: str
+    bucket: str
+    prefix: str
+    # apply or report
+    mode: str
+    requested_by: str
+    state: str
+    created_at: datetime
+    started_at: Optional[datetime] = None
+    finished_at: Optional[datetime] = None
+    phase: Optional[str] = None
+    waits_until: Optional[datetime] = None
+    covers_before: Optional[datetime] = None
+    paused_because: Optional[str] = None
+    # 0 to 1; None while it is not known
+    progress: Optional[float] = None
+    counts: Optional[Mapping[str, float]] = None
+    # the first differences of each kind, as the API has them; lists leave them out
+    examples: Optional[Mapping[str, object]] = None
+    # why the job failed
+    error: Optional[Mapping[str, object]] = None
+    cost_usd: Optional[float] = None

@@ -1,0 +1,296 @@
+"""The interactive login, its refresh by several processes, and the files."""
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+import unittest
+import urllib.request
+from dataclasses import replace
+from typing import List
+from unittest import mock
+
+import tally_sdk as sdk
+from tally_sdk import _store
+from tally_sdk._client import client
+from tally_sdk._store import Credentials
+
+from .registry import FAILED, Registry
+from .world import HERE, World
+
+LOGIN = "import sys, tally_sdk as sdk; sdk.configure(sys.argv[1]) if len(sys.argv) > 1 else None; sdk.login(); print(sdk.logged_in())"
+
+
+class BrowserLogin(World):
+    def setUp(self) -> None:
+        super().setUp()
+        sdk.configure(self.registry.url)
+        self.log = self.home / "browser.log"
+        self.env = {"BROWSER": f"{sys.executable} {HERE / 'browser.py'} %s", "BROWSER_LOG": str(self.log)}
+
+    def test_opens_the_browser_and_stores_the_login(self) -> None:
+        ended = self.python(LOGIN, env=self.env)
+        self.assertEqual((ended.returncode, ended.stdout), (0, f"{self.registry.url}\n"), ended.stderr)
+        self.assertIn("You are logged in", self.log.read_text())
+        self.assertIn("GET /login/authorize", self.registry.paths())
+        self.assertEqual(self.registry.with_credentials(), [])
+        session = self.stored_session()
+        self.assertEqual(self.stored.stat().st_mode & 0o777, 0o600)
+        # neither a token nor the code is shown
+        self.assertNotIn(session.access_token, ended.stderr + self.log.read_text())
+        self.assertEqual(sdk.whoami().kind, "session")
+
+    def test_shows_an_error_in_the_terminal_and_in_the_page(self) -> None:
+        self.registry.iss = "https://evil.example.com"
+        ended = self.python(LOGIN, env=self.env)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("LoginError: the login was answered by another server", ended.stderr)
+        self.assertIn("the login was answered by another server", self.log.read_text())
+        self.assertNotIn("POST /login/token", self.registry.paths())
+        self.assertFalse(self.stored.exists())
+
+    def test_shows_what_the_registry_refuses(self) -> None:
+        self.registry.canned["/login/token"] = (400, {}, json.dumps({"code": "login.invalid-grant", "detail": "no"}).encode())
+        ended = self.python(LOGIN, env=self.env)
+        self.assertIn("LoginError: the registry refused the code", ended.stderr)
+        self.assertIn("The login failed", self.log.read_text())
+
+    def test_falls_back_to_a_code_that_is_pasted(self) -> None:
+        code = (
+            "import builtins, json, re, urllib.request, tally_sdk as sdk, tally_sdk._login as module\n"
+            "shown = []\n"
+            "module._say = shown.append\n"
+            # what a person does: open the address that was shown, and paste the code
+            "def paste(prompt):\n"
+            "    address = re.search(r'https?://\\S+', shown[-1]).group(0)\n"
+            "    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))\n"
+            "    return '  ' + json.load(opener.open(address))['code'] + '\\n'\n"
+            "builtins.input = paste\n"
+            "sdk.login()\n"
+            "print(sdk.logged_in(), sdk.whoami().kind)\n"
+        )
+        for env in ({}, {**self.env, "SSH_CONNECTION": "1"}, {**self.env, "JUPYTERHUB_USER": "ada"}):
+            ended = self.python(code, env=env)
+            self.assertEqual((ended.returncode, ended.stdout), (0, f"{self.registry.url} session\n"), ended.stderr)
+        self.assertFalse(self.log.exists())
+
+    def test_falls_back_when_the_browser_cannot_be_opened(self) -> None:
+        ended = self.python(LOGIN, env={"BROWSER": "/nowhere/browser %s"})
+        self.assertIn("Open this address in a browser, and paste the code that it shows", ended.stderr)
+
+    def test_without_a_browser_and_a_terminal_names_api_keys(self) -> None:
+        ended = self.python(LOGIN)
+        self.assertIn("LoginError: nothing can be pasted here: use login_with_api_key()", ended.stderr)
+
+    def test_needs_a_configured_catalog_of_this_version(self) -> None:
+        self.registry.version = "1.66.9"
+        with self.assertRaises(sdk.VersionError):
+            sdk.login()
+        self.config.unlink()
+        self.restart()
+        with self.assertRaisesRegex(sdk.ConfigurationError, "call configure"):
+            sdk.login()
+
+
+class Listening(World):
+    def test_ignores_what_does_not_belong_to_the_login(self) -> None:
+        from tally_sdk._listener import Listener
+
+        listener = Listener("right")
+        self.addCleanup(listener.close)
+        base = listener.address[: -len("/callback")]
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+        def status(path: str, host: str = "") -> int:
+            request = urllib.request.Request(base + path, headers={"Host": host} if host else {})
+            try:
+                return int(opener.open(request, timeout=60).status)
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        self.assertEqual(status("/callback?state=wrong&code=a"), 404)
+        self.assertEqual(status("/callback?code=a"), 404)
+        self.assertEqual(status("/callback?state=right&state=right&code=a"), 404)
+        self.assertEqual(status("/other?state=right&code=a"), 404)
+        self.assertEqual(status("/callback?state=right&code=a", "evil.example.com"), 404)
+        seen: List[object] = []
+        waiting = threading.Thread(target=lambda: listener.wait(500, seen.append, lambda: False))
+        waiting.start()
+        self.assertEqual(status("/callback?state=right&code=a&iss=b"), 200)
+        waiting.join()
+        self.assertEqual(seen, [{"state": "right", "code": "a", "iss": "b"}])
+
+
+class Refresh(World):
+    def expire(self) -> None:
+        """The stored access token ends now."""
+        _store.write_credentials(Credentials(replace(self.stored_session(), expires_at=time.time() + 5)))
+
+    def test_is_done_before_the_access_token_ends(self) -> None:
+        before = self.log_in()
+        self.expire()
+        self.assertEqual(sdk.whoami().kind, "session")
+        after = self.stored_session()
+        self.assertNotEqual(after.refresh_token, before.refresh_token)
+        self.assertEqual(self.registry.paths(), ["POST /login/token", "GET /v1/session"])
+        self.assertEqual([each.name for each in self.stored.parent.iterdir() if each.name.startswith(".")], [])
+        self.assertFalse((self.stored.parent / "credentials.lock").exists())
+
+    def test_is_done_when_the_access_token_is_refused(self) -> None:
+        self.log_in()
+        self.registry.logins[0].access.clear()
+        self.assertEqual(sdk.whoami().kind, "session")
+        self.assertEqual(self.registry.paths(), ["GET /v1/session", "POST /login/token", "GET /v1/session"])
+
+    def test_is_shared_by_threads(self) -> None:
+        self.log_in()
+        self.expire()
+        kinds: List[str] = []
+        threads = [threading.Thread(target=lambda: kinds.append(sdk.whoami().kind)) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(kinds, ["session"] * 10)
+        self.assertEqual(self.registry.paths().count("POST /login/token"), 1)
+
+    def test_by_several_processes_leaves_all_of_them_logged_in(self) -> None:
+        self.log_in()
+        self.expire()
+        code = "import tally_sdk as sdk; print(sdk.whoami().kind)"
+        ends: List[str] = []
+        threads = [threading.Thread(target=lambda: ends.append(self.python(code).stdout)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(ends, ["session\n"] * 4)
+        # the stored token is one that lives
+        self.expire()
+        self.assertEqual(sdk.whoami().kind, "session")
+
+    def test_uses_the_token_that_another_process_stored_meanwhile(self) -> None:
+        old = self.log_in()
+        grant = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
+        newer = client.__class__._rotated(client, old)
+        self.assertEqual(newer, self.stored_session())
+        self.registry.grace_s = 0
+        # a process that read the file before: its token is refused now, and using it would end the family
+        stale = Credentials(replace(old, expires_at=time.time()))
+        reads = [stale.session, newer]
+        with mock.patch.object(client, "_latest", lambda used: reads.pop(0)):
+            used = client._refreshed(old)
+        self.assertEqual(grant["refresh_token"], old.refresh_token)
+        self.assertEqual(used, newer)
+
+    def test_that_is_refused_asks_for_a_login_with_the_one_message(self) -> None:
+        self.log_in()
+        self.registry.end_logins()
+        with self.assertRaises(sdk.AuthenticationError) as caught:
+            sdk.whoami()
+        self.assertEqual(str(caught.exception), FAILED)
+
+    def test_never_brings_back_a_login_that_was_replaced(self) -> None:
+        first = self.log_in("login-1")
+        second = self.log_in("login-2")
+        with self.assertRaises(sdk.NotLoggedInError):
+            client._refreshed(first)
+        self.assertEqual(self.stored_session(), second)
+        sdk.logout()
+        with self.assertRaises(sdk.NotLoggedInError):
+            client._refreshed(second)
+        self.assertFalse(self.stored.exists())
+
+    def test_passes_over_a_lock_that_a_killed_process_left(self) -> None:
+        self.log_in()
+        self.expire()
+        lock = self.stored.parent / "credentials.lock"
+        lock.write_text("")
+        os.utime(lock, (time.time() - 60, time.time() - 60))
+        self.assertEqual(sdk.whoami().kind, "session")
+        self.assertFalse(lock.exists())
+
+    def test_a_changed_registry_needs_a_new_login(self) -> None:
+        self.log_in()
+        other = Registry()
+        self.addCleanup(other.close)
+        self.registry.registry_url = other.url
+        sdk.configure(self.registry.url)
+        self.assertIsNone(sdk.logged_in())
+        with self.assertRaisesRegex(sdk.NotLoggedInError, "the catalog has another registry now"):
+            sdk.whoami()
+        self.assertEqual(other.with_credentials() + self.registry.with_credentials(), [])
+
+    def test_keeps_a_login_in_memory_where_nothing_can_be_stored(self) -> None:
+        self.stored.parent.write_text("")
+        with self.assertWarnsRegex(UserWarning, "kept in memory only"):
+            sdk.configure(self.registry.url)
+        self.registry.access_s = 5
+        with self.assertWarnsRegex(UserWarning, "kept in memory only"):
+            self.log_in()
+        self.assertEqual(sdk.logged_in(), self.registry.url)
+        # each request refreshes, since the tokens live for 5 s
+        self.assertEqual(sdk.whoami().kind, "session")
+        self.assertEqual(sdk.whoami().kind, "session")
+        sdk.logout()
+        self.assertEqual(self.registry.logins, [])
+
+
+@unittest.skipIf(os.name == "nt", "Windows has no modes")
+class Files(World):
+    def refused(self, pattern: str) -> None:
+        with self.assertRaisesRegex(sdk.CredentialsError, pattern):
+            sdk.logged_in()
+        with self.assertRaisesRegex(sdk.CredentialsError, pattern):
+            sdk.whoami()
+        self.assertEqual(self.registry.with_credentials(), [])
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.log_in()
+
+    def test_open_to_others_are_refused(self) -> None:
+        for mode in (0o640, 0o604, 0o620, 0o660):
+            self.stored.chmod(mode)
+            self.refused(f"credentials.json is open to other users.*chmod 600 {re.escape(str(self.stored))}")
+
+    def test_in_a_folder_open_to_others_are_refused(self) -> None:
+        self.stored.parent.chmod(0o755)
+        self.refused("tally is open to other users.*chmod 700")
+
+    @unittest.skipUnless(hasattr(os, "geteuid") and os.geteuid() == 0, "only root can give a file away")
+    def test_of_another_user_are_refused(self) -> None:
+        os.chown(self.stored, 12_345, -1)
+        self.refused("credentials.json belongs to another user")
+
+    def test_that_are_links_are_refused(self) -> None:
+        real = self.home / "real.json"
+        self.stored.rename(real)
+        self.stored.symlink_to(real)
+        self.refused("credentials.json cannot be read")
+
+    def test_that_are_no_files_are_refused(self) -> None:
+        self.stored.unlink()
+        os.mkfifo(self.stored, 0o600)
+        self.refused("credentials.json is not a file")
+
+    def test_that_are_damaged_are_refused(self) -> None:
+        for content in ("", "{", "[]", '{"format": 1, "session": {}}', '{"format": 1, "session": 5}', '{"format": 1, "api_key": {"secret": 5}}'):
+            self.stored.write_text(content)
+            self.refused("credentials.json is not as Tally writes it")
+        self.stored.write_text('{"format": 2}')
+        self.refused("another version of Tally")
+        self.stored.write_text(" " * 70_000)
+        self.refused("not a file of Tally")
+
+    def test_that_name_an_address_without_https_are_refused(self) -> None:
+        values = json.loads(self.stored.read_text())
+        values["session"]["registry_url"] = "http://example.com"
+        self.stored.write_text(json.dumps(values))
+        self.refused("credentials.json is not as Tally writes it")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,182 @@
+/**
+ * The issuer by openid-client. Each login reads the discovery document and the keys again, because logins are rare and keys are
+ * rotated. The ID token is checked by its signature as well, although it comes from the issuer itself by TLS.
+ */
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  AuthorizationResponseError,
+  buildAuthorizationUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  clockTolerance,
+  Configuration,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+  type ClientAuth,
+} from 'openid-client';
+import { FaultError } from '../../domain/fault.ts';
+import type { Claims } from '../../domain/identity/claims.ts';
+import { challengeOf } from '../../domain/identity/tokens.ts';
+import { printable } from '../../domain/printable.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
+import type { Issuer, IssuerRequest, Statement } from '../../pipeline/ports/issuer.ts';
+import { createFetchIssuer } from './fetch.ts';
+
+/** A person waits for it. */
+const TIMEOUT_S = 10;
+/** Clocks of issuers differ by seconds; a minute is what most clients accept. */
+const CLOCK_TOLERANCE_S = 60;
+/** How long the address to which browsers are sent is remembered, so that no one can make the registry flood the issuer. */
+const DISCOVERY_MS = 5 * 60_000;
+/** Enough of an error's text to recognise the problem. */
+const TEXT_LENGTH_MAX = 300;
+
+interface IssuerParts {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret?: string | undefined;
+  readonly scopes: string;
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** Creates the issuer. Nothing is requested before the first login. */
+export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv, clock }: IssuerParts): Issuer {
+  const fetchIssuer = createFetchIssuer(proxyEnv);
+  let known: { readonly configuration: Configuration; readonly untilMs: number } | undefined;
+
+  /** Reads the discovery document. The settings permit http for loopback only. */
+  async function discover(signal: AbortSignal): Promise<Configuration> {
+    const insecure = issuer.startsWith('http:') ? [allowInsecureRequests] : [];
+    try {
+      const configuration = await discovery(new URL(issuer), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, undefined, {
+        timeout: TIMEOUT_S,
+        execute: [...insecure, enableNonRepudiationChecks],
+        [customFetch]: (url, options) => fetchIssuer(url, options, signal),
+      });
+      return configuration;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw unreachable(error);
+    }
+  }
+
+  /** The configuration with the way in which this issuer takes the secret: in a header (the default), or in the form. */
+  async function configure(signal: AbortSignal): Promise<Configuration> {
+    const first = await discover(signal);
+    const methods = first.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const auth = clientAuthOf(clientSecret, methods);
+    const configuration = new Configuration(first.serverMetadata(), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, auth);
+    if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
+    enableNonRepudiationChecks(configuration);
+    configuration.timeout = TIMEOUT_S;
+    configuration[customFetch] = (url, options) => fetchIssuer(url, options, signal);
+    return configuration;
+  }
+
+  async function redeem(request: IssuerRequest, callbackUrl: URL, signal: AbortSignal): Promise<Statement> {
+    const configuration = await configure(signal);
+    try {
+      const tokens = await authorizationCodeGrant(configuration, callbackUrl, {
+        pkceCodeVerifier: request.verifier,
+        expectedNonce: request.nonce,
+        expectedState: request.state,
+        idTokenExpected: true,
+      });
+      const stated = tokens.claims();
+      if (stated === undefined || stated.sub === '') throw new RequestError('login.refused', 'the issuer sent no subject');
+      const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
+      const further = hasUserInfo ? await fetchUserInfo(configuration, tokens.access_token, stated.sub) : {};
+      return { issuer: stated.iss, claims: claimsOf(stated, further) };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw refusedOr(error);
+    }
+  }
+
+  return {
+    redeem,
+    async authorizationUrl({ redirectUri, state, nonce, verifier }, signal) {
+      if (known === undefined || clock.monotonicMs() >= known.untilMs) {
+        known = { configuration: await discover(signal), untilMs: clock.monotonicMs() + DISCOVERY_MS };
+      }
+      const parameters = { redirect_uri: redirectUri, scope: scopes, state, nonce, code_challenge: challengeOf(verifier) };
+      return buildAuthorizationUrl(known.configuration, { ...parameters, code_challenge_method: 'S256' }).href;
+    },
+  };
+}
+
+function clientAuthOf(secret: string | undefined, methods: readonly string[]): ClientAuth {
+  if (secret === undefined) return None();
+  return !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
+    ? ClientSecretPost(secret)
+    : ClientSecretBasic(secret);
+}
+
+/** The claims of the token and those that the issuer states besides. An address and whether it is verified come from the same place. */
+function claimsOf(token: Claims, further: Claims): Claims {
+  const { email, email_verified, ...rest } = further;
+  const isAbout = token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined);
+  return { ...rest, ...token, ...(isAbout && email !== undefined && { email, ...(email_verified !== undefined && { email_verified }) }) };
+}
+
+function unreachable(error: unknown): Error {
+  return (
+    faultIn(error) ?? new FaultError('issuer.unreachable', `the discovery document cannot be used: ${textOf(error)}`, { cause: error })
+  );
+}
+
+/** What went wrong at the issuer, with this registry, or with the login. Texts of the issuer are shown without what could act on a terminal. */
+function refusedOr(error: unknown): Error {
+  if (error instanceof RequestError) return error;
+  if (error instanceof AuthorizationResponseError) return refused(`the issuer refused the login: ${describe(error)}`);
+  if (error instanceof ResponseBodyError) {
+    if (error.error === 'invalid_grant') return refused(`the issuer does not accept its code any more: ${describe(error)}`);
+    return new FaultError('issuer.refused', `the issuer refused the registry: ${describe(error)}`, { cause: error });
+  }
+  if (error instanceof WWWAuthenticateChallengeError) {
+    const reasons = error.cause.flatMap(({ parameters }) => parameters.error ?? []);
+    const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
+    return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
+  }
+  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
+}
+
+function refused(text: string): RequestError {
+  return new RequestError('login.refused', text);
+}
+
+function describe({ error, error_description: text }: { readonly error: string; readonly error_description?: string }): string {
+  return printable(text === undefined ? error : `${error} (${text})`, TEXT_LENGTH_MAX);
+}
+
+/** Codes of openid-client for an issuer that did not answer as one. */
+const UNREACHABLE: ReadonlySet<unknown> = new Set([
+  'OAUTH_TIMEOUT',
+  'OAUTH_ABORT',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+]);
+
+/** openid-client wraps the faults of our fetch. */
+function faultIn(error: unknown): FaultError | undefined {
+  if (error instanceof FaultError) return error;
+  if (!(error instanceof Error)) return undefined;
+  if ('code' in error && UNREACHABLE.has(error.code)) {
+    return new FaultError('issuer.unreachable', `the issuer did not answer as expected: ${textOf(error)}`, { cause: error });
+  }
+  return faultIn(error.cause);
+}
+
+/** The text of the innermost error, which names the claim or the answer; it does not repeat values. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return printable(String(error), TEXT_LENGTH_MAX);
+  return error.cause instanceof Error ? textOf(error.cause) : printable(error.message, TEXT_LENGTH_MAX);
+}

@@ -1,0 +1,135 @@
+/** Users: people who have logged in, and who is an administrator. */
+import { z } from 'zod';
+import { roles } from '../domain/identity/actor.ts';
+import type { GrantRecord } from '../domain/identity/grant.ts';
+import { roleSources, type UserRecord } from '../domain/identity/user.ts';
+import { cursor, id, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** The longest address that mail can have (RFC 5321). */
+const EMAIL_LENGTH_MAX = 254;
+/** OpenID Connect's longest subject. */
+const SUB_LENGTH_MAX = 255;
+
+export const user = z
+  .object({
+    id: z.string().describe('The id.'),
+    email: z.string().describe('The e-mail address, or the subject and the host of the issuer.'),
+    email_verified: z.boolean().describe('Whether the issuer vouches for the address.'),
+    role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
+    role_source: z
+      .enum(roleSources)
+      .describe('Where the role comes from: `grant`, a `rule` of the settings about claims or addresses, or `none` for users.'),
+    issuer: z.string().describe('The issuer at which the user logs in.'),
+    sub: z.string().describe('The subject: how the issuer names the user.'),
+    created_at: time.describe('The first login.'),
+    last_login_at: time.describe('The last login.'),
+    roles_seen_at: time.describe('When the issuer last stated the claims that the role follows from.'),
+    disabled_at: time.optional().describe('Since when the user is disabled; absent: the user is not.'),
+  })
+  .meta({ id: 'User', description: 'A person who has logged in.' });
+export type User = z.infer<typeof user>;
+
+const email = z
+  .string(must('must be an e-mail address'))
+  .regex(/^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/, 'must be an e-mail address')
+  .max(EMAIL_LENGTH_MAX, `must have at most ${EMAIL_LENGTH_MAX} characters`);
+const sub = z
+  .string(must('must be text'))
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII')
+  .max(SUB_LENGTH_MAX, `must have at most ${SUB_LENGTH_MAX} characters`);
+
+const grantee = z
+  .union(
+    [
+      z.strictObject({ email: email.describe('The e-mail address, which the issuer must have verified.') }),
+      z.strictObject({ sub: sub.describe('The subject: how the issuer names the person.') }),
+    ],
+    must('must be {"email": "…"} or {"sub": "…"}'),
+  )
+  .describe('Who becomes an administrator.');
+export type GrantRequest = z.output<typeof grantee>;
+
+const grant = z
+  .object({
+    email: z.string().optional().describe('The address in lower case.'),
+    sub: z.string().optional().describe('The subject.'),
+    granted_by: z.string().describe('Who granted it.'),
+    created_at: time.describe('When it was granted.'),
+    expires_at: time.describe('It ends then, unless the person has logged in before.'),
+  })
+  .meta({ id: 'Grant', description: 'Makes an administrator of a person at the next login.' });
+export type GrantAnswer = z.infer<typeof grant>;
+
+const params = z.object({ id: id.describe('The id of the user.') });
+const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
+
+export const userRows = {
+  'GET /v1/admin/users': {
+    operation: 'listUsers',
+    summary: 'Lists the people who have logged in.',
+    scope: 'people',
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(user),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 20 } },
+  },
+  'POST /v1/admin/users/{id}/disable': {
+    operation: 'disableUser',
+    summary: 'Disables a user.',
+    description:
+      'Sessions of the user are refused at once, and API keys within 5 s. The last administrator by a grant cannot be disabled, unless a setting makes others.',
+    scope: 'people',
+    params,
+    answer: user,
+    status: 200,
+    errors: ['user.not-found', 'user.last-administrator', 'audit.unavailable'],
+    example: { params: { id: EXAMPLE_ID } },
+  },
+  'POST /v1/admin/users/{id}/enable': {
+    operation: 'enableUser',
+    summary: 'Enables a user again.',
+    scope: 'people',
+    params,
+    answer: user,
+    status: 200,
+    errors: ['user.not-found', 'audit.unavailable'],
+    example: { params: { id: EXAMPLE_ID } },
+  },
+  'POST /v1/admin/grants': {
+    operation: 'grantAdmin',
+    summary: 'Makes a person an administrator.',
+    description:
+      'The grant counts at the next login of the person, or when a program of the person refreshes its session, which happens every ten minutes. It ends after 7 days without either. An API key cannot do this.',
+    scope: 'people',
+    body: grantee,
+    answer: grant,
+    status: 201,
+    errors: ['audit.unavailable'],
+    example: { body: { email: 'alice@example.com' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;
+
+/** Converts a stored user to its form in the API. */
+export function userView(record: UserRecord): User {
+  return {
+    id: record.userId,
+    email: record.email,
+    email_verified: record.emailVerified,
+    role: record.role,
+    role_source: record.roleSource,
+    issuer: record.issuer,
+    sub: record.subject,
+    created_at: timeOf(record.createdAtMs),
+    last_login_at: timeOf(record.lastLoginAtMs),
+    roles_seen_at: timeOf(record.rolesSeenAtMs),
+    disabled_at: timeOfMaybe(record.disabledAtMs),
+  };
+}
+
+/** Converts a stored grant to its form in the API. */
+export function grantView({ email: address, subject, grantedBy, createdAtMs, expiresAtMs }: GrantRecord): GrantAnswer {
+  return { email: address, sub: subject, granted_by: grantedBy, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) };
+}

@@ -1,0 +1,41 @@
+/** What a process needs for API keys. Its parts are created and connected here. */
+import { hostname } from 'node:os';
+import { systemClock } from '../adapters/system-clock.ts';
+import type { ExpiryRule } from '../domain/identity/api-key.ts';
+import type { StoresWindows } from '../pipeline/identity/audit-windows.ts';
+import { createAuthenticateKey, type AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
+import { createFailedAttempts, type FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
+import { createKeyUses, type KeyUses } from '../pipeline/identity/key-uses.ts';
+import { createAbuseLimits, type AbuseLimits } from '../pipeline/identity/limits.ts';
+import { createUsers } from '../pipeline/identity/users.ts';
+import type { Store } from '../pipeline/ports/store.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { Settings } from '../settings/settings.ts';
+
+export interface KeyParts extends StoresWindows {
+  readonly rule: ExpiryRule;
+  /** Shared by everything that checks credentials, as `attempts` are. */
+  readonly limits: AbuseLimits;
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
+  readonly uses: Pick<KeyUses, 'used'>;
+  readonly authenticateKey: AuthenticateKey;
+}
+
+/** Creates the parts. */
+export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>, settings: Settings, telemetry: Telemetry): KeyParts {
+  const clock = systemClock;
+  const users = createUsers({ state });
+  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS };
+  const limits = createAbuseLimits({ clock });
+  const attempts = createFailedAttempts({ audit, clock, telemetry, limits, host: hostname() });
+  const uses = createKeyUses({ audit, clock, telemetry });
+  return {
+    rule,
+    limits,
+    attempts,
+    uses,
+    authenticateKey: createAuthenticateKey({ state, users, clock, telemetry, rule, limits, attempts }),
+    storeEnded: async () => void (await Promise.all([uses.storeEnded(), attempts.storeEnded()])),
+    flush: async (signal) => void (await Promise.all([uses.flush(signal), attempts.flush(signal)])),
+  };
+}

@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import type { Caller } from '../client/client.ts';
+import { ClientError } from '../client/client-error.ts';
+import { printing, withExamples } from './arguments.ts';
+import type { Cli, CliDependencies, JsonOption } from './cli.ts';
+import { fieldsText } from './output.ts';
+
+export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine'>;
+
+/** `tally login|logout|whoami`: a person at a registry. */
+export function addLoginCommands(program: Command, cli: Cli, dependencies: LoginDependencies): void {
+  addLogin(program, cli, dependencies);
+  addLogout(program, cli);
+  addWhoami(program, cli);
+}
+
+function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: LoginDependencies): void {
+  const login = program
+    .command('login')
+    .summary('log in to a registry with the browser')
+    .description(
+      'Logs in with the browser, and stores the login for you on this machine. Where neither a setting names a store nor ./data has one, commands use the registry of the catalog from then on. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
+    )
+    .argument('[catalog]', 'the address of the catalog, for example https://catalog.example.com (default: that of the last login)')
+    .option('--no-browser', 'show an address and ask for the code');
+  withExamples(login, 'tally login https://catalog.example.com', 'tally login --no-browser').action(
+    async (catalog: string | undefined, { browser }: { readonly browser: boolean }) => {
+      const ports = {
+        ask,
+        openBrowser: browser ? openBrowser : undefined,
+        say: (text: string) => cli.hint({}, text),
+        machine,
+        nowMs: cli.nowMs,
+      };
+      await cli.withClient(async (client, signal) => {
+        try {
+          const { registry_url: registry } = await client.login(catalog, ports, signal);
+          cli.hint({}, `You are logged in at ${registry}.`);
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          cli.leave({}, 'The login was interrupted, and nothing was stored.');
+        }
+      });
+    },
+  );
+}
+
+function addLogout(program: Command, cli: Cli): void {
+  const logout = program
+    .command('logout')
+    .summary('end the login, and remove the stored credentials')
+    .description('Ends the login, and removes all credentials that are stored for you on this machine, also a stored API key.');
+  withExamples(logout, 'tally logout').action(async () => {
+    const trouble = await cli.withClient((client, signal) => client.logout(signal));
+    cli.hint({}, 'All credentials were removed from this machine.');
+    if (trouble !== undefined) cli.hint({}, `The session was not ended at the registry, where it ends by itself after 30 days: ${trouble}`);
+  });
+}
+
+function addWhoami(program: Command, cli: Cli): void {
+  const whoami = program
+    .command('whoami')
+    .summary('show who commands act for at the registry')
+    .description('Shows the user, the role and the scopes with which commands send their requests to the registry.');
+  printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://registry.example.com').action(
+    async (options: JsonOption) => {
+      const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = cli.settings();
+      const answer = await cli.withClient(async (client, signal) => {
+        const registry = client.registryOf({ registryUrl, apiKey });
+        if (registry === undefined)
+          throw new ClientError('login.missing', 'not logged in: run `tally login https://HOST`, or name a registry with --registry');
+        return { registry: registry.url, ...(await client.whoami(registry, signal)) };
+      });
+      cli.print(options, answer, () => callerText(answer));
+    },
+  );
+}
+
+function callerText({ registry, user, kind, role, scopes }: Caller & { readonly registry: string }): string {
+  return fieldsText({ user: user?.email, role, scopes: scopes.join(', '), kind, registry });
+}

@@ -1,0 +1,109 @@
+import type { Command } from 'commander';
+import type { GrantRequest, User } from '../api/users.ts';
+import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { CommandError } from './errors.ts';
+import { tableText } from './output.ts';
+
+interface GrantOptions extends JsonOption {
+  readonly sub?: string;
+}
+
+/** `tally admin grant`, `tally admin users list|disable|enable`. */
+export function addUserCommands(admin: Command, cli: Cli): void {
+  addGrant(admin, cli);
+  const users = admin
+    .command('users')
+    .summary('people who have logged in')
+    .description('Lists, disables and enables people who have logged in.');
+  withExamples(users, 'tally admin users list');
+  addList(users, cli);
+  addSwitch(users, cli, 'disable');
+  addSwitch(users, cli, 'enable');
+}
+
+function addGrant(admin: Command, cli: Cli): void {
+  const grant = admin
+    .command('grant')
+    .summary('make a person an administrator')
+    .description(
+      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. It counts at the next login of the person, or when a program of the person refreshes its session (every ten minutes), and ends after 7 days without either. Run it where the store can be reached, or with the session of an administrator.',
+    )
+    .argument('[email]', 'the verified e-mail address')
+    .option('--sub <sub>', 'the subject instead: how the issuer names the person');
+  printing(grant, 'tally admin grant alice@example.com', 'tally admin grant --sub 248289761001').action(
+    async (email: string | undefined, { sub, ...options }: GrantOptions) => {
+      const body = granteeOf(email, sub);
+      const answer = await cli.withControl((control, context) => control.grantAdmin({ body }, context));
+      cli.print(
+        options,
+        answer,
+        () => `${answer.email ?? answer.sub ?? ''} becomes an administrator at the next login, if it is before ${answer.expires_at}.`,
+      );
+    },
+  );
+}
+
+function granteeOf(email: string | undefined, sub: string | undefined): GrantRequest {
+  if (email !== undefined && sub === undefined) return { email };
+  if (sub !== undefined && email === undefined) return { sub };
+  throw new CommandError('usage', 'name one person: an e-mail address, or --sub with the subject');
+}
+
+function addList(users: Command, cli: Cli): void {
+  const list = users
+    .command('list')
+    .summary('list the people who have logged in')
+    .description('Lists the people who have logged in, with their roles and where these come from.')
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  printing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    const options: JsonOption = { ...(json === true && { json }) };
+    const page = await cli.withControl((control, context) => control.listUsers({ query }, context));
+    if (page.items.length === 0) cli.hint(options, 'No one has logged in.');
+    if (page.items.length > 0 || json === true) cli.print(options, page, () => usersText(page.items));
+    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  });
+}
+
+function usersText(users: readonly User[]): string {
+  return tableText(
+    ['ID', 'EMAIL', 'ROLE', 'BECAUSE OF', 'LAST LOGIN', 'DISABLED'],
+    users.map(({ id, email, email_verified: isVerified, role, role_source: source, last_login_at: lastLogin, disabled_at: disabled }) => [
+      id,
+      isVerified ? email : `${email} (not verified)`,
+      role,
+      source === 'none' ? undefined : source,
+      lastLogin,
+      disabled,
+    ]),
+  );
+}
+
+const switches = {
+  disable: {
+    summary: 'refuse a user',
+    description: 'Disables a user: sessions and API keys of the user are refused within 5 s, and the user cannot log in.',
+    done: 'is disabled',
+    operation: 'disableUser',
+  },
+  enable: {
+    summary: 'permit a user again',
+    description: 'Enables a user who was disabled. The user must log in again.',
+    done: 'is enabled',
+    operation: 'enableUser',
+  },
+} as const;
+
+function addSwitch(users: Command, cli: Cli, name: keyof typeof switches): void {
+  const { summary, description, done, operation } = switches[name];
+  const command = users
+    .command(name)
+    .summary(summary)
+    .description(description)
+    .argument('<id>', 'the id, as `tally admin users list` shows it');
+  printing(command, `tally admin users ${name} 0aB1cD2eF3gH4iJ5kL6mN7`).action(async (id: string, options: JsonOption) => {
+    const user = await cli.withControl((control, context) => control[operation]({ params: { id } }, context));
+    cli.print(options, user, () => `${user.email} ${done}.`);
+  });
+}

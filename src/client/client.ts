@@ -1,0 +1,125 @@
+/** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
+import { z } from 'zod';
+import { FaultError } from '../domain/fault.ts';
+import { RequestError } from '../domain/request-error.ts';
+import { registryOrigin } from './addresses.ts';
+import { ClientError } from './client-error.ts';
+import { AUTHENTICATION_FAILED, keyCredential, sendAs, type Credential } from './credential.ts';
+import { logIn, type LoginPorts } from './login.ts';
+import { fetchConfig } from './platform.ts';
+import type { ClientClock } from './private-files.ts';
+import { send, type Incoming } from './send.ts';
+import { createSessionCredential } from './session.ts';
+import { createStore, type Config, type StoredSession } from './store.ts';
+import { endSession } from './tokens.ts';
+
+const caller = z.object({
+  user: z.object({ id: z.string(), email: z.string() }).optional(),
+  role: z.string(),
+  scopes: z.array(z.string()).readonly(),
+  kind: z.enum(['session', 'api_key', 'local']),
+  catalog_url: z.string(),
+  version: z.string(),
+});
+/** Who this program is to the registry. */
+export type Caller = z.infer<typeof caller>;
+
+/** A registry, and what authenticates requests to it; without a credential they are anonymous. */
+export interface Registry {
+  readonly url: string;
+  readonly credential?: Credential | undefined;
+}
+
+/** What the environment and the options of a command say. */
+export interface Given {
+  readonly registryUrl?: string | undefined;
+  readonly apiKey?: string | undefined;
+}
+
+export interface Client {
+  /** Logs in at the catalog, by default the one of the last login, and stores the login. */
+  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config>;
+  /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
+  logout(signal: AbortSignal): Promise<string | undefined>;
+  /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. */
+  registryOf(given: Given): Registry | undefined;
+  /** Asks the registry who the caller is. */
+  whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
+}
+
+export interface ClientDependencies {
+  /** Where the credentials are; undefined for a user without a home. */
+  readonly folder: string | undefined;
+  readonly clock: ClientClock;
+}
+
+export function createClient({ folder, clock }: ClientDependencies): Client {
+  const store = createStore({ folder, clock });
+  const sessionCredential = (session: StoredSession) => createSessionCredential(session, { store, clock });
+
+  /** The stored credential for this registry, or for any. An API key precedes a login. */
+  function stored(url?: string): Registry | undefined {
+    const { session, api_key: key } = store.readCredentials();
+    const isFor = (found: { readonly registry_url: string }): boolean => url === undefined || found.registry_url === url;
+    if (key !== undefined && isFor(key)) return { url: key.registry_url, credential: keyCredential(key.secret) };
+    // the catalog has another registry now: that needs a new login
+    if (url === undefined && session !== undefined && store.readConfig()?.registry_url !== session.registry_url) return undefined;
+    return session !== undefined && isFor(session) ? { url: session.registry_url, credential: sessionCredential(session) } : undefined;
+  }
+
+  async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
+    let answer = await endSession(session, signal);
+    // the access token has expired, or the session has ended already
+    if (answer.status === 401) answer = await endSession(await sessionCredential(session).renew(session, signal), signal);
+    if (!answer.ok) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
+  }
+
+  return {
+    async login(catalogUrl, ports, signal) {
+      const known = catalogUrl ?? store.readConfig()?.catalog_url;
+      if (known === undefined)
+        throw new ClientError('login.missing', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+      const config = await fetchConfig(known, signal);
+      const session = await logIn(config, ports, signal);
+      await store.locked(async () => {
+        store.writeConfig(config);
+        // an API key that was stored is no longer used
+        store.writeCredentials({ session });
+      }, signal);
+      return config;
+    },
+    async logout(signal) {
+      try {
+        const { session } = store.readCredentials();
+        if (session !== undefined) await end(session, signal);
+        return undefined;
+      } catch (error) {
+        if (error instanceof RequestError || (error instanceof ClientError && error.code === 'login.missing')) return undefined;
+        return error instanceof Error ? error.message : String(error);
+      } finally {
+        store.removeCredentials();
+      }
+    },
+    registryOf({ registryUrl, apiKey }) {
+      if (registryUrl === undefined) return stored();
+      if (apiKey === undefined) return stored(registryUrl) ?? { url: registryUrl };
+      return { url: registryOrigin(registryUrl, 'the registry that receives an API key'), credential: keyCredential(apiKey) };
+    },
+    async whoami({ url, credential }, signal) {
+      const address = new URL('/v1/session', url);
+      const outgoing = { method: 'GET' } as const;
+      const answer = await (credential === undefined ? send(address, outgoing, signal) : sendAs(credential, address, outgoing, signal));
+      return callerOf(answer, address);
+    },
+  };
+}
+
+function callerOf({ ok, status, json }: Incoming, address: URL): Caller {
+  if (status === 401) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
+  const parsed = caller.safeParse(json);
+  if (ok && parsed.success) return parsed.data;
+  throw new FaultError(
+    'registry.unknown-answer',
+    `GET ${address.href} answered ${status} without a caller: version 1.67 or higher is needed`,
+  );
+}

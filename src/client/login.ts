@@ -1,0 +1,151 @@
+/**
+ * The interactive login (OAuth with PKCE): by a browser on this machine, which returns to a listener on 127.0.0.1; or by a code
+ * that a browser anywhere shows, which is pasted here.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { printable } from '../domain/printable.ts';
+import type { OpenBrowser } from './browser.ts';
+import { ClientError } from './client-error.ts';
+import { listen, type Return } from './listener.ts';
+import type { Config, StoredSession } from './store.ts';
+import { requestTokens } from './tokens.ts';
+
+/** The registry keeps a login that is under way for 10 min. */
+const LOGIN_TIMEOUT_MS = 600_000;
+const MACHINE_LENGTH_MAX = 64;
+/** A longer reason helps no reader. */
+const REASON_LENGTH_MAX = 500;
+
+export interface LoginPorts {
+  /** Absent: there is no browser on this machine. */
+  readonly openBrowser?: OpenBrowser | undefined;
+  /** Shows a question at the terminal; absent if there is none. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
+  readonly say: (text: string) => void;
+  /** The name of this machine, for the consent page. */
+  readonly machine: string;
+  readonly nowMs: () => number;
+}
+
+interface Attempt {
+  readonly config: Config;
+  readonly ports: LoginPorts;
+  readonly state: string;
+  readonly verifier: string;
+  readonly signal: AbortSignal;
+}
+
+/** Logs in at the registry, and returns the tokens, which are not stored yet. Throws `login.failed`. */
+export async function logIn(config: Config, ports: LoginPorts, signal: AbortSignal): Promise<StoredSession> {
+  const attempt: Attempt = { config, ports, state: randomText(32), verifier: randomText(48), signal };
+  const { openBrowser } = ports;
+  const session = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
+  return session ?? byCode(attempt);
+}
+
+/** Returns undefined if the browser could not be opened. */
+async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<StoredSession | undefined> {
+  const { ports, state, signal } = attempt;
+  const listener = await listen(state).catch(() => undefined);
+  if (listener === undefined) return undefined;
+  try {
+    const address = addressOf(attempt, { redirect_uri: listener.address });
+    ports.say(`Log in in the browser. If it does not open, open this address on this machine:\n${address}`);
+    const returned = await firstOf([listener.returned, failureOf(openBrowser(address))], signal);
+    return returned && (await answered(returned, () => finish(attempt, returned.parameters, listener.address)));
+  } finally {
+    listener.close();
+  }
+}
+
+/** Shows in the browser how the login ended. */
+async function answered(returned: Return, work: () => Promise<StoredSession>): Promise<StoredSession> {
+  try {
+    const session = await work();
+    await returned.show({ title: 'You are logged in', text: 'You can close this window.' });
+    return session;
+  } catch (error) {
+    await returned.show({ title: 'The login failed', text: error instanceof Error ? error.message : String(error) });
+    throw error;
+  }
+}
+
+async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<StoredSession> {
+  const { registry_url: registry } = attempt.config;
+  if (parameters.get('iss') !== registry) {
+    throw new ClientError('login.failed', `the login was answered by another server than ${registry}: nothing was sent to it`);
+  }
+  const error = parameters.get('error');
+  if (error !== undefined) {
+    const reason = printable(parameters.get('error_description') ?? error, REASON_LENGTH_MAX);
+    throw new ClientError('login.failed', `the login was refused: ${reason}`);
+  }
+  const code = parameters.get('code');
+  if (code === undefined) throw new ClientError('login.failed', 'the browser returned without a code: run `tally login` again');
+  return redeem(attempt, { code, redirect_uri: redirectUri });
+}
+
+async function byCode(attempt: Attempt): Promise<StoredSession> {
+  const { ports, signal } = attempt;
+  if (ports.ask === undefined) {
+    throw new ClientError(
+      'login.failed',
+      'there is neither a browser nor a terminal here: programs that run without a person use TALLY_API_KEY_FILE',
+    );
+  }
+  ports.say(`Open this address in a browser, and paste the code that it shows:\n${addressOf(attempt, { no_browser: 'true' })}`);
+  const code = await firstOf([ports.ask('Code: ')], signal);
+  // pages and terminals add spaces and line ends
+  return redeem(attempt, { code: code.replaceAll(/\s/g, '') });
+}
+
+async function redeem(
+  { config, ports, verifier, signal }: Attempt,
+  given: { readonly code: string; readonly redirect_uri?: string },
+): Promise<StoredSession> {
+  const names = { ...config, login: randomBytes(16).toString('hex') };
+  const session = await requestTokens(names, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
+  if (session !== undefined) return session;
+  throw new ClientError(
+    'login.failed',
+    'the registry refused the code: it is wrong, was used already, or is older than 60 s; run `tally login` again',
+  );
+}
+
+function addressOf({ config, ports, state, verifier }: Attempt, others: Readonly<Record<string, string>>): string {
+  const address = new URL('/login/authorize', config.registry_url);
+  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  const query = { code_challenge: challenge, code_challenge_method: 'S256', state, machine: machineName(ports.machine), ...others };
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  return address.href;
+}
+
+function machineName(name: string): string {
+  return name.replaceAll(/[^\w .-]/g, '').slice(0, MACHINE_LENGTH_MAX) || 'unknown';
+}
+
+const randomText = (sizeBytes: number): string => randomBytes(sizeBytes).toString('base64url');
+
+/** Resolves with undefined if the browser cannot be opened; otherwise never. */
+async function failureOf(opening: Promise<boolean>): Promise<undefined> {
+  const isOpened = await opening;
+  if (isOpened) await new Promise<never>(() => undefined);
+  return undefined;
+}
+
+/** The first of them that ends, within the time of a login. */
+async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
+  const ended = Promise.withResolvers<never>();
+  const late = AbortSignal.timeout(LOGIN_TIMEOUT_MS);
+  const end = (): void => ended.reject(new ClientError('login.failed', 'the login was not finished in time: run `tally login` again'));
+  const abort = (): void => ended.reject(signal.reason);
+  late.addEventListener('abort', end, { once: true });
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([...works, ended.promise]);
+  } finally {
+    late.removeEventListener('abort', end);
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,67 @@
+/** The claims of an ID token: what an issuer states about a person. They are input, and may have any form. */
+import { printable } from '../printable.ts';
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** Who logged in, as the claims say. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly email: string;
+  readonly emailVerified: boolean;
+}
+
+/** The longest address that mail can have (RFC 5321). */
+const EMAIL_LENGTH_MAX = 254;
+/** One @ with printable ASCII around it. Other characters are refused, because some of them become ASCII in lower case (the Kelvin sign becomes k). */
+const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
+/** OpenID Connect's longest subject. */
+const SUBJECT_LENGTH_MAX = 255;
+
+/**
+ * Who logged in. An address counts as verified if the issuer says so (`email_verified` true, or the text "true", which some
+ * issuers send); with `trustEmail`, if it says nothing about it. Without a usable address it is `sub@issuer-host`, unverified.
+ */
+export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly issuer: string; readonly trustEmail: boolean }): Identity {
+  const subject = textAt(claims, 'sub') ?? '';
+  const email = textAt(claims, 'email');
+  if (email === undefined || email.length > EMAIL_LENGTH_MAX || !EMAIL.test(email)) {
+    return { issuer, subject, email: `${printable(subject, SUBJECT_LENGTH_MAX)}@${new URL(issuer).host}`, emailVerified: false };
+  }
+  const verified = own(claims, 'email_verified');
+  const isVerified = verified === true || verified === 'true' || (verified === undefined && trustEmail);
+  return { issuer, subject, email: email.toLowerCase(), emailVerified: isVerified };
+}
+
+/**
+ * Whether the claim at a path has a value: is this text, number or truth value, or is a list that contains it. A claim whose
+ * name is the whole path comes first, because names may contain dots (`https://example.com/groups`); otherwise the dots lead
+ * into objects.
+ */
+export function claimHas(claims: Claims, path: string, value: string): boolean {
+  const found = own(claims, path) ?? claimAt(claims, path.split('.'));
+  return Array.isArray(found) ? found.some((each) => isText(each, value)) : isText(found, value);
+}
+
+function claimAt(claims: Claims, names: readonly string[]): unknown {
+  let value: unknown = claims;
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    value = own(value, name);
+  }
+  return value;
+}
+
+/** Own fields only: a claim is never a method of objects. */
+function own(object: object, name: string): unknown {
+  return Object.hasOwn(object, name) ? new Map<string, unknown>(Object.entries(object)).get(name) : undefined;
+}
+
+function textAt(claims: Claims, name: string): string | undefined {
+  const value = own(claims, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+function isText(found: unknown, value: string): boolean {
+  return ['string', 'number', 'boolean'].includes(typeof found) && String(found) === value;
+}

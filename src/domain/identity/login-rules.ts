@@ -1,0 +1,91 @@
+/** Who may log in, and as what: the rules of the settings, applied to what an issuer states. */
+import type { Role } from './actor.ts';
+import { claimHas, type Claims, type Identity } from './claims.ts';
+import type { RoleSource, UserRecord } from './user.ts';
+
+/** A claim at a path must have a value. */
+export interface ClaimRule {
+  readonly kind: 'claim';
+  /** As the settings write it. */
+  readonly text: string;
+  readonly path: string;
+  readonly value: string;
+}
+
+/** Who may log in. `domain`: whose verified e-mail address has this domain. */
+export type AllowedRule = { readonly kind: 'any' } | { readonly kind: 'domain'; readonly domain: string } | ClaimRule;
+
+export interface LoginRules {
+  /** One of them must apply. */
+  readonly allowed: readonly AllowedRule[];
+  /** Makes an administrator. */
+  readonly adminClaim?: ClaimRule | undefined;
+  /** Verified addresses, in lower case, of administrators. */
+  readonly adminEmails: readonly string[];
+}
+
+/** What the rules are applied to after the login: the claims themselves are not stored. */
+export type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'matched'>;
+
+const DOMAIN = /^(?=.{1,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+$/;
+/** A path and a value. The value may contain =. */
+const CLAIM = /^([^=\s][^=]*)=(.+)$/;
+
+/** Parses one rule of TALLY_OIDC_ALLOWED; undefined if it is not one. */
+export function allowedRuleOf(text: string): AllowedRule | undefined {
+  if (text === 'any') return { kind: 'any' };
+  if (text.startsWith('domain=')) {
+    const domain = text.slice('domain='.length).toLowerCase();
+    return DOMAIN.test(domain) ? { kind: 'domain', domain } : undefined;
+  }
+  return text.startsWith('claim:') ? claimRuleOf(text.slice('claim:'.length)) : undefined;
+}
+
+/** Parses `path=value`; undefined if it is not one. */
+export function claimRuleOf(text: string): ClaimRule | undefined {
+  const [, path, value] = CLAIM.exec(text) ?? [];
+  return path === undefined || value === undefined ? undefined : { kind: 'claim', text, path, value };
+}
+
+/** The rules on claims that these claims satisfy, as the settings write them. */
+export function matchedRules({ allowed, adminClaim }: LoginRules, claims: Claims): readonly string[] {
+  const rules = [...allowed, ...(adminClaim === undefined ? [] : [adminClaim])];
+  const matched = rules.flatMap((rule) => (rule.kind === 'claim' && claimHas(claims, rule.path, rule.value) ? [rule.text] : []));
+  return [...new Set(matched)];
+}
+
+/** Whether a user may log in, and keep a session. */
+export function isAllowed({ allowed }: Pick<LoginRules, 'allowed'>, user: RuledUser): boolean {
+  return allowed.some((rule) => {
+    switch (rule.kind) {
+      case 'any':
+        return true;
+      case 'domain':
+        return user.emailVerified && user.email.toLowerCase().endsWith(`@${rule.domain}`);
+      case 'claim':
+        return user.matched.includes(rule.text);
+    }
+  });
+}
+
+/** The role of a user, and why. A granted role stays whatever the rules say. */
+export function roleOf(
+  { adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>,
+  user: RuledUser,
+  isGranted: boolean,
+): { readonly role: Role; readonly roleSource: RoleSource } {
+  if (isGranted) return { role: 'admin', roleSource: 'grant' };
+  const isByEmail = user.emailVerified && adminEmails.includes(user.email.toLowerCase());
+  const isByClaim = adminClaim !== undefined && user.matched.includes(adminClaim.text);
+  return isByEmail || isByClaim ? { role: 'admin', roleSource: 'rule' } : { role: 'user', roleSource: 'none' };
+}
+
+/** Whether the settings make administrators, so that one can log in even if no grant is left. */
+export function hasAdminRule({ adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>): boolean {
+  return adminClaim !== undefined || adminEmails.length > 0;
+}
+
+/** The reason that a refused person sees. It does not show the rules, which are for administrators. */
+export function refusedText({ email, emailVerified }: Identity): string {
+  return `${email}${emailVerified ? '' : ' (not verified)'} may not log in here: no rule of TALLY_OIDC_ALLOWED applies. Ask an administrator of this registry`;
+}

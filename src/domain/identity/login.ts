@@ -1,0 +1,151 @@
+/**
+ * Logins under way. A login passes through several requests, which different processes may serve, so its state is stored:
+ *
+ *   started ──the issuer answered──► asking ──Allow──► allowed ──code redeemed──► redeemed
+ *                     │ (a browser's own login ends here, with a session)             └──redeemed again: its session ends
+ *
+ * A login lasts 10 minutes, and its code a minute. The browser's cookie holds its secret name; state, nonce and verifier of the
+ * request to the issuer follow from that name, so that the stored record has hashes only.
+ */
+import { z } from 'zod';
+import { UNPRINTABLE } from '../printable.ts';
+import {
+  challengeOf,
+  derivedSecret,
+  isSameText,
+  NAME_DIGITS,
+  randomName,
+  randomSecret,
+  recordNameOf,
+  SECRET_DIGITS,
+  tokenHashOf,
+} from './tokens.ts';
+
+/** People need some minutes for a second factor. */
+export const LOGIN_MS = 10 * 60_000;
+/** The client waits for the code already; a person who copies it needs some seconds. */
+const CODE_MS = 60_000;
+
+export const loginRecordSchema = z.object({
+  id: z.string(),
+  /** `client`: a program on this machine receives the code. `paste`: a person copies it. `browser`: the login is for a page of the registry. */
+  flow: z.enum(['client', 'paste', 'browser']),
+  stage: z.enum(['started', 'asking', 'allowed', 'redeemed']),
+  createdAtMs: z.number(),
+  /** Of client and paste: the challenge of the verifier that the client keeps. */
+  challenge: z.string().optional(),
+  redirectUri: z.string().optional(),
+  /** What the client wants to have back with the code. */
+  clientState: z.string().optional(),
+  machine: z.string().optional(),
+  /** Of browser: where it goes afterwards. */
+  returnTo: z.string().optional(),
+  /** Who logged in; from `asking` on. */
+  userId: z.string().optional(),
+  codeHash: z.string().optional(),
+  codeAtMs: z.number().optional(),
+  /** Of `redeemed`. */
+  sessionId: z.string().optional(),
+});
+export type LoginRecord = z.infer<typeof loginRecordSchema>;
+
+/** What a client asks for, or a page. */
+export type LoginRequest =
+  | {
+      readonly flow: 'client';
+      readonly challenge: string;
+      readonly redirectUri: string;
+      readonly clientState: string;
+      readonly machine?: string;
+    }
+  | { readonly flow: 'paste'; readonly challenge: string; readonly machine?: string }
+  | { readonly flow: 'browser'; readonly returnTo: string };
+
+/** A new login, and its secret name for the cookie. */
+export function newLogin(request: LoginRequest, nowMs: number): { readonly record: LoginRecord; readonly name: string } {
+  const name = randomSecret();
+  return { name, record: { id: recordNameOf('login', name), stage: 'started', createdAtMs: nowMs, ...request } };
+}
+
+/** The id of the login with this secret name; undefined for a text that cannot be one. */
+export function loginIdOf(name: string): string | undefined {
+  return name.length === SECRET_DIGITS && /^[0-9A-Za-z]+$/.test(name) ? recordNameOf('login', name) : undefined;
+}
+
+/** What the request to the issuer needs, and what its answer is checked against. */
+export interface IssuerSecrets {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** They follow from the secret name, so any process that receives the cookie has them. */
+export function issuerSecretsOf(name: string): IssuerSecrets {
+  return { state: derivedSecret(name, 'state'), nonce: derivedSecret(name, 'nonce'), verifier: derivedSecret(name, 'verifier') };
+}
+
+/** What the consent page sends back: it shows that the page was read, and not only its cookie sent. */
+export function consentTokenOf(name: string): string {
+  return derivedSecret(name, 'consent');
+}
+
+/** Whether a login has ended by its age, so that its record can be removed. */
+export function isLoginOver({ createdAtMs }: Pick<LoginRecord, 'createdAtMs'>, nowMs: number): boolean {
+  return nowMs >= createdAtMs + LOGIN_MS;
+}
+
+/** A new code of a login: the login's id, which is not secret, and 22 random digits. */
+export function newCode({ id }: Pick<LoginRecord, 'id'>): string {
+  return `${id}${randomName()}`;
+}
+
+/** The id of the login that a code belongs to; undefined for a text that cannot be a code. */
+export function loginIdOfCode(code: string): string | undefined {
+  return code.length === 2 * NAME_DIGITS && /^[0-9A-Za-z]+$/.test(code) ? code.slice(0, NAME_DIGITS) : undefined;
+}
+
+export interface Redemption {
+  readonly code: string;
+  readonly verifier: string;
+  readonly redirectUri?: string | undefined;
+}
+
+/**
+ * Judges a code. `replayed`: it was redeemed before, so that its session must end. `spoilt`: the code was right and the rest
+ * was not, so that another program may have it; it must not be redeemed by anyone.
+ */
+export function judgeCode(
+  record: LoginRecord,
+  { code, verifier, redirectUri }: Redemption,
+  nowMs: number,
+): 'ok' | 'unknown' | 'spoilt' | 'replayed' {
+  if (record.codeHash === undefined || !isSameText(record.codeHash, tokenHashOf(code))) return 'unknown';
+  if (record.stage === 'redeemed') return 'replayed';
+  if (record.stage !== 'allowed' || nowMs >= (record.codeAtMs ?? 0) + CODE_MS) return 'unknown';
+  if (record.challenge === undefined || !isSameText(record.challenge, challengeOf(verifier))) return 'spoilt';
+  return record.redirectUri === redirectUri ? 'ok' : 'spoilt';
+}
+
+const PORT_MAX = 65_535;
+/** An IP address and not `localhost`, which may lead to another machine (RFC 8252, 8.3). */
+const REDIRECT = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):([1-9]\d{0,4})\/callback$/;
+
+/** Whether a client may have its code sent there: to a program on the machine of the browser, at exactly this path. */
+export function isRedirectUri(text: string): boolean {
+  const [, port] = REDIRECT.exec(text) ?? [];
+  return port !== undefined && Number(port) <= PORT_MAX;
+}
+
+const RETURN_LENGTH_MAX = 2_000;
+
+/** Whether a browser may be sent there after its login: to a path of this registry. `//host` and `/\host` are other hosts for browsers. */
+export function isReturnTo(text: string): boolean {
+  return text.length <= RETURN_LENGTH_MAX && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(text);
+}
+
+const MACHINE_LENGTH_MAX = 100;
+
+/** Whether a text can be the name of a machine: what a person reads on the consent page must not hide or turn its characters. */
+export function isMachineName(text: string): boolean {
+  return text !== '' && text.length <= MACHINE_LENGTH_MAX && text.search(UNPRINTABLE) === -1;
+}

@@ -1,0 +1,41 @@
+/** Users: people who have logged in, by the issuer and the subject that it names. */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { roles } from './actor.ts';
+import { base62Of } from './base62.ts';
+
+/** 16 bytes of a hash: 62^22 is above 2^128. */
+const ID_BYTES = 16;
+const ID_DIGITS = 22;
+
+/** Where the role of a user comes from. */
+export const roleSources = ['grant', 'rule', 'none'] as const;
+export type RoleSource = (typeof roleSources)[number];
+
+/** A user as stored. */
+export const userRecordSchema = z.object({
+  userId: z.string(),
+  issuer: z.string(),
+  /** The claim `sub`. */
+  subject: z.string(),
+  /** The e-mail address, or `sub@issuer-host` where the issuer names none. */
+  email: z.string(),
+  emailVerified: z.boolean(),
+  role: z.enum(roles),
+  roleSource: z.enum(roleSources),
+  /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */
+  matched: z.array(z.string()).readonly(),
+  createdAtMs: z.number(),
+  /** When the claims were last read from the issuer. */
+  rolesSeenAtMs: z.number(),
+  lastLoginAtMs: z.number(),
+  /** Set while the user is disabled. */
+  disabledAtMs: z.number().optional(),
+});
+export type UserRecord = z.infer<typeof userRecordSchema>;
+
+/** The id of a user. The same subject of another issuer is another user. */
+export function userIdOf(issuer: string, subject: string): string {
+  const hash = createHash('sha256').update('tally-user').update(issuer).update('\0').update(subject).digest();
+  return base62Of(hash.subarray(0, ID_BYTES), ID_DIGITS);
+}

@@ -1,0 +1,244 @@
+/** Login over HTTP: what browsers and clients send, and the pages and cookies that they receive. */
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ApiKey } from '../api/api-keys.ts';
+import { rowsOfListener, type Context, type LoginName } from '../api/contract.ts';
+import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from '../api/login.ts';
+import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
+import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
+import { nameOfActor, type Actor } from '../domain/identity/actor.ts';
+import { scopesOfRole } from '../domain/identity/key-scopes.ts';
+import { RequestError } from '../domain/request-error.ts';
+import type { Logins } from '../pipeline/identity/logins.ts';
+import type { AuditUser, Origin, Sessions } from '../pipeline/identity/sessions.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { CallerParts, Callers } from './caller.ts';
+import { cookieIn, cookieNamesOf, cookieOf } from './cookies.ts';
+import { requireOwnPage } from './guard.ts';
+import { createLoginLimit } from './login-limit.ts';
+import { consentPage, pageHeaders, PAGE_TYPE, problemPage } from './pages.ts';
+import { requestReader, type Handler } from './routes.ts';
+import { loggedProblemOf } from './server.ts';
+
+/** What login needs besides what callers are known by. */
+export interface LoginParts extends CallerParts {
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'refresh' | 'end'>;
+  readonly logins: Logins;
+  readonly audit: AuditUser;
+}
+
+interface LoginHandlerParts {
+  /** Absent: callers are not authenticated, and no one logs in. */
+  readonly identity: LoginParts | undefined;
+  readonly callers: Callers;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly telemetry: Telemetry;
+  readonly version: string;
+  /** The address of the catalog, for the caller of this request. */
+  readonly catalogUrl: (request: FastifyRequest) => string;
+  /** Reads a key of the actor. */
+  readonly readKey: (id: string, context: Context) => Promise<ApiKey>;
+  /** Aborted when the listener closes. */
+  readonly closing: AbortSignal;
+}
+
+/** Reading a key takes milliseconds. */
+const READ_MAX_MS = 30_000;
+/** A login waits for the issuer at most this long: three requests of 10 s each. */
+const ISSUER_MAX_MS = 30_000;
+
+type Handlers = Readonly<Record<LoginName, Handler>>;
+
+/** Creates the handlers. Without identity only `getSession` answers; all others throw `login.not-configured`. */
+export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
+  const { identity, callers, version, catalogUrl, readKey, closing } = parts;
+  async function sessionOf(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): Promise<SessionAnswer> {
+    const answer = sessionAnswer(actor, more);
+    if (actor.kind !== 'api_key') return answer;
+    return { ...answer, key: await readKey(actor.keyId, { actor, signal: AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]) }) };
+  }
+  const getSession: Handler = async (request, reply) =>
+    reply.send(await sessionOf(callers.actorOf(request), { version, catalog_url: catalogUrl(request) }));
+  if (identity !== undefined) return { ...handlersOf({ ...parts, identity }), getSession };
+  const absent: Handler = async () => {
+    throw new RequestError(
+      'login.not-configured',
+      'this registry has no login: TALLY_OIDC_ISSUER is not set, and programs on its machine need none',
+    );
+  };
+  return {
+    beginLogin: absent,
+    answerLogin: absent,
+    showConsent: absent,
+    decideLogin: absent,
+    createTokens: absent,
+    logOut: absent,
+    getSession,
+  };
+}
+
+function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
+  const { identity, callers, clock, telemetry, closing } = parts;
+  const { logins, sessions, audit } = identity;
+  const countLogin = createLoginLimit(clock);
+  const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
+  const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
+  const cookies = () => cookieNamesOf(identity.publicUrl());
+  const set = (reply: FastifyReply, name: string, value: string, maxAgeMs: number): void =>
+    void reply.header('set-cookie', cookieOf(identity.publicUrl(), name, value, maxAgeMs));
+  const forget = (reply: FastifyReply, name: string): void => set(reply, name, '', 0);
+  const signal = (): AbortSignal => AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]);
+
+  function originOf(request: FastifyRequest): Origin {
+    return { address: callers.addressOf(request), requestId: randomUUID() };
+  }
+
+  /** The secret name of the browser's login. */
+  function nameOf({ headers }: FastifyRequest): string {
+    return cookieIn(headers.cookie, cookies().login) ?? '';
+  }
+
+  /** A code or a refresh token that is not valid counts as a credential that failed. */
+  async function tokensFor(body: TokenRequest, origin: Origin): Promise<TokenPair> {
+    try {
+      if (body.grant_type === 'refresh_token') return await sessions.refresh(body.refresh_token, origin);
+      const { code, code_verifier: verifier, redirect_uri: redirectUri } = body;
+      return await logins.redeem({ code, verifier, redirectUri }, origin);
+    } catch (error) {
+      if (error instanceof RequestError && error.code === 'login.invalid-grant') {
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
+      }
+      throw error;
+    }
+  }
+
+  /** Shows errors to people as a page. */
+  function forPeople(handler: Handler): Handler {
+    return async (request, reply) => {
+      try {
+        return await handler(request, reply);
+      } catch (error) {
+        if (!/text\/html/i.test(request.headers.accept ?? '')) throw error;
+        const problem = loggedProblemOf(error, telemetry);
+        return reply.code(problem.status).headers(pageHeaders).type(PAGE_TYPE).send(problemPage(problem));
+      }
+    };
+  }
+
+  return {
+    beginLogin: forPeople(async (request, reply) => {
+      const elsewhere = ownAddress(request, identity.publicUrl());
+      if (elsewhere !== undefined) return reply.redirect(elsewhere, 302);
+      const { query } = loginRows['GET /login/authorize'];
+      const wanted = loginRequestOf(query.parse(read('beginLogin', request).query));
+      countLogin(callers.addressOf(request));
+      const { name, location } = await logins.begin(wanted, signal());
+      set(reply, cookies().login, name, LOGIN_MS);
+      return reply.redirect(location, 302);
+    }),
+    answerLogin: forPeople(async (request, reply) => {
+      read('answerLogin', request);
+      const query = request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '';
+      const answered = await logins.answered(nameOf(request), query, originOf(request), signal());
+      switch (answered.kind) {
+        case 'asking':
+          return reply.redirect('/login/consent', 303);
+        case 'browser':
+          forget(reply, cookies().login);
+          set(reply, cookies().session, answered.cookie, BROWSER_MS);
+          return reply.redirect(answered.returnTo, 303);
+        case 'failed':
+          forget(reply, cookies().login);
+          if (answered.redirect === undefined) throw answered.error;
+          return reply.redirect(answered.redirect, 303);
+      }
+    }),
+    showConsent: forPeople(async (request, reply) => {
+      const consent = await logins.consent(nameOf(request), signal());
+      return reply.headers(pageHeaders).type(PAGE_TYPE).send(consentPage(consent));
+    }),
+    async decideLogin(request, reply) {
+      requireOwnPage(request, identity.publicUrl());
+      const { login, allow } = loginRows['POST /login/consent'].body.parse(read('decideLogin', request).body);
+      const decision = await logins.decide(nameOf(request), { token: login, allow }, originOf(request));
+      forget(reply, cookies().login);
+      return reply.send(decision);
+    },
+    async createTokens(request, reply) {
+      const body = loginRows['POST /login/token'].body.parse(read('createTokens', request).body);
+      return reply.send(tokensAnswer(await tokensFor(body, originOf(request))));
+    },
+    async logOut(request, reply) {
+      const actor = callers.actorOf(request);
+      if (actor.kind === 'session') {
+        await sessions.end(actor.sessionId);
+        await audit('Logout', actor, { origin: originOf(request) });
+      }
+      forget(reply, cookies().session);
+      return reply.code(204).send();
+    },
+  };
+}
+
+/**
+ * The same request at the address of the registry, if it came to another name of this machine: cookies of `localhost` are not
+ * sent to 127.0.0.1, where the issuer sends the browser back.
+ */
+function ownAddress({ headers, url }: FastifyRequest, publicUrl: string): string | undefined {
+  const own = new URL(publicUrl);
+  const isOther = headers.host !== undefined && headers.host.toLowerCase() !== own.host;
+  const isLocal = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i.test(headers.host ?? '');
+  // only to another name of the same port: a tunnel or a proxy has another port, and would come back here
+  const isSamePort = headers.host?.split(':').at(-1) === own.port;
+  return own.protocol === 'http:' && isOther && isLocal && isSamePort ? `${own.origin}${url}` : undefined;
+}
+
+/** Which login is meant. Throws `request.invalid`. */
+function loginRequestOf(query: AuthorizeRequest): LoginRequest {
+  const {
+    code_challenge: challenge,
+    code_challenge_method: method,
+    state,
+    redirect_uri: redirectUri,
+    machine,
+    return_to: returnTo,
+  } = query;
+  if (returnTo !== undefined) {
+    if (Object.keys(query).length === 1) return { flow: 'browser', returnTo };
+    throw new RequestError('request.invalid', 'return_to: must stand alone; a client sends code_challenge, state and redirect_uri instead');
+  }
+  if (challenge === undefined || method === undefined) {
+    throw new RequestError('request.invalid', 'code_challenge and code_challenge_method=S256: must be given');
+  }
+  const client = { challenge, ...(machine !== undefined && { machine }) };
+  if (query.no_browser === 'true') {
+    if (redirectUri === undefined) return { flow: 'paste', ...client };
+    throw new RequestError('request.invalid', 'redirect_uri: must not be given with no_browser=true, because a person copies the code');
+  }
+  if (redirectUri === undefined || state === undefined) {
+    throw new RequestError('request.invalid', 'redirect_uri and state: must be given, unless no_browser=true');
+  }
+  return { flow: 'client', ...client, redirectUri, clientState: state };
+}
+
+function tokensAnswer({ access, refresh }: TokenPair): object {
+  return { access_token: access, refresh_token: refresh, token_type: 'Bearer', expires_in: ACCESS_MS / 1_000 };
+}
+
+function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): SessionAnswer {
+  switch (actor.kind) {
+    case 'local':
+      return { user: { id: 'local', email: nameOfActor(actor) }, role: 'admin', scopes: scopesOfRole('admin'), kind: 'local', ...more };
+    case 'session':
+      return {
+        user: { id: actor.userId, email: actor.email },
+        role: actor.role,
+        scopes: scopesOfRole(actor.role),
+        kind: 'session',
+        ...more,
+      };
+    case 'api_key':
+      return { user: { id: actor.userId, email: actor.email }, role: actor.role, scopes: actor.scopes, kind: 'api_key', ...more };
+  }
+}

@@ -1,0 +1,118 @@
+/** Authentication with an API key: from the secret of a request to its actor. */
+import type { KeyActor } from '../../domain/identity/actor.ts';
+import {
+  endsSoon,
+  expiryOf,
+  formOf,
+  isSecretOf,
+  keyIdOf,
+  statusAt,
+  type ExpiryRule,
+  type KeyRecord,
+} from '../../domain/identity/api-key.ts';
+import { effectiveScopes } from '../../domain/identity/key-scopes.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { FailedAttempts, FailedKey } from './failed-attempts.ts';
+import { createKeyNotes } from './key-notes.ts';
+import type { AbuseLimits } from './limits.ts';
+import { createLiveKeys, type LiveKey } from './live-keys.ts';
+import type { Users } from './users.ts';
+
+/** Why a secret is refused. Callers are not told; the audit is. */
+export type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-unknown';
+
+export type KeyVerdict =
+  | { readonly kind: 'accepted'; readonly actor: KeyActor }
+  | {
+      readonly kind: 'refused';
+      readonly reason: KeyRefusal;
+      /** The key, if the secret is, or was, that of a key. */
+      readonly key?: FailedKey;
+    };
+
+interface KeyAuthDependencies {
+  readonly state: StateStore;
+  readonly users: Users;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  readonly telemetry: Pick<Telemetry, 'requestFailed' | 'warn'>;
+  readonly rule: ExpiryRule;
+  /** Absent: requests of a key are not limited. */
+  readonly limits?: Pick<AbuseLimits, 'requested'>;
+}
+
+/** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
+export type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
+
+/** Creates the function, with what it remembers of keys. */
+export function createCheckKey({ state, users, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
+  const readLiveKey = createLiveKeys({ state, users, clock });
+  const notes = createKeyNotes({ state, clock, telemetry });
+
+  return async function checkKey(text, signal) {
+    const secret = text.trim();
+    const form = formOf(secret);
+    if (form !== 'secret') return { kind: 'refused', reason: form };
+    const live = await readLiveKey(keyIdOf(secret), signal);
+    if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
+    const verdict = verdictOf(live, rule, clock.nowMs());
+    if (verdict.kind === 'refused') return verdict;
+    limits?.requested(live.record.id);
+    notes.used(live.record, verdict.actor);
+    return verdict;
+  };
+}
+
+/**
+ * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
+ * {@link CheckKey} does, and with `request.too-many-failures` if the secret is refused and too many from this address were.
+ */
+export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
+
+interface AuthenticateDependencies extends KeyAuthDependencies {
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
+}
+
+/** Creates the function. What is refused is counted and audited. */
+export function createAuthenticateKey({ attempts, ...dependencies }: AuthenticateDependencies): AuthenticateKey {
+  const checkKey = createCheckKey(dependencies);
+  return async function authenticateKey(secret, signal, address) {
+    const verdict = await checkKey(secret, signal);
+    if (verdict.kind === 'accepted') return verdict.actor;
+    attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
+    return undefined;
+  };
+}
+
+function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number): KeyVerdict {
+  const { id, name, fingerprint, userId, userEmail } = record;
+  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key: { id, name, fingerprint, userId, userEmail } });
+  if (record.revokedAtMs !== undefined) return refused('revoked');
+  if (owner === undefined) return refused('owner-unknown');
+  if (owner.disabledAtMs !== undefined) return refused('owner-disabled');
+  const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
+  if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
+  return { kind: 'accepted', actor: actorOf(record, owner, { expiresAtMs, nowMs }) };
+}
+
+function actorOf(
+  record: KeyRecord,
+  owner: UserRecord,
+  { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
+): KeyActor {
+  const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
+  return {
+    kind: 'api_key',
+    userId: record.userId,
+    email: owner.email,
+    role: owner.role,
+    keyId: record.id,
+    keyName: record.name,
+    keyFingerprint: record.fingerprint,
+    scopes,
+    ...(Object.keys(withheld).length > 0 && { withheld }),
+    ...(endsSoon(expiresAtMs, nowMs) && { endsSoonAtMs: expiresAtMs }),
+  };
+}

@@ -1,0 +1,215 @@
+/** The verbs about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
+import { anyKeyView, keyView, type ApiKey, type KeysRequest } from '../../api/api-keys.ts';
+import type { Verbs } from '../../api/contract.ts';
+import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
+import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
+import { createSecret, formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
+import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/identity/key-scopes.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import { printable } from '../../domain/printable.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { Page } from '../records/pages.ts';
+import type { Audited } from './audited.ts';
+import { holderOf } from './failed-attempts.ts';
+import { createKeyRecords, type KeyRecords } from './key-records.ts';
+import type { AbuseLimits } from './limits.ts';
+import { createListAllKeys } from './list-all-keys.ts';
+import type { Users } from './users.ts';
+
+type KeyVerbs = Pick<
+  Verbs,
+  | 'createApiKey'
+  | 'listApiKeys'
+  | 'getApiKey'
+  | 'revokeApiKey'
+  | 'revokeApiKeyBySecret'
+  | 'listAllApiKeys'
+  | 'getAnyApiKey'
+  | 'revokeAnyApiKey'
+>;
+
+interface KeyVerbsDependencies {
+  readonly state: StateStore;
+  readonly users: Users;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
+  readonly audited: Audited;
+  readonly limits: Pick<AbuseLimits, 'failed'>;
+  readonly rule: ExpiryRule;
+}
+
+/** The longest id that an error repeats. */
+const SHOWN_MAX = 64;
+
+/** Creates the verbs. */
+export function createKeyVerbs({ state, users, clock, telemetry, audited, limits, rule }: KeyVerbsDependencies): KeyVerbs {
+  const records = createKeyRecords({ state, clock, telemetry });
+  const listAll = createListAllKeys({ state, users, clock, rule });
+  const factsOf = (owner: UserRecord | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
+  const ownedBy = createOwned(records);
+
+  const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
+  const revokeAny = audited('ApiKeyRevoke', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
+  const revokeLeaked = audited('ApiKeyRevokeBySecret', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
+
+  async function revokeOwn(id: string, actor: Actor, signal: AbortSignal): Promise<KeyRecord> {
+    await ownedBy(actor, id, signal);
+    if (actor.kind === 'api_key' && actor.keyId !== id) {
+      throw new RequestError('authorization.denied', 'an API key can revoke only itself: log in to revoke your other keys');
+    }
+    return revokeFound(id);
+  }
+
+  async function revokeFound(id: string): Promise<KeyRecord> {
+    const revoked = await records.revoke(id);
+    if (revoked === undefined) throw notFound(id);
+    return revoked;
+  }
+
+  async function findSecret(text: string, signal: AbortSignal): Promise<KeyRecord | undefined> {
+    const secret = text.trim();
+    const record = formOf(secret) === 'secret' ? await records.get(keyIdOf(secret), signal) : undefined;
+    return record !== undefined && isSecretOf(record, secret) ? record : undefined;
+  }
+
+  return {
+    createApiKey: audited(
+      'ApiKeyCreate',
+      async ({ body }, { actor, signal }) => {
+        const { userId, email, role } = requireSession(actor);
+        const scopes = scopesFor(role, body.scopes);
+        // before the key exists: an error afterwards would lose its secret
+        const owner = await users.get(userId, signal);
+        const secret = createSecret();
+        const record = keyRecordOf({
+          secret,
+          name: body.name,
+          userId,
+          userEmail: email,
+          scopes,
+          expiresInDays: body.expires_in_days,
+          nowMs: clock.nowMs(),
+        });
+        await records.add(record);
+        return { key: keyView(record, factsOf(owner)), secret };
+      },
+      ({ key: { id, fingerprint, expires_at, scopes } }) => ({ id, fingerprint, expires_at, scopes }),
+    ),
+    async listApiKeys({ query }, { actor, signal }) {
+      const { userId } = requireUser(actor);
+      const [own, owner] = await Promise.all([records.ofUser(userId, signal), users.get(userId, signal)]);
+      const shown = own.map((record) => keyView(record, factsOf(owner))).filter((key) => matchesOwn(key, query));
+      return pageOf(shown, query);
+    },
+    async getApiKey({ params }, { actor, signal }) {
+      const record = await ownedBy(actor, params.id, signal);
+      return keyView(record, factsOf(await users.get(record.userId, signal)));
+    },
+    revokeApiKey: async (request, context) => void (await revoke(request, context)),
+    async revokeApiKeyBySecret({ body }, context) {
+      const record = await findSecret(body.secret, context.signal);
+      if (record === undefined) return limits.failed(context.actor.address);
+      const actor = revokerOf(record, context.actor);
+      await revokeLeaked({ params: { id: record.id } }, { ...context, actor }).catch((error: unknown) => {
+        // another request revoked it in the meantime
+        if (!(error instanceof RequestError && error.code === 'api-key.not-found')) throw error;
+      });
+    },
+    listAllApiKeys: ({ query }, { signal }) => listAll(query, signal),
+    async getAnyApiKey({ params }, { signal }) {
+      const record = await records.get(params.id, signal);
+      if (record === undefined) throw notFound(params.id);
+      return anyKeyView(record, factsOf(await users.get(record.userId, signal)));
+    },
+    revokeAnyApiKey: async (request, context) => void (await revokeAny(request, context)),
+  };
+}
+
+interface IdRequest {
+  readonly params: { readonly id: string };
+}
+
+/** What the audit names about a revoked key besides its id. */
+function revokedFacts({ name, userEmail, fingerprint }: KeyRecord) {
+  return { name, user_email: userEmail, fingerprint };
+}
+
+function notFound(id: string): RequestError {
+  return new RequestError(
+    'api-key.not-found',
+    `there is no API key with the id ${printable(id, SHOWN_MAX)} here: it may be revoked or purged`,
+  );
+}
+
+/** Reads a key of the caller. Throws `api-key.not-found` for every other id, those of other users' keys included. */
+function createOwned(records: Pick<KeyRecords, 'get'>) {
+  return async function owned(actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
+    const { userId } = requireUser(actor);
+    const record = await records.get(id, signal);
+    if (record?.userId !== userId) throw notFound(id);
+    return record;
+  };
+}
+
+function requireUser(actor: Actor): SessionActor | KeyActor {
+  if (actor.kind !== 'local') return actor;
+  throw new RequestError(
+    'session.required',
+    'only users have API keys, and this request comes from no user: log in with `tally login`, or use `tally admin keys` for the keys of all users',
+  );
+}
+
+function requireSession(actor: Actor): SessionActor {
+  switch (actor.kind) {
+    case 'session':
+      return actor;
+    case 'api_key':
+      throw new RequestError(
+        'session.required',
+        'an API key cannot create API keys: log in with `tally login`, and create the key in that session',
+      );
+    case 'local':
+      throw new RequestError(
+        'session.required',
+        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login`, then use `tally keys create`',
+      );
+  }
+}
+
+function scopesFor(role: SessionActor['role'], requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
+  const scopes = scopesAsStored(requested ?? scopesByDefault(role));
+  const refused = scopes.filter((scope) => !scopesOfRole(role).includes(scope));
+  if (refused.length === 0) return scopes;
+  throw new RequestError(
+    'authorization.denied',
+    `an API key with the scope ${refused.join(', ')} needs the role admin, and your role is ${role}: an API key never has more rights than its owner`,
+  );
+}
+
+/** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
+function revokerOf(record: KeyRecord, actor: Actor): Actor {
+  if (actor.kind === 'session') return actor;
+  return { ...holderOf(record), ...(actor.address !== undefined && { address: actor.address }) };
+}
+
+function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): boolean {
+  return (
+    (name === undefined || key.name === name) &&
+    (fingerprint === undefined || key.fingerprint === fingerprint) &&
+    (status === undefined || key.status === status)
+  );
+}
+
+/** A page of a list that is in memory as a whole. The cursor names the last key by its creation and id, so it stays valid when that key is revoked. */
+function pageOf(keys: readonly ApiKey[], { limit, cursor }: KeysRequest): Page<ApiKey> {
+  const positionOf = ({ created_at, id }: ApiKey): string => `${created_at} ${id}`;
+  const sorted = keys.toSorted((a, b) => (positionOf(a) < positionOf(b) ? 1 : -1));
+  const [at = '', id = ''] = cursor === undefined ? [] : decodeCursor(cursor, 2);
+  const rest = cursor === undefined ? sorted : sorted.filter((key) => positionOf(key) < `${at} ${id}`);
+  const items = rest.slice(0, limit);
+  const last = items.at(-1);
+  return rest.length > limit && last !== undefined ? { items, next: encodeCursor([last.created_at, last.id]) } : { items };
+}

@@ -1,0 +1,91 @@
+/**
+ * Limits against guessing and flooding. They count in this process only: N processes permit N times as much.
+ *
+ * Failing credentials are counted by address, and only failing ones are refused, so a valid caller is never refused for what
+ * its neighbours behind one address do.
+ */
+import { addressGroupOf } from '../../domain/identity/address-group.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+
+const MINUTE_MS = 60_000;
+const SECOND_MS = 1_000;
+/** A person who mistypes needs a few. At 20 a minute, guessing one of 2^256 secrets is not a thought. */
+const FAILURES_PER_MINUTE = 20;
+/** Far more than a script needs; a loop that runs away takes no more of the store than this. */
+const REQUESTS_PER_S = 100;
+/** A few megabytes at most. Above it the window that began first is forgotten. */
+const TABLE_MAX = 10_000;
+
+interface CounterOptions {
+  readonly windowMs: number;
+  /** How many are permitted in one window. */
+  readonly countMax: number;
+  /** Default: 10,000. */
+  readonly tableMax?: number;
+}
+
+/** Counts one more of this name. Returns undefined if it is permitted, otherwise in how many ms the window ends. */
+export type Counter = (name: string) => number | undefined;
+
+/** Creates a counter of events in windows. The window of a name begins with its first event. */
+export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, countMax, tableMax = TABLE_MAX }: CounterOptions): Counter {
+  /** In the order in which their windows began. */
+  const windows = new Map<string, { readonly endsAtMs: number; count: number }>();
+
+  return function count(name) {
+    const nowMs = clock.monotonicMs();
+    const current = windows.get(name);
+    if (current !== undefined && nowMs < current.endsAtMs) {
+      current.count += 1;
+      return current.count <= countMax ? undefined : current.endsAtMs - nowMs;
+    }
+    windows.delete(name);
+    const [oldest] = windows.size >= tableMax ? windows.keys() : [];
+    if (oldest !== undefined) windows.delete(oldest);
+    windows.set(name, { endsAtMs: nowMs + windowMs, count: 1 });
+    return undefined;
+  };
+}
+
+export interface AbuseLimits {
+  /**
+   * Counts a credential that failed: a key, a token, a code of a login, or a secret to be revoked. Throws
+   * `request.too-many-failures` above 20 a minute of one address (IPv6: one /64). A caller without an address is on this machine
+   * and has the store itself, so it is not counted.
+   */
+  readonly failed: (address: string | undefined) => void;
+  /** Counts a request with this key. Throws `request.rate-limited` above 100 in a second. */
+  readonly requested: (keyId: string) => void;
+}
+
+/** Creates the limits of a process. All doors share one of them. */
+export function createAbuseLimits({ clock }: { readonly clock: Pick<Clock, 'monotonicMs'> }): AbuseLimits {
+  const countFailure = createCounter(clock, { windowMs: MINUTE_MS, countMax: FAILURES_PER_MINUTE });
+  const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
+  return {
+    failed(address) {
+      const waitMs = address === undefined ? undefined : countFailure(addressGroupOf(address));
+      if (waitMs === undefined) return;
+      const seconds = secondsOf(waitMs);
+      throw new RequestError(
+        'request.too-many-failures',
+        `more than ${FAILURES_PER_MINUTE} credentials from this address failed within a minute: correct the credentials, and try again in ${seconds} s`,
+        { retry_after_s: seconds },
+      );
+    },
+    requested(keyId) {
+      const waitMs = countRequest(keyId);
+      if (waitMs === undefined) return;
+      throw new RequestError(
+        'request.rate-limited',
+        `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
+        { retry_after_s: secondsOf(waitMs) },
+      );
+    },
+  };
+}
+
+function secondsOf(waitMs: number): number {
+  return Math.max(1, Math.ceil(waitMs / SECOND_MS));
+}

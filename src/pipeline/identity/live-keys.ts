@@ -1,0 +1,63 @@
+/**
+ * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
+ * authentication usually costs no read, and a key that was revoked elsewhere is refused here within five.
+ */
+import type { KeyRecord } from '../../domain/identity/api-key.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import { inTime } from '../serving/async.ts';
+import type { Users } from './users.ts';
+
+/** Revocations count within 5 s. The rest is for what stays open and asks again once a second, such as event streams. */
+const KNOWN_MS = 3_500;
+/** Keys in use at the same time: some 10 MB. Above it the one that was read first is forgotten, and costs a read at its next use. */
+const KEYS_MAX = 10_000;
+
+export interface LiveKey {
+  /** May be revoked or expired. */
+  readonly record: KeyRecord;
+  readonly owner: UserRecord | undefined;
+}
+
+/** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
+export type ReadLiveKey = (id: string, signal: AbortSignal) => Promise<LiveKey | undefined>;
+
+interface LiveKeysDependencies {
+  readonly state: StateStore;
+  readonly users: Users;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** Creates the function. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
+export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): ReadLiveKey {
+  /** In the order of the reads. A read is counted from its beginning, so what it returns is never older than it seems. */
+  const known = new Map<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>();
+
+  async function readKey(id: string): Promise<LiveKey | undefined> {
+    const record = await readRecord(state, refs.apiKey(id));
+    return record && { record, owner: await users.get(record.userId) };
+  }
+
+  function remember(id: string): Promise<LiveKey | undefined> {
+    // it serves every request that comes meanwhile, so no caller that leaves ends it
+    const entry = { sinceMs: clock.monotonicMs(), read: readKey(id) };
+    known.delete(id);
+    const [oldest] = known.size >= KEYS_MAX ? known.keys() : [];
+    if (oldest !== undefined) known.delete(oldest);
+    known.set(id, entry);
+    const forget = (): void => {
+      if (known.get(id) === entry) known.delete(id);
+    };
+    entry.read.then((key) => key ?? forget(), forget);
+    return entry.read;
+  }
+
+  return async function readLiveKey(id, signal) {
+    signal.throwIfAborted();
+    const entry = known.get(id);
+    const isFresh = entry !== undefined && clock.monotonicMs() - entry.sinceMs < KNOWN_MS;
+    return inTime(isFresh ? entry.read : remember(id), signal);
+  };
+}

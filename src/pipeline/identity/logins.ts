@@ -1,0 +1,200 @@
+/**
+ * Logins, step by step; domain/identity/login.ts draws the states. Each step may run in another process: what it needs is in
+ * the cookie of the browser, in the stored record, or in the code of the client.
+ */
+import { identityOf, type Identity } from '../../domain/identity/claims.ts';
+import { FaultError } from '../../domain/fault.ts';
+import {
+  consentTokenOf,
+  isLoginOver,
+  issuerSecretsOf,
+  loginIdOf,
+  newCode,
+  newLogin,
+  type LoginRecord,
+  type LoginRequest,
+} from '../../domain/identity/login.ts';
+import { isAllowed, matchedRules, refusedText, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
+import type { AuditUser, Origin, Sessions } from './sessions.ts';
+import type { SignIns } from './users.ts';
+
+/** Where a login continues after the issuer answered. */
+export type Answered =
+  /** The consent page is shown. */
+  | { readonly kind: 'asking' }
+  /** The browser is logged in. */
+  | { readonly kind: 'browser'; readonly cookie: string; readonly returnTo: string }
+  /** The login ended. `redirect`: the client that waits for it is there. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly redirect: string | undefined };
+
+/** What the consent page shows, and the token that it sends back. */
+export interface Consent {
+  readonly email: string;
+  readonly flow: LoginRecord['flow'];
+  readonly machine: string | undefined;
+  readonly token: string;
+}
+
+/** Where the code goes: to the address of the client, or to the person. Neither, if the person refused and no client waits. */
+export interface Decision {
+  readonly redirect?: string;
+  readonly code?: string;
+}
+
+export interface Logins {
+  /** Begins a login. `name` is for the cookie, `location` for the browser. Throws `issuer.unreachable`. */
+  begin(request: LoginRequest, signal: AbortSignal): Promise<{ readonly name: string; readonly location: string }>;
+  /** Takes the browser's return from the issuer. Throws `login.expired` if this browser has not begun such a login. */
+  answered(name: string, query: string, origin: Origin, signal: AbortSignal): Promise<Answered>;
+  /** What the consent page shows. Throws `login.expired`. */
+  consent(name: string, signal: AbortSignal): Promise<Consent>;
+  /** Takes the person's decision. Throws `login.expired`. */
+  decide(name: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
+  readonly redeem: RedeemCode;
+}
+
+interface LoginDependencies {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly issuer: Issuer;
+  readonly users: SignIns;
+  readonly sessions: Pick<Sessions, 'startClient' | 'startBrowser' | 'end'>;
+  readonly rules: LoginRules;
+  readonly trustEmail: boolean;
+  readonly audit: AuditUser;
+  /** The address of the registry, as browsers reach it. */
+  readonly publicUrl: () => string;
+}
+
+/** The path to which the issuer sends the browser back. */
+export const CALLBACK_PATH = '/login/callback';
+
+const expired = (): RequestError =>
+  new RequestError('login.expired', 'this login has ended, or was begun in another browser: begin it again (a login lasts 10 minutes)');
+
+/** Creates the logins. */
+export function createLogins(dependencies: LoginDependencies): Logins {
+  const { state, clock, issuer, users, sessions, rules, trustEmail, audit, publicUrl } = dependencies;
+
+  const requestOf = (name: string): IssuerRequest => ({ ...issuerSecretsOf(name), redirectUri: `${publicUrl()}${CALLBACK_PATH}` });
+
+  /** The login of the cookie, if it is at this stage. */
+  async function find(name: string, stage: LoginRecord['stage'], signal?: AbortSignal): Promise<LoginRecord> {
+    const id = loginIdOf(name);
+    const record = id === undefined ? undefined : await readRecord(state, refs.login(id), signal);
+    if (record?.stage !== stage || isLoginOver(record, clock.nowMs())) throw expired();
+    return record;
+  }
+
+  /** Moves a login to its next stage. Throws `login.expired` if another request was faster. */
+  async function move(record: LoginRecord, next: Partial<LoginRecord>): Promise<void> {
+    const moved = await updateRecord(
+      state,
+      refs.login(record.id),
+      (current) => (current?.stage === record.stage ? { ...current, ...next } : undefined),
+      'soon',
+    );
+    if (moved === undefined) throw expired();
+  }
+
+  /** The answer to the client that began the login, with the address of this registry, so that clients of several never mix them up (RFC 9207). */
+  function redirectOf({ redirectUri, clientState }: LoginRecord, answer: Readonly<Record<string, string>>): string | undefined {
+    if (redirectUri === undefined) return undefined;
+    const url = new URL(redirectUri);
+    for (const [field, value] of Object.entries({ ...answer, state: clientState ?? '', iss: publicUrl() }))
+      url.searchParams.set(field, value);
+    return url.href;
+  }
+
+  /** The user whom the issuer states. Throws `login.refused` for a person who may not log in. */
+  async function signIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
+    const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail });
+    seen(identity);
+    if (!isAllowed(rules, { ...identity, matched: matchedRules(rules, claims) }))
+      throw new RequestError('login.refused', refusedText(identity));
+    const user = await users.signedIn(identity, claims);
+    if (user.disabledAtMs === undefined) return user;
+    throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
+  }
+
+  /** Ends a login that failed, so that nothing can be done with it any more. */
+  async function fail(record: LoginRecord, error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
+    await removeRecord(state, refs.login(record.id).id);
+    const reason = reasonOf(error);
+    await audit('LoginFailed', who && { userId: '', email: who.email, role: 'user' }, { origin, reason });
+    return { kind: 'failed', error, redirect: redirectOf(record, { error: 'access_denied', error_description: reason }) };
+  }
+
+  return {
+    async begin(request, signal) {
+      const { record, name } = newLogin(request, clock.nowMs());
+      const location = await issuer.authorizationUrl(requestOf(name), signal);
+      await updateRecord(state, refs.login(record.id), () => record, 'soon');
+      return { name, location };
+    },
+    async answered(name, query, origin, signal) {
+      const record = await find(name, 'started', signal);
+      const request = requestOf(name);
+      const callback = new URL(`${request.redirectUri}${query}`);
+      // another browser's answer must not log this one in (RFC 6819, 4.4.1.8)
+      if (!isSameText(callback.searchParams.get('state') ?? '', request.state)) throw expired();
+      let identity: Identity | undefined;
+      try {
+        const statement = await issuer.redeem(request, callback, signal);
+        const user = await signIn(statement, (seen) => (identity = seen));
+        if (record.flow !== 'browser') {
+          await move(record, { stage: 'asking', userId: user.userId });
+          return { kind: 'asking' };
+        }
+        await move(record, { stage: 'redeemed' });
+        const cookie = await sessions.startBrowser(user);
+        await removeRecord(state, refs.login(record.id).id);
+        await audit('Login', user, { origin, parameters: { role: user.role } });
+        return { kind: 'browser', cookie, returnTo: record.returnTo ?? '/' };
+      } catch (error) {
+        if (!isFinal(error)) throw error;
+        return fail(record, error, origin, identity);
+      }
+    },
+    async consent(name, signal) {
+      const { flow, machine, userId = '' } = await find(name, 'asking', signal);
+      const user = await users.get(userId, signal);
+      if (user === undefined) throw expired();
+      return { email: user.email, flow, machine, token: consentTokenOf(name) };
+    },
+    async decide(name, { token, allow }, origin) {
+      const record = await find(name, 'asking');
+      if (!isSameText(token, consentTokenOf(name))) throw expired();
+      if (!allow) {
+        const user = await users.get(record.userId ?? '');
+        await removeRecord(state, refs.login(record.id).id);
+        await audit('LoginFailed', user, { origin, reason: 'the person refused the access on the consent page' });
+        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the login was refused in the browser' });
+        return redirect === undefined ? {} : { redirect };
+      }
+      const code = newCode(record);
+      await move(record, { stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: clock.nowMs() });
+      const redirect = redirectOf(record, { code });
+      return redirect === undefined ? { code } : { redirect };
+    },
+    redeem: createRedeemCode(dependencies),
+  };
+}
+
+/** Whether the login itself failed. Faults of Tally's own store are answered as for every request, and the browser may try again. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof RequestError) return error.code === 'login.refused';
+  return error instanceof FaultError && (error.code === 'issuer.unreachable' || error.code === 'issuer.refused');
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'the login failed';
+}

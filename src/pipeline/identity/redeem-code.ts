@@ -1,0 +1,78 @@
+/** Codes are exchanged for the tokens of a session, once. */
+import { judgeCode, loginIdOfCode, type LoginRecord, type Redemption } from '../../domain/identity/login.ts';
+import type { TokenPair } from '../../domain/identity/session.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { invalidGrant, type AuditUser, type Origin, type Sessions } from './sessions.ts';
+import type { Users } from './users.ts';
+
+interface RedeemDependencies {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly users: Users;
+  readonly sessions: Pick<Sessions, 'startClient' | 'end'>;
+  readonly audit: AuditUser;
+}
+
+/** Resolves with the tokens for a code. Throws `login.invalid-grant`. */
+export type RedeemCode = (redemption: Redemption, origin: Origin) => Promise<TokenPair>;
+
+type Verdict = ReturnType<typeof judgeCode>;
+
+const codeReasons: Readonly<Record<Verdict, string>> = {
+  ok: 'the user is disabled',
+  unknown: 'the code ended while it was redeemed',
+  spoilt: 'the code was redeemed with another verifier or redirect URI than those of the login, so it is not valid any more',
+  replayed: 'the code was redeemed a second time, so the session of the first time was ended',
+};
+
+/** Creates the function. */
+export function createRedeemCode({ state, clock, users, sessions, audit }: RedeemDependencies): RedeemCode {
+  /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
+  async function redeemOf(record: LoginRecord, user: UserRecord, redemption: Redemption, origin: Origin): Promise<TokenPair> {
+    const before = judgeCode(record, redemption, clock.nowMs());
+    if (before === 'unknown') throw invalidGrant();
+    const session = before === 'ok' && user.disabledAtMs === undefined ? await sessions.startClient(user, record.machine) : undefined;
+    const { verdict, former } = await use(record.id, redemption, session?.id);
+    if (verdict === 'ok' && session !== undefined) {
+      const { machine } = record;
+      await audit('Login', user, { origin, parameters: { role: user.role, ...(machine !== undefined && { machine }) } });
+      return session;
+    }
+    if (session !== undefined) await sessions.end(session.id);
+    if (former !== undefined) await sessions.end(former);
+    await audit('LoginFailed', user, { origin, reason: codeReasons[verdict] });
+    throw invalidGrant();
+  }
+
+  /** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
+  async function use(
+    loginId: string,
+    redemption: Redemption,
+    sessionId: string | undefined,
+  ): Promise<{ readonly verdict: Verdict; readonly former: string | undefined }> {
+    const judged: { verdict: Verdict; former: string | undefined } = { verdict: 'unknown', former: undefined };
+    await updateRecord(
+      state,
+      refs.login(loginId),
+      (current) => {
+        judged.verdict = current === undefined ? 'unknown' : judgeCode(current, redemption, clock.nowMs());
+        judged.former = current?.sessionId;
+        if (current === undefined || !['ok', 'spoilt'].includes(judged.verdict)) return undefined;
+        return { ...current, stage: 'redeemed' as const, ...(judged.verdict === 'ok' && sessionId !== undefined && { sessionId }) };
+      },
+      'soon',
+    );
+    return judged;
+  }
+
+  return async function redeemCode(redemption, origin) {
+    const id = loginIdOfCode(redemption.code);
+    const record = id === undefined ? undefined : await readRecord(state, refs.login(id));
+    const user = record === undefined ? undefined : await users.get(record.userId ?? '');
+    if (record === undefined || user === undefined) throw invalidGrant();
+    return redeemOf(record, user, redemption, origin);
+  };
+}

@@ -1,0 +1,164 @@
+/** Sessions: created by logins, renewed by refresh tokens, ended by logout and by the reuse of a token. */
+import { z } from 'zod';
+import type { Actor } from '../../domain/identity/actor.ts';
+import type { AuditEvent, AuditParameters } from '../../domain/identity/audit.ts';
+import { isAllowed, type LoginRules } from '../../domain/identity/login-rules.ts';
+import {
+  acceptsAccess,
+  acceptsCookie,
+  newBrowserSession,
+  newClientSession,
+  refreshed,
+  sessionIdOf,
+  type Refreshed,
+  type SessionRecord,
+  type TokenPair,
+} from '../../domain/identity/session.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { SignIns } from './users.ts';
+
+export type SessionActor = Extract<Actor, { kind: 'session' }>;
+
+/** Where a request came from, and its id in the audit. */
+export interface Origin {
+  readonly address?: string | undefined;
+  readonly requestId: string;
+}
+
+/** Records in the audit what has happened to a user. Never rejects. */
+export type AuditUser = (
+  event: AuditEvent,
+  who: Pick<UserRecord, 'userId' | 'email' | 'role'> | undefined,
+  fact: { readonly origin: Origin; readonly reason?: string; readonly parameters?: AuditParameters },
+) => Promise<void>;
+
+export interface Sessions {
+  /** Stores a session of a program and resolves with its id and its first tokens. */
+  startClient(user: UserRecord, machine: string | undefined): Promise<TokenPair & { readonly id: string }>;
+  /** Stores a session of a browser and resolves with its cookie. */
+  startBrowser(user: UserRecord): Promise<string>;
+  /** Who sends an access token; undefined if it is not valid now, or its user is disabled. */
+  byAccess(token: string, signal: AbortSignal): Promise<SessionActor | undefined>;
+  /** Who sends a cookie; undefined if it is not valid now, its user is disabled, or the user's role has changed since the login. */
+  byCookie(cookie: string, signal: AbortSignal): Promise<SessionActor | undefined>;
+  /** Resolves with new tokens for a refresh token. Throws `login.invalid-grant`. */
+  refresh(token: string, origin: Origin): Promise<TokenPair>;
+  /** Ends a session, whether or not it exists. */
+  end(sessionId: string): Promise<void>;
+}
+
+interface SessionDependencies {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly users: Pick<SignIns, 'get' | 'ruledAgain'>;
+  readonly rules: Pick<LoginRules, 'allowed'>;
+  readonly audit: AuditUser;
+}
+
+/** The one answer to every refresh token and code that is not valid, so that it shows nothing about why. */
+export function invalidGrant(): RequestError {
+  return new RequestError('login.invalid-grant', 'the code or the refresh token is not valid (any more): log in again', {
+    error: 'invalid_grant',
+  });
+}
+
+/** Creates the sessions. */
+export function createSessions({ state, clock, users, rules, audit }: SessionDependencies): Sessions {
+  async function store(record: SessionRecord): Promise<void> {
+    // no list decides anything about sessions, so none has to show it at once
+    await updateRecord(state, refs.session(record.id), () => record, 'soon');
+  }
+
+  const end = (sessionId: string): Promise<void> => removeRecord(state, refs.session(sessionId).id);
+
+  async function actorOf(record: SessionRecord | undefined, signal: AbortSignal): Promise<SessionActor | undefined> {
+    const user = record === undefined ? undefined : await users.get(record.userId, signal);
+    if (record === undefined || user === undefined || user.disabledAtMs !== undefined) return undefined;
+    return { kind: 'session', userId: user.userId, email: user.email, role: user.role, sessionId: record.id };
+  }
+
+  async function read(kind: 'access' | 'refresh' | 'cookie', token: string, signal?: AbortSignal): Promise<SessionRecord | undefined> {
+    const id = sessionIdOf(kind, token);
+    return id === undefined ? undefined : readRecord(state, refs.session(id), signal);
+  }
+
+  /** The user of a session that is to be renewed. A user who may log in no longer loses the session. */
+  async function userAtRefresh(record: SessionRecord, origin: Origin): Promise<UserRecord> {
+    const user = await users.ruledAgain(record.userId);
+    const isDisabled = user?.disabledAtMs !== undefined;
+    if (user !== undefined && !isDisabled && isAllowed(rules, user)) return user;
+    await end(record.id);
+    const reason = isDisabled
+      ? 'the user is disabled, so the session was ended'
+      : 'no rule of TALLY_OIDC_ALLOWED applies any more, so the session was ended';
+    await audit('LoginFailed', user, { origin, reason });
+    throw invalidGrant();
+  }
+
+  return {
+    end,
+    async startClient(user, machine) {
+      const { record, access, refresh } = newClientSession({ ...user, nowMs: clock.nowMs(), machine });
+      await store(record);
+      return { id: record.id, access, refresh };
+    },
+    async startBrowser(user) {
+      const { record, cookie } = newBrowserSession({ ...user, nowMs: clock.nowMs() });
+      await store(record);
+      return cookie;
+    },
+    async byAccess(token, signal) {
+      const record = await read('access', token, signal);
+      return record !== undefined && acceptsAccess(record, token, clock.nowMs()) ? actorOf(record, signal) : undefined;
+    },
+    async byCookie(cookie, signal) {
+      const record = await read('cookie', cookie, signal);
+      if (record === undefined || !acceptsCookie(record, cookie, clock.nowMs())) return undefined;
+      const actor = await actorOf(record, signal);
+      // a cookie that was seen by others before does not gain the rights that its user receives now
+      return actor?.role === record.role ? actor : undefined;
+    },
+    async refresh(token, origin) {
+      const current = await read('refresh', token);
+      if (current === undefined) throw invalidGrant();
+      const user = await userAtRefresh(current, origin);
+      const outcome: { result?: Refreshed | undefined } = {};
+      await updateRecord(
+        state,
+        refs.session(current.id),
+        (record) => {
+          outcome.result = record === undefined ? undefined : refreshed(record, token, clock.nowMs());
+          return outcome.result?.kind === 'refreshed' ? outcome.result.record : undefined;
+        },
+        'soon',
+      );
+      const { result } = outcome;
+      switch (result?.kind) {
+        case 'refreshed':
+          return result;
+        case 'reused':
+          await end(current.id);
+          await audit('SessionRefreshReused', user, {
+            origin,
+            reason: 'a refresh token was used again after its successor, so it was copied, and the session was ended',
+            parameters: machineOf(current),
+          });
+          throw invalidGrant();
+        case 'idle':
+        case 'crowded':
+        case undefined:
+          throw invalidGrant();
+      }
+    },
+  };
+}
+
+const machineSchema = z.object({ machine: z.string().exactOptional() });
+
+function machineOf(record: SessionRecord): AuditParameters {
+  return machineSchema.parse(record);
+}

@@ -1,0 +1,89 @@
+/** Users as stored, and what a login or a refresh changes about them. */
+import type { Claims, Identity } from '../../domain/identity/claims.ts';
+import { granteesOf, grantNameOf, isGrantOver } from '../../domain/identity/grant.ts';
+import { matchedRules, roleOf, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+
+export interface Users {
+  /** Reads a user in realtime; undefined if no such user has logged in. */
+  get(userId: string, signal?: AbortSignal): Promise<UserRecord | undefined>;
+}
+
+/** Creates the reader. */
+export function createUsers({ state }: { readonly state: StateStore }): Users {
+  return { get: (userId, signal) => readRecord(state, refs.user(userId), signal) };
+}
+
+export interface SignIns extends Users {
+  /** Stores that a person has logged in, with the role that follows from the claims or from a grant. The user may be disabled. */
+  signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
+  /** Applies the rules of the settings and new grants again, as at each refresh; undefined if no such user has logged in. */
+  ruledAgain(userId: string): Promise<UserRecord | undefined>;
+}
+
+interface SignInDependencies {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly rules: LoginRules;
+}
+
+/** Creates the functions. */
+export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
+  const users = createUsers({ state });
+
+  /** The stored names of the grants that are meant for the user. */
+  async function grantsFor(user: Identity): Promise<readonly string[]> {
+    const names = granteesOf(user).map(grantNameOf);
+    const found = await Promise.all(names.map((name) => readRecord(state, refs.grant(name))));
+    return names.filter((_, index) => {
+      const grant = found[index];
+      return grant !== undefined && !isGrantOver(grant, clock.nowMs());
+    });
+  }
+
+  /** Stores what `change` makes of the user, with the role that follows, and uses up the grants. */
+  async function store(
+    identity: Identity,
+    change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
+  ): Promise<UserRecord> {
+    const grants = await grantsFor(identity);
+    const stored = await updateRecord(
+      state,
+      refs.user(userIdOf(identity.issuer, identity.subject)),
+      (current) => {
+        const next = change(current);
+        return { ...next, ...roleOf(rules, next, grants.length > 0 || current?.roleSource === 'grant') };
+      },
+      'soon',
+    );
+    // after the role was stored, so that no grant is lost with a process that ends in between
+    await Promise.all(grants.map((name) => removeRecord(state, refs.grant(name).id)));
+    return stored;
+  }
+
+  return {
+    get: (userId, signal) => users.get(userId, signal),
+    signedIn: (identity, claims) =>
+      store(identity, (current) => {
+        const nowMs = clock.nowMs();
+        return {
+          createdAtMs: nowMs,
+          ...current,
+          userId: userIdOf(identity.issuer, identity.subject),
+          ...identity,
+          matched: matchedRules(rules, claims),
+          rolesSeenAtMs: nowMs,
+          lastLoginAtMs: nowMs,
+        };
+      }),
+    async ruledAgain(userId) {
+      const user = await users.get(userId);
+      if (user === undefined) return undefined;
+      const isCurrent = roleOf(rules, user, user.roleSource === 'grant').role === user.role && (await grantsFor(user)).length === 0;
+      return isCurrent ? user : store(user, (current) => current ?? user);
+    },
+  };
+}

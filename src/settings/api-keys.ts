@@ -1,0 +1,8 @@
+/** The settings of API keys. */
+import { optionalInteger } from './fields.ts';
+
+export const keySettings = {
+  TALLY_KEYS_OWNER_LOGIN_DAYS: optionalInteger(1, 3_650).describe(
+    'API keys end when their owner has not logged in for this many days, if that is before their own expiry. Not set by default: keys live until they expire or are revoked, or the owner is disabled. Set it where nothing else disables the users of people who have left. A new login makes such keys valid again.',
+  ),
+};

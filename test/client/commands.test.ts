@@ -1,0 +1,91 @@
+/** `tally login|logout|whoami`, and the credential of other commands, as processes. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ROOT } from '../docs/pages.ts';
+import { runProgram, type ProgramEnd } from '../docs/programs.ts';
+import { openClientWorld, type ClientWorld } from './world.ts';
+
+const SECRET = 'qk_0123456789';
+
+let world: ClientWorld;
+
+beforeEach(async () => {
+  world = await openClientWorld();
+});
+
+afterEach(() => world.close());
+
+async function tally(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<ProgramEnd> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const browser = `${process.execPath} ${fileURLToPath(new URL('../support/identity/browser-program.ts', import.meta.url))}`;
+  const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, BROWSER: browser, ...env };
+  return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given, cwd: world.home });
+}
+
+describe('the command line', () => {
+  it('logs in with the browser, acts for the person at that registry, and logs out', async () => {
+    const { registry } = world;
+    const login = await tally(['login', registry.url]);
+    expect([login.code, login.stderr]).toEqual([0, expect.stringContaining(`You are logged in at ${registry.url}.`)]);
+    const { access_token: token } = world.session();
+
+    const whoami = await tally(['whoami', '--json']);
+    expect(JSON.parse(whoami.stdout)).toMatchObject({ registry: registry.url, kind: 'session', user: { email: 'ada@example.com' } });
+    expect((await tally(['search', 'cat', '--json'])).stdout).toBe('{\n  "items": []\n}\n');
+    expect(registry.received.at(-1)).toMatchObject({ place: 'GET /v1/objects', authorization: `Bearer ${token}` });
+
+    const logout = await tally(['logout']);
+    expect([logout.code, logout.stderr]).toEqual([0, 'All credentials were removed from this machine.\n']);
+    expect(registry.sessions()).toBe(0);
+    const after = await tally(['whoami']);
+    expect([after.code, after.stderr]).toEqual([1, expect.stringContaining('not logged in: run `node ')]);
+  });
+
+  it('sends an API key to the registry that the command names, and shows it nowhere', async () => {
+    const { registry } = world;
+    registry.keys.add(SECRET);
+    const env = { TALLY_API_KEY: ` ${SECRET} ` };
+    const whoami = await tally(['whoami', '--registry', registry.url], env);
+    expect([whoami.code, whoami.stdout]).toEqual([0, expect.stringContaining('api_key')]);
+    expect((await tally(['search', 'cat', '--registry', registry.url], env)).code).toBe(0);
+    expect(new Set(registry.credentialsSent())).toEqual(new Set([`Bearer ${SECRET}`]));
+    const config = await tally(['config'], env);
+    expect(config.stdout).toContain('TALLY_API_KEY=***\n');
+    expect(config.stdout).not.toContain(SECRET);
+  });
+
+  it('reports a wrong key, a text that is not a key, and an address without https', async () => {
+    const wrong = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: SECRET });
+    expect(wrong).toMatchObject({
+      code: 1,
+      stderr: 'tally: Authentication failed. Check your credentials or API key. (authentication.failed)\n',
+    });
+    world.registry.received.length = 0;
+    const none = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: 'abc' });
+    expect([none.code, none.stderr]).toEqual([78, "tally: TALLY_API_KEY: API key must start with 'qk_' prefix\n"]);
+    const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: SECRET });
+    expect([plain.code, plain.stderr]).toEqual([64, expect.stringContaining('must use https')]);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('acts on the store of this machine where there is one, whatever the login', async () => {
+    await world.logIn();
+    world.registry.received.length = 0;
+    const url = `sqlite:${join(world.home, 'index.sqlite')}`;
+    await tally(['bucket', 'list', '--json'], { TALLY_INDEX_URL: url });
+    mkdirSync(join(world.home, 'data'));
+    writeFileSync(join(world.home, 'data', 'index.sqlite'), '');
+    await tally(['bucket', 'list', '--json']);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('never reads SERVICE_ variables', async () => {
+    world.registry.keys.add(SECRET);
+    const env = { SERVICE_API_KEY: SECRET, SERVICE_REGISTRY_URL: world.registry.url };
+    expect((await tally(['whoami'], env)).code).toBe(1);
+    expect((await tally(['search', 'cat', '--registry', world.registry.url], env)).code).toBe(1);
+    expect(world.registry.credentialsSent()).toEqual([]);
+  });
+});

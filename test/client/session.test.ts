@@ -1,0 +1,256 @@
+/** The stored login: refresh by several requests and processes, logout, and files that cannot be trusted. */
+import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/adapters/system-clock.ts';
+import { createClient, type Caller } from '../../src/client/client.ts';
+import { keyCredential } from '../../src/client/credential.ts';
+import { createSessionCredential } from '../../src/client/session.ts';
+import type { Store } from '../../src/client/store.ts';
+import { never, openClientWorld, type ClientWorld } from './world.ts';
+
+const FAILED = 'Authentication failed. Check your credentials or API key.';
+
+let world: ClientWorld;
+
+beforeEach(async () => {
+  world = await openClientWorld();
+  await world.logIn();
+  world.registry.received.length = 0;
+});
+
+afterEach(() => world.close());
+
+/** As a new process does it. */
+async function whoami(): Promise<Caller> {
+  const client = createClient({ folder: world.folder, clock: systemClock });
+  const registry = client.registryOf({});
+  if (registry === undefined) throw new Error('not logged in');
+  return client.whoami(registry, never);
+}
+
+const refreshes = (): number => world.registry.places().filter((place) => place === 'POST /login/token').length;
+
+describe('a refresh', () => {
+  it('comes before the access token ends', async () => {
+    const before = world.session();
+    world.expire();
+    expect((await whoami()).kind).toBe('session');
+    expect(world.registry.places()).toEqual(['POST /login/token', 'GET /v1/session']);
+    expect(world.session().refresh_token).not.toBe(before.refresh_token);
+    expect(readdirSync(world.folder).toSorted()).toEqual(['config.json', 'credentials.json']);
+  });
+
+  it('comes after the access token was refused', async () => {
+    world.registry.endAccess();
+    expect((await whoami()).kind).toBe('session');
+    expect(world.registry.places()).toEqual(['GET /v1/session', 'POST /login/token', 'GET /v1/session']);
+  });
+
+  it('is one for all requests of a process', async () => {
+    world.expire();
+    const credential = createSessionCredential(world.session(), { store: world.store, clock: systemClock });
+    const tokens = await Promise.all(Array.from({ length: 10 }, async () => credential.token(never)));
+    expect(new Set(tokens).size).toBe(1);
+    expect(refreshes()).toBe(1);
+  });
+
+  it('is one for all processes, which stay logged in', async () => {
+    world.expire();
+    const kinds = await Promise.all(Array.from({ length: 10 }, async () => (await whoami()).kind));
+    expect(kinds).toEqual(Array.from({ length: 10 }, () => 'session'));
+    expect(refreshes()).toBe(1);
+  });
+
+  it('uses the token that another process stored meanwhile', async () => {
+    const old = world.session();
+    const other = createSessionCredential(old, { store: world.store, clock: systemClock });
+    await other.renew(old, never);
+    world.registry.settings.isLenient = false;
+    // this process read the file before the other one wrote it
+    let reads = 0;
+    const slow: Store = { ...world.store, readCredentials: () => (reads++ === 0 ? { session: old } : world.store.readCredentials()) };
+    const credential = createSessionCredential(old, { store: slow, clock: systemClock });
+    expect(await credential.renew(old, never)).toEqual(world.session());
+    expect(world.registry.sessions()).toBe(1);
+  });
+
+  it('that is refused ends with the one message', async () => {
+    world.registry.endSessions();
+    await expect(whoami()).rejects.toMatchObject({ code: 'authentication.failed', message: FAILED });
+  });
+
+  it('never brings back a login that was replaced or ended', async () => {
+    const old = world.session();
+    await world.logIn();
+    const newer = world.session();
+    const credential = createSessionCredential(old, { store: world.store, clock: systemClock });
+    await expect(credential.renew(old, never)).rejects.toMatchObject({ code: 'login.missing' });
+    expect(world.session()).toEqual(newer);
+    await world.client.logout(never);
+    await expect(createSessionCredential(newer, { store: world.store, clock: systemClock }).renew(newer, never)).rejects.toMatchObject({
+      code: 'login.missing',
+    });
+    expect(existsSync(world.file)).toBe(false);
+  });
+
+  it('continues in memory where the file cannot be written', async () => {
+    world.expire();
+    const readOnly: Store = {
+      ...world.store,
+      writeCredentials: () => {
+        throw new Error('EROFS');
+      },
+    };
+    const credential = createSessionCredential(world.session(), { store: readOnly, clock: systemClock });
+    const first = await credential.token(never);
+    expect(await credential.tokenAfter(first, never)).not.toBe(first);
+    expect(refreshes()).toBe(2);
+  });
+
+  it('passes over a lock that a killed process left', async () => {
+    const lock = join(world.folder, 'credentials.lock');
+    writeFileSync(lock, '');
+    utimesSync(lock, new Date(Date.now() - 60_000), new Date(Date.now() - 60_000));
+    world.expire();
+    expect((await whoami()).kind).toBe('session');
+    expect(existsSync(lock)).toBe(false);
+  });
+});
+
+describe('a credential', () => {
+  it('is sent to its registry only', async () => {
+    const other = await openClientWorld();
+    try {
+      const registry = world.client.registryOf({ registryUrl: other.registry.url });
+      expect(registry).toEqual({ url: other.registry.url });
+      await expect(world.client.whoami({ url: other.registry.url }, never)).rejects.toThrow(FAILED);
+      expect(other.registry.credentialsSent()).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('is not used once the catalog has another registry', () => {
+    world.store.writeConfig({ catalog_url: world.registry.url, registry_url: 'https://other.example.com' });
+    expect(world.client.registryOf({})).toBeUndefined();
+  });
+
+  it('follows no redirect', async () => {
+    const other = await openClientWorld();
+    try {
+      for (const status of [301, 302, 303, 307, 308]) {
+        world.registry.canned.set('GET /v1/session', { status, headers: { location: `${other.registry.url}/v1/session` } });
+        await expect(whoami()).rejects.toMatchObject({ code: 'registry.unreachable' });
+      }
+      expect(other.registry.received).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('that is an API key precedes the login, and is sent by https only', async () => {
+    const secret = 'qk_0123456789';
+    world.registry.keys.add(secret);
+    const registry = world.client.registryOf({ registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
+    expect(registry && (await world.client.whoami(registry, never)).kind).toBe('api_key');
+    expect(() => world.client.registryOf({ registryUrl: 'http://registry.example.com', apiKey: secret })).toThrow('must use https');
+    expect(() => keyCredential('qk_a\nb')).toThrow(FAILED);
+  });
+
+  it('that the Python SDK stored is an API key precedes the login', async () => {
+    const secret = 'qk_0123456789';
+    world.registry.keys.add(secret);
+    const addresses = { registry_url: world.registry.url, catalog_url: world.registry.url };
+    world.store.writeCredentials({ session: world.session(), api_key: { ...addresses, secret } });
+    expect((await whoami()).kind).toBe('api_key');
+  });
+});
+
+describe('a logout', () => {
+  it('ends the session and removes everything', async () => {
+    writeFileSync(join(world.folder, '.credentials.json.1.left'), 'half');
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(world.registry.sessions()).toBe(0);
+    expect(readdirSync(world.folder)).toEqual(['config.json']);
+  });
+
+  it('ends a session whose access token has expired', async () => {
+    world.registry.endAccess();
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(world.registry.sessions()).toBe(0);
+  });
+
+  it('removes everything here even if the registry cannot be reached', async () => {
+    await world.registry.close();
+    expect(await world.client.logout(never)).toContain('cannot be reached');
+    expect(existsSync(world.file)).toBe(false);
+  });
+
+  it('removes credentials that others can read without sending them', async () => {
+    chmodSync(world.file, 0o644);
+    expect(await world.client.logout(never)).toContain('is open to other users');
+    expect(existsSync(world.file)).toBe(false);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('without a login does nothing', async () => {
+    await world.client.logout(never);
+    world.registry.received.length = 0;
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(world.registry.received).toEqual([]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('stored credentials', () => {
+  async function refused(pattern: RegExp): Promise<void> {
+    expect(() => world.client.registryOf({})).toThrow(pattern);
+    await expect(whoami()).rejects.toMatchObject({ code: 'credentials.unusable' });
+    expect(world.registry.credentialsSent()).toEqual([]);
+  }
+
+  it.each([0o640, 0o604, 0o620, 0o660])('with the mode %o are refused', async (mode) => {
+    chmodSync(world.file, mode);
+    await refused(/credentials\.json is open to other users: .* chmod 600 /);
+  });
+
+  it('in a folder that others can read are refused', async () => {
+    chmodSync(world.folder, 0o755);
+    await refused(/tally is open to other users: .* chmod 700 /);
+  });
+
+  it.skipIf(process.geteuid?.() !== 0)('of another user are refused', async () => {
+    chownSync(world.file, 12_345, 0);
+    await refused(/belongs to another user/);
+  });
+
+  it('that are a link are refused', async () => {
+    renameSync(world.file, join(world.home, 'real.json'));
+    symlinkSync(join(world.home, 'real.json'), world.file);
+    await refused(/cannot be read \(ELOOP\)/);
+  });
+
+  it.each(['', '{', '[]', '{"format":1,"session":{}}', '{"format":1,"api_key":{"secret":5}}'])(
+    'that are damaged are refused: %s',
+    async (text) => {
+      writeFileSync(world.file, text);
+      await refused(/is not as Tally writes it/);
+    },
+  );
+
+  it('of a later format, of a large file, and for an address without https are refused', async () => {
+    const right = world.textOf(world.file);
+    writeFileSync(world.file, '{"format":2}');
+    await refused(/another version of Tally/);
+    writeFileSync(world.file, ' '.repeat(70_000));
+    await refused(/not a file of Tally/);
+    writeFileSync(world.file, right.replaceAll(world.registry.url, 'http://example.com'));
+    await refused(/is not as Tally writes it/);
+  });
+
+  it('need a folder that can be written', async () => {
+    rmSync(world.folder, { recursive: true });
+    writeFileSync(world.folder, '');
+    await expect(world.logIn()).rejects.toMatchObject({ code: 'credentials.unusable' });
+  });
+});

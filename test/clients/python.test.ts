@@ -1,0 +1,93 @@
+/** The Python SDK: its tests, the check of its types, and its wheel, with the Python that this machine has. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { parse } from 'yaml';
+import { never, openClientWorld, type ClientWorld } from '../client/world.ts';
+import { ROOT, textOf } from '../docs/pages.ts';
+import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+
+const FOLDER = `${ROOT}clients/python`;
+const PYTHON = { name: 'python3', variable: 'TALLY_TEST_PYTHON' };
+const MYPY = { name: 'mypy', variable: 'TALLY_TEST_MYPY' };
+
+function environment(): Record<string, string | undefined> {
+  return { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONPATH: FOLDER };
+}
+
+describe.skipIf(!canRun('the tests of clients/python', [PYTHON]))('the Python SDK', () => {
+  it('passes its tests', async () => {
+    const python = findProgram(PYTHON) ?? '';
+    const ended = await runProgram(python, ['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], { cwd: FOLDER, env: environment() });
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(ended.stderr).toMatch(/^Ran \d{2,} tests/m);
+  });
+});
+
+describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
+  'the files of the command line and of the Python SDK',
+  () => {
+    const python = (world: ClientWorld, code: string) =>
+      runProgram(findProgram(PYTHON) ?? '', ['-c', `import tally_sdk as sdk\n${code}`], {
+        env: { ...environment(), XDG_CONFIG_HOME: world.home },
+      });
+
+    it('are the same: each uses and refreshes what the other stored', async () => {
+      const world = await openClientWorld();
+      try {
+        await world.logIn();
+        const first = world.session();
+        world.expire();
+        const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
+        expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} ada@example.com\n` });
+        expect(world.session()).toMatchObject({ login: first.login });
+        expect(world.session().refresh_token).not.toBe(first.refresh_token);
+        const registry = world.client.registryOf({});
+        expect(registry && (await world.client.whoami(registry, never)).kind).toBe('session');
+        expect((await python(world, 'sdk.logout()')).code).toBe(0);
+        expect(world.client.registryOf({})).toBeUndefined();
+        expect(world.registry.sessions()).toBe(0);
+
+        world.registry.keys.add('qk_0123456789');
+        const stored = await python(world, `sdk.login_with_api_key('qk_0123456789', registry_url='${world.registry.url}', persist=True)`);
+        expect(stored.code, stored.stderr).toBe(0);
+        const keyed = world.client.registryOf({});
+        expect(keyed && (await world.client.whoami(keyed, never)).kind).toBe('api_key');
+      } finally {
+        await world.close();
+      }
+    });
+  },
+);
+
+describe.skipIf(!canRun('the check of the types of clients/python', [MYPY]))('the types of the Python SDK', () => {
+  it('are complete and right, for Python 3.9', async () => {
+    const ended = await runProgram(findProgram(MYPY) ?? '', ['--cache-dir', '/dev/null'], { cwd: FOLDER, env: process.env });
+    expect(ended.stdout + ended.stderr).toMatch(/^Success: no issues found in \d+ source files/m);
+  });
+});
+
+describe('the folder of the Python SDK', () => {
+  it('has no dependency and names the oldest Python', () => {
+    const project = readFileSync(`${FOLDER}/pyproject.toml`, 'utf8');
+    expect(project).toContain('\ndependencies = []\n');
+    expect(project).toContain('\nrequires-python = ">=3.9"\n');
+  });
+
+  it('has a workflow as an example that keeps the key in a secret', () => {
+    const workflow = z
+      .object({
+        jobs: z.record(
+          z.string(),
+          z.object({ steps: z.array(z.object({ run: z.string().optional(), env: z.record(z.string(), z.string()).optional() })) }),
+        ),
+      })
+      .parse(parse(textOf('clients/python/examples/ci.yaml')));
+    const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
+    expect(steps.at(-1)?.run).toMatch(/^python clients\/python\/examples\/ci\.py /);
+    expect(steps.at(-1)?.env).toEqual({
+      SERVICE_API_KEY: '${{ secrets.SERVICE_API_KEY }}',
+      SERVICE_REGISTRY_URL: '${{ vars.SERVICE_REGISTRY_URL }}',
+    });
+  });
+});

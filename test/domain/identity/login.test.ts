@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import {
+  consentTokenOf,
+  isLoginOver,
+  isMachineName,
+  isRedirectUri,
+  isReturnTo,
+  issuerSecretsOf,
+  judgeCode,
+  loginIdOf,
+  loginIdOfCode,
+  newCode,
+  newLogin,
+  type LoginRecord,
+} from '../../../src/domain/identity/login.ts';
+import { challengeOf, tokenHashOf } from '../../../src/domain/identity/tokens.ts';
+
+const VERIFIER = 'v'.repeat(43);
+const REDIRECT = 'http://127.0.0.1:4000/callback';
+const request = { flow: 'client', challenge: challengeOf(VERIFIER), redirectUri: REDIRECT, clientState: 's' } as const;
+
+function allowed(more: Partial<LoginRecord> = {}) {
+  const { record } = newLogin(request, 0);
+  const code = newCode(record);
+  const after: LoginRecord = { ...record, stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: 1_000, ...more };
+  return { record: after, code };
+}
+
+describe('where a client receives its code', () => {
+  it.each([
+    ['http://127.0.0.1:1/callback', true],
+    ['http://127.0.0.1:65535/callback', true],
+    ['http://[::1]:4000/callback', true],
+    ['http://127.0.0.1:65536/callback', false],
+    ['http://127.0.0.1:0/callback', false],
+    ['http://127.0.0.1:04000/callback', false],
+    ['http://127.0.0.1/callback', false],
+    ['http://localhost:4000/callback', false],
+    ['https://127.0.0.1:4000/callback', false],
+    ['http://127.0.0.1:4000/callback/', false],
+    ['http://127.0.0.1:4000/callback?x=1', false],
+    ['http://127.0.0.1:4000/callback#x', false],
+    ['http://127.0.0.1:4000@evil.example/callback', false],
+    ['http://127.0.0.1.evil.example:4000/callback', false],
+    ['http://127.0.0.2:4000/callback', false],
+    ['http://127.0.0.1:4000/callback\n', false],
+    ['javascript:alert(1)', false],
+  ])('%s: %s', (text, expected) => expect(isRedirectUri(text)).toBe(expected));
+});
+
+describe('where a browser goes after its login', () => {
+  it.each([
+    ['/', true],
+    ['/jobs?x=1#y', true],
+    ['//evil.example', false],
+    ['/\\evil.example', false],
+    ['/a\\b', false],
+    ['https://evil.example', false],
+    ['', false],
+    ['/a b', false],
+    ['/\tevil', false],
+    [`/${'a'.repeat(2_000)}`, false],
+  ])('%j: %s', (text, expected) => expect(isReturnTo(text)).toBe(expected));
+});
+
+it.each([
+  ['laptop of Bob', true],
+  ['büro-1', true],
+  ['', false],
+  ['a\u202eb', false],
+  ['a\nb', false],
+  ['x'.repeat(101), false],
+])('%j is the name of a machine: %s', (text, expected) => expect(isMachineName(text)).toBe(expected));
+
+describe('a login under way', () => {
+  it('is found by its secret name, of which the record has a hash only', () => {
+    const { record, name } = newLogin(request, 0);
+    expect(loginIdOf(name)).toBe(record.id);
+    const { state, nonce, verifier } = issuerSecretsOf(name);
+    const secrets = [name, state, nonce, verifier, consentTokenOf(name)];
+    expect(new Set(secrets).size).toBe(5);
+    for (const secret of secrets) {
+      expect(secret).toMatch(/^[0-9A-Za-z]{43}$/);
+      expect(JSON.stringify(record)).not.toContain(secret);
+    }
+    expect([loginIdOf(''), loginIdOf(`${name}a`), loginIdOf('../'.repeat(14) + 'a')]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('lasts ten minutes', () => {
+    const { record } = newLogin(request, 0);
+    expect([isLoginOver(record, 599_999), isLoginOver(record, 600_000)]).toEqual([false, true]);
+  });
+});
+
+describe('a code', () => {
+  it('is redeemed with its verifier and its redirect', () => {
+    const { record, code } = allowed();
+    expect(code).toMatch(/^[0-9A-Za-z]{44}$/);
+    expect(loginIdOfCode(code)).toBe(record.id);
+    expect(JSON.stringify(record)).not.toContain(code.slice(22));
+    expect(judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT }, 1_000)).toBe('ok');
+  });
+
+  it.each([
+    ['another verifier', { verifier: 'w'.repeat(43) }, 'spoilt'],
+    ['another redirect', { redirectUri: 'http://127.0.0.1:4001/callback' }, 'spoilt'],
+    ['no redirect', { redirectUri: undefined }, 'spoilt'],
+    ['another code', { code: 'x'.repeat(44) }, 'unknown'],
+  ] as const)('is not redeemed with %s', (_, wrong, expected) => {
+    const { record, code } = allowed();
+    expect(judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT, ...wrong }, 1_000)).toBe(expected);
+  });
+
+  it('ends after a minute', () => {
+    const { record, code } = allowed();
+    const judged = (nowMs: number) => judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT }, nowMs);
+    expect([judged(60_999), judged(61_000)]).toEqual(['ok', 'unknown']);
+  });
+
+  it('that was redeemed is known as such, also later and with anything else', () => {
+    const { record, code } = allowed({ stage: 'redeemed', sessionId: 's' });
+    expect(judgeCode(record, { code, verifier: 'x', redirectUri: undefined }, 10_000_000)).toBe('replayed');
+    expect(judgeCode(record, { code: `${code.slice(0, 22)}${'0'.repeat(22)}`, verifier: VERIFIER }, 0)).toBe('unknown');
+  });
+
+  it('exists only after Allow', () => {
+    const { record, code } = allowed({ stage: 'asking' });
+    expect(judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT }, 1_000)).toBe('unknown');
+    expect(judgeCode(newLogin(request, 0).record, { code, verifier: VERIFIER }, 0)).toBe('unknown');
+  });
+
+  it.each(['', 'a', 'x'.repeat(43), `${'x'.repeat(43)}-`, 'x'.repeat(45)])('%j is none', (text) =>
+    expect(loginIdOfCode(text)).toBeUndefined(),
+  );
+});

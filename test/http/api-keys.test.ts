@@ -1,0 +1,138 @@
+/** API keys over HTTP: the whole way from a login to a refused key, on stores in memory. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSecret } from '../../src/domain/identity/api-key.ts';
+import { createControlPlane } from '../../src/http/control-plane.ts';
+import type { Listener } from '../../src/http/server.ts';
+import { createPeople } from '../../src/pipeline/identity/people.ts';
+import { get } from '../support/identity/browser.ts';
+import { bearer, jsonOf } from '../support/identity/http-world.ts';
+import { createKeyProcess, DAY_MS } from '../support/identity/keys.ts';
+import { createIdentityWorld, logIn, type IdentityWorld } from '../support/identity/world.ts';
+
+let url = '';
+let world: IdentityWorld;
+let listener: Listener;
+
+beforeEach(async () => {
+  world = createIdentityWorld({ allowed: ['any'], publicUrl: () => url });
+  const { store, clock } = world;
+  const process = createKeyProcess({ store, clock });
+  listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    verbs: process.operations,
+    readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
+    metrics: { metricsText: async () => '', contentType: 'text/plain' },
+    telemetry: world.telemetry,
+    clock,
+    version: '1.67.0',
+    identity: {
+      sessions: world.sessions,
+      logins: world.logins,
+      audit: world.auditUser,
+      authenticateKey: process.authenticateKey,
+      attempts: process.attempts,
+      trustedProxies: [],
+      publicUrl: () => url,
+    },
+  });
+  const { port } = await listener.listen();
+  url = `http://127.0.0.1:${port}`;
+});
+
+afterEach(() => listener.close());
+
+async function tokenOf(role: 'user' | 'admin'): Promise<string> {
+  const sub = `s-${role}`;
+  world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
+  if (role === 'admin') await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: false }).grant({ sub }, 'root');
+  return (await logIn(world)).access;
+}
+
+const send = (method: string, path: string, token: string | undefined, body?: unknown) =>
+  get(`${url}${path}`, {
+    method,
+    headers: { ...(token !== undefined && bearer(token)), ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+async function create(token: string, body: object = { name: 'ci' }): Promise<{ readonly id: string; readonly secret: string }> {
+  const answer = await send('POST', '/v1/api-keys', token, body);
+  expect(answer.status).toBe(201);
+  const { key, secret } = jsonOf(answer) as { key: { id: string }; secret: string };
+  return { id: key.id, secret };
+}
+
+const FAILED = 'Authentication failed. Check your credentials or API key.';
+
+describe('an API key over HTTP', () => {
+  it('is created with a session, used, listed, and refused everywhere once it is revoked', async () => {
+    const session = await tokenOf('user');
+    const { id, secret } = await create(session);
+    const used = await send('GET', '/v1/buckets', secret);
+    expect([used.status, jsonOf(used)]).toEqual([200, { items: [], unconnected: [] }]);
+    expect(jsonOf(await send('GET', '/v1/session', secret))).toMatchObject({
+      kind: 'api_key',
+      user: { email: 'user@example.com' },
+      scopes: ['read'],
+      key: { id, status: 'ACTIVE' },
+    });
+    expect(jsonOf(await send('GET', '/v1/api-keys', secret))).toMatchObject({ items: [{ id, status: 'ACTIVE' }] });
+    expect((await send('DELETE', `/v1/api-keys/${id}`, session)).status).toBe(204);
+    await world.clock.advance(4_999);
+    const refused = await send('GET', '/v1/buckets', secret);
+    expect([refused.status, jsonOf(refused)['detail'], refused.headers['www-authenticate']]).toEqual([401, FAILED, 'Bearer']);
+    expect((await send('GET', `/v1/api-keys/${id}`, session)).status).toBe(404);
+  });
+
+  it.each([0, 366, 1.5, '90', true])('is not created for %j days', async (days) => {
+    const answer = await send('POST', '/v1/api-keys', await tokenOf('user'), { name: 'ci', expires_in_days: days });
+    expect([answer.status, jsonOf(answer)['detail']]).toEqual([400, 'expires_in_days: must be a whole number from 1 to 365']);
+  });
+
+  it('is answered with one 401 whatever is wrong with it', async () => {
+    const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 1 });
+    const typo = `${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`;
+    const answers = [];
+    for (const text of [typo, secret.slice(3), `${secret}x`, createSecret(), 'x']) answers.push(await send('GET', '/v1/buckets', text));
+    await world.clock.advance(DAY_MS);
+    answers.push(await send('GET', '/v1/buckets', secret));
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(jsonOf(answers[0]!)).toMatchObject({ status: 401, code: 'authentication.failed', detail: FAILED });
+  });
+
+  it('creates no key, and does no more than its scopes and its owner may', async () => {
+    const admin = await tokenOf('admin');
+    const { secret } = await create(admin);
+    const refused = await send('POST', '/v1/api-keys', secret, { name: 'another' });
+    expect([refused.status, jsonOf(refused)['code']]).toEqual([403, 'session.required']);
+    const audit = await send('GET', '/v1/admin/audit', secret);
+    expect([audit.status, jsonOf(audit)['detail']]).toEqual([403, 'the API key lacks the scope admin: create a key with scopes=["admin"]']);
+    const allowed = await create(admin, { name: 'auditor', scopes: ['admin'] });
+    expect((await send('GET', '/v1/admin/api-keys', allowed.secret)).status).toBe(200);
+    expect((await send('GET', '/v1/admin/api-keys', await tokenOf('user'))).status).toBe(403);
+  });
+
+  it('is served although 200 wrong ones came from the same address', async () => {
+    const { secret } = await create(await tokenOf('user'));
+    const statuses = [];
+    for (let attempt = 0; attempt < 200; attempt += 1) statuses.push((await send('GET', '/v1/buckets', createSecret())).status);
+    expect(statuses.map((status, at) => [at < 20 ? 401 : 429, status]).filter(([expected, status]) => expected !== status)).toEqual([]);
+    expect((await send('GET', '/v1/buckets', createSecret())).headers['retry-after']).toBe('60');
+    expect((await send('GET', '/v1/buckets', secret)).status).toBe(200);
+  });
+
+  it('is revoked by its secret without a login, with one answer', async () => {
+    const { secret } = await create(await tokenOf('user'));
+    for (const text of [`  ${secret}\n`, secret, 'nonsense']) {
+      expect((await send('POST', '/v1/api-keys/revoke', undefined, { secret: text })).status).toBe(204);
+    }
+    expect((await send('GET', '/v1/buckets', secret)).status).toBe(401);
+  });
+
+  it('is told from 14 days before its end', async () => {
+    const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 14 });
+    expect((await send('GET', '/v1/buckets', secret)).headers['tally-key-expires']).toBe('2026-01-16T03:04:05.000Z');
+    const { secret: later } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 15 });
+    expect((await send('GET', '/v1/buckets', later)).headers['tally-key-expires']).toBe(undefined);
+  });
+});

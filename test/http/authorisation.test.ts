@@ -1,0 +1,148 @@
+/** The matrix: the example request of each row, as each kind of caller. The table is that of docs/identity.md, written a second time. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rows, type OperationName, type PlacedRow } from '../../src/api/contract.ts';
+import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+
+const callers = ['anonymous', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)'] as const;
+type Caller = (typeof callers)[number];
+
+/** What a caller gets: the operation, or the code of the refusal. */
+type Cell = 'yes' | '401' | 'denied' | 'session';
+
+const everyone: readonly Cell[] = ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'];
+const readers: readonly Cell[] = ['401', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'];
+const sessions: readonly Cell[] = ['401', 'yes', 'session', 'yes', 'session', 'session', 'session'];
+const operators: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'yes'];
+const admins: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'denied'];
+const monitors: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'yes', 'yes'];
+const people: readonly Cell[] = ['401', 'denied', 'session', 'yes', 'session', 'session', 'session'];
+
+/** Each operation; one that is missing here does not compile. */
+const table: Readonly<Record<OperationName, readonly Cell[]>> = {
+  getLiveness: everyone,
+  getConfig: everyone,
+  getOpenApi: everyone,
+  beginLogin: everyone,
+  answerLogin: everyone,
+  showConsent: everyone,
+  decideLogin: everyone,
+  createTokens: everyone,
+  revokeApiKeyBySecret: everyone,
+  listApiKeys: readers,
+  getApiKey: readers,
+  revokeApiKey: readers,
+  createApiKey: sessions,
+  listAllApiKeys: admins,
+  getAnyApiKey: admins,
+  revokeAnyApiKey: admins,
+  searchObjects: readers,
+  explainObject: readers,
+  listBuckets: readers,
+  getBucket: readers,
+  listGaps: readers,
+  listJobs: readers,
+  getJob: readers,
+  watchJob: readers,
+  getSession: readers,
+  logOut: sessions,
+  startReindex: operators,
+  pauseJob: operators,
+  resumeJob: operators,
+  cancelJob: operators,
+  listDeadLetters: operators,
+  getDeadLetter: operators,
+  replayDeadLetters: operators,
+  discardDeadLetters: operators,
+  addBucket: admins,
+  removeBucket: admins,
+  planBucket: admins,
+  emitBucket: admins,
+  applyBucket: admins,
+  pauseNotification: admins,
+  resumeNotification: admins,
+  cleanBucket: admins,
+  diagnoseBucket: admins,
+  listAudit: admins,
+  getReadiness: monitors,
+  getMetrics: monitors,
+  listUsers: people,
+  disableUser: people,
+  enableUser: people,
+  grantAdmin: people,
+};
+
+const answers: Readonly<Record<Cell, readonly [number, string]>> = {
+  yes: [0, ''],
+  '401': [401, 'authentication.failed'],
+  denied: [403, 'authorization.denied'],
+  session: [403, 'session.required'],
+};
+
+/** Answers of operations that anyone may call, and that need more than the example: nothing of them is a refusal of the caller. */
+const unmet = new Set(['login.expired', 'login.invalid-grant', 'request.forbidden-origin']);
+
+let world: HttpWorld;
+let tokens: Readonly<Record<Caller, string | undefined>>;
+
+async function newTokens() {
+  return {
+    anonymous: undefined,
+    user: await world.tokenOf('user'),
+    admin: await world.tokenOf('admin'),
+    'user key': world.keyOf('user', ['read']),
+    'admin key': world.keyOf('admin', ['read', 'operate', 'admin']),
+    'admin key (read)': world.keyOf('admin', ['read']),
+    'admin key (operate)': world.keyOf('admin', ['read', 'operate']),
+  };
+}
+
+beforeAll(async () => {
+  world = await startHttpWorld();
+  tokens = await newTokens();
+});
+afterAll(() => world.close());
+
+function sendExample({ method, path, example }: PlacedRow, token: string | undefined) {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
+  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
+  const body = example.body === undefined ? {} : { body: JSON.stringify(example.body) };
+  const headers = { ...(example.body !== undefined && { 'content-type': 'application/json' }), ...(token !== undefined && bearer(token)) };
+  return world.send(method, `${filled}?${query.toString()}`, { headers, ...body });
+}
+
+describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation, row) => {
+  it.each(callers.map((caller, index) => [caller, table[operation][index]!] as const))('%s: %s', async (caller, cell) => {
+    const before = world.fake.asked.length;
+    // a stream of a job that is queued stays open
+    if (operation === 'watchJob' && cell === 'yes')
+      world.fake.nextDoes(async () => ({ ...(await import('../support/fakes/control.ts')).job, state: 'done' }));
+    const answer = await sendExample(row, tokens[caller]);
+    const problem = String(answer.headers['content-type']).startsWith('application/problem+json')
+      ? (JSON.parse(answer.text) as { readonly code: string })
+      : { code: '' };
+    if (cell === 'yes') {
+      if (!unmet.has(problem.code)) expect([answer.status, answer.text]).toEqual([row.status, answer.text]);
+    } else {
+      expect([answer.status, problem.code]).toEqual(answers[cell]);
+      // nothing was begun
+      expect(world.fake.asked.length).toBe(before);
+    }
+    if (cell === '401') {
+      expect(answer.headers['www-authenticate']).toBe('Bearer');
+      expect(answer.text).toContain('Authentication failed. Check your credentials or API key.');
+    }
+    if (operation === 'logOut') tokens = await newTokens();
+  });
+});
+
+it('the verbs learn who calls', async () => {
+  await world.send('GET', '/v1/buckets', { headers: bearer(tokens.admin!) });
+  expect(world.fake.contexts.at(-1)?.actor).toMatchObject({
+    kind: 'session',
+    email: 'admin@example.com',
+    role: 'admin',
+    address: '127.0.0.1',
+  });
+  await world.send('GET', '/v1/buckets', { headers: bearer(tokens['user key']!) });
+  expect(world.fake.contexts.at(-1)?.actor).toMatchObject({ kind: 'api_key', keyName: 'ci 2026', role: 'user', address: '127.0.0.1' });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { createSecret } from '../../../src/domain/identity/api-key.ts';
+import { createKeyWorld } from '../../support/identity/keys.ts';
+
+const signal = new AbortController().signal;
+
+describe('credentials that fail', () => {
+  it('are audited once for each address, reason and minute, with their number and without the secret', async () => {
+    const { a, bob, clock, store } = await createKeyWorld();
+    const { key, secret } = await a.create(bob);
+    await a.operations.revokeApiKey({ params: { id: key.id } }, a.contextOf(bob));
+    const unknown = createSecret();
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await a.authenticate(unknown, '10.0.0.9')).toBe(undefined);
+    await a.authenticate('nonsense', '10.0.0.9');
+    await a.authenticate(secret, '10.0.0.9');
+    await a.authenticate(secret, '10.0.0.10');
+    await clock.advance(60_000);
+    await a.authenticate(unknown, '10.0.0.9');
+    await a.attempts.storeEnded();
+    await a.attempts.flush(signal);
+    const records = await store.audit.list({ event: 'AuthenticationFailed', limit: 100 });
+    const shown = records.map((record) =>
+      [record.sourceipaddress, record.useridentity.email, record.reason, record.parameters?.['count']].join(' | '),
+    );
+    expect(shown.toSorted()).toEqual([
+      '10.0.0.10 | bob@example.com | API key revoked | 1',
+      '10.0.0.9 | anonymous@registry | API key malformed | 1',
+      '10.0.0.9 | anonymous@registry | API key unknown | 1',
+      '10.0.0.9 | anonymous@registry | API key unknown | 3',
+      '10.0.0.9 | bob@example.com | API key revoked | 1',
+    ]);
+    expect(records.every(({ outcome }) => outcome === 'failed')).toBe(true);
+    const auth = { type: 'api_key', keyName: 'ci', keyFingerprint: key.fingerprint };
+    expect(records).toContainEqual(expect.objectContaining({ useridentity: { email: 'bob@example.com', sessionContext: { auth } } }));
+    for (const text of [secret, unknown])
+      expect(JSON.stringify([records, a.telemetry.recorded('audited')])).not.toContain(text.slice(3, 20));
+  });
+
+  it('are refused with 429 after 20 in a minute, while valid ones from the same address are served', async () => {
+    const { a, b, bob } = await createKeyWorld();
+    const { secret } = await a.create(bob);
+    let refused = 0;
+    for (let attempt = 0; attempt < 200; attempt += 1) {
+      await a.authenticate(createSecret(), '10.0.0.9').catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'request.too-many-failures', extra: { retry_after_s: 60 } });
+        refused += 1;
+      });
+    }
+    expect(refused).toBe(180);
+    expect(await a.authenticate(secret, '10.0.0.9')).toMatchObject({ userId: 'u-bob' });
+    // another process counts for itself, and another address is another one
+    expect(await b.authenticate(createSecret(), '10.0.0.9')).toBe(undefined);
+    expect(await a.authenticate(createSecret(), '10.0.0.10')).toBe(undefined);
+  });
+});

@@ -1,0 +1,409 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { challengeOf } from '../../../src/domain/identity/tokens.ts';
+import { userIdOf } from '../../../src/domain/identity/user.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { createPurgeLogins } from '../../../src/pipeline/identity/purge-logins.ts';
+import { ISSUER } from '../../support/identity/fake-issuer.ts';
+import {
+  CLIENT,
+  createIdentityWorld,
+  logIn,
+  ORIGIN,
+  PUBLIC_URL,
+  queryOf,
+  REDIRECT,
+  VERIFIER,
+  type IdentityWorld,
+} from '../../support/identity/world.ts';
+
+const signal = new AbortController().signal;
+const invalidGrant = { code: 'login.invalid-grant', extra: { error: 'invalid_grant' } };
+const expired = { code: 'login.expired' };
+const eventsOf = ({ audit }: IdentityWorld) => audit.records.map(({ eventname, outcome, reason }) => [eventname, outcome, reason ?? '']);
+const peopleOf = ({ store: { state }, clock }: IdentityWorld, hasAdminRule = false) => createPeople({ state, clock, hasAdminRule });
+const aliceId = userIdOf(ISSUER, 's-alice');
+
+/** Up to the consent page. */
+async function ask(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
+  const { name, location } = await world.logins.begin(request, signal);
+  const answered = await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+  return { name, location, answered };
+}
+
+/** Up to the code. */
+async function allow(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
+  const { name } = await ask(world, request);
+  const { token } = await world.logins.consent(name, signal);
+  const { redirect, code } = await world.logins.decide(name, { token, allow: true }, ORIGIN);
+  return { name, redirect, code: code ?? new URL(redirect ?? 'x:').searchParams.get('code') ?? '' };
+}
+
+describe('a login', () => {
+  it('leads through any number of processes to a session, and is audited', async () => {
+    const world = createIdentityWorld();
+    const { access, refresh, redirect } = await logIn(world);
+    expect(redirect.startsWith(`${REDIRECT}?`)).toBe(true);
+    expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ state: 'mine', iss: PUBLIC_URL });
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({
+      kind: 'session',
+      userId: aliceId,
+      email: 'alice@example.com',
+      role: 'user',
+    });
+    expect(refresh).toMatch(/^qr_/);
+    expect(world.audit.records).toMatchObject([
+      {
+        eventname: 'Login',
+        outcome: 'done',
+        sourceipaddress: '192.0.2.1',
+        useridentity: { email: 'alice@example.com', sessionContext: { auth: { type: 'session' } } },
+        parameters: { role: 'user', machine: 'laptop' },
+      },
+    ]);
+  });
+
+  it('leaves no secret in the store, in the audit and in what is reported', async () => {
+    const world = createIdentityWorld();
+    const before = await logIn(world);
+    const after = await world.sessions.refresh(before.refresh, ORIGIN);
+    const written = await world.written();
+    const { state, nonce, verifier } = world.issuer.requests[0]!;
+    const tokens = [before.access, before.refresh, after.access, after.refresh].flatMap((token) => [token.slice(3, 25), token.slice(25)]);
+    for (const secret of [...tokens, before.name, before.code.slice(22), before.token, VERIFIER, state, nonce, verifier]) {
+      expect(written).not.toContain(secret);
+    }
+    expect(written).toContain('alice@example.com');
+  });
+
+  it('shows on the consent page who and which machine it is', async () => {
+    const world = createIdentityWorld();
+    const { name, answered } = await ask(world);
+    expect(answered).toEqual({ kind: 'asking' });
+    expect(await world.logins.consent(name, signal)).toMatchObject({ email: 'alice@example.com', machine: 'laptop', flow: 'client' });
+  });
+
+  it('without a browser on the machine has a code that a person copies', async () => {
+    const world = createIdentityWorld();
+    const { redirect, code } = await allow(world, { flow: 'paste', challenge: challengeOf(VERIFIER) });
+    expect(redirect).toBeUndefined();
+    expect(await world.logins.redeem({ code, verifier: VERIFIER }, ORIGIN)).toMatchObject({ access: expect.stringMatching(/^qs_/) });
+  });
+
+  it('of a page gives the browser a cookie, and a changed role ends it', async () => {
+    const world = createIdentityWorld();
+    const { answered } = await ask(world, { flow: 'browser', returnTo: '/jobs' });
+    if (answered.kind !== 'browser') throw new Error(answered.kind);
+    expect(answered.returnTo).toBe('/jobs');
+    expect(await world.sessions.byCookie(answered.cookie, signal)).toMatchObject({ role: 'user', email: 'alice@example.com' });
+    await peopleOf(world).grant({ email: 'alice@example.com' }, 'root');
+    await world.users.ruledAgain(aliceId);
+    expect(await world.sessions.byCookie(answered.cookie, signal)).toBeUndefined();
+    expect(eventsOf(world)).toEqual([['Login', 'done', '']]);
+  });
+
+  it('of another browser is refused: its answer, its page and its decision', async () => {
+    const world = createIdentityWorld();
+    const mine = await world.logins.begin(CLIENT, signal);
+    const theirs = await world.logins.begin(CLIENT, signal);
+    const answer = queryOf(world.issuer.answerTo(theirs.location));
+    await expect(world.logins.answered(mine.name, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.answered('x'.repeat(43), answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+    await world.logins.answered(theirs.name, answer, ORIGIN, signal);
+    const { token } = await world.logins.consent(theirs.name, signal);
+    await expect(world.logins.consent(mine.name, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(mine.name, { token, allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(theirs.name, { token: 'guessed', allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    // nothing was spoilt by that
+    expect(await world.logins.decide(theirs.name, { token, allow: true }, ORIGIN)).toHaveProperty('redirect');
+  });
+
+  it('takes each answer once', async () => {
+    const world = createIdentityWorld();
+    const { name, location } = await world.logins.begin(CLIENT, signal);
+    const answer = queryOf(world.issuer.answerTo(location));
+    await world.logins.answered(name, answer, ORIGIN, signal);
+    await expect(world.logins.answered(name, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+  });
+
+  it('lasts ten minutes', async () => {
+    const world = createIdentityWorld();
+    const { name, location } = await world.logins.begin(CLIENT, signal);
+    await world.clock.advance(600_000);
+    await expect(world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal)).rejects.toMatchObject(expired);
+  });
+
+  it('that the person refuses leads back to the client, and gives no code', async () => {
+    const world = createIdentityWorld();
+    const { name } = await ask(world);
+    const { token } = await world.logins.consent(name, signal);
+    const { redirect = '' } = await world.logins.decide(name, { token, allow: false }, ORIGIN);
+    expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ error: 'access_denied', state: 'mine', iss: PUBLIC_URL });
+    await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);
+    expect(eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining('refused')]]);
+  });
+});
+
+describe('a person', () => {
+  it.each([
+    [{ sub: 's', email: 'eve@elsewhere.example', email_verified: true }, 'eve@elsewhere.example may not log in'],
+    [{ sub: 's', email: 'alice@example.com', email_verified: false }, 'alice@example.com (not verified) may not log in'],
+    [{ sub: 's', email: 'alice@example.com' }, 'not verified'],
+    [{ sub: 's' }, 's@id.example.com (not verified)'],
+  ])('with %j has no session, no user record, and learns why', async (claims, text) => {
+    const world = createIdentityWorld();
+    world.issuer.personIs(claims);
+    const { answered } = await ask(world);
+    expect(answered).toMatchObject({ kind: 'failed', error: { code: 'login.refused', message: expect.stringContaining(text) } });
+    if (answered.kind !== 'failed') throw new Error(answered.kind);
+    expect(new URL(answered.redirect ?? '').searchParams.get('error_description')).toContain(text);
+    expect(await world.store.state.count('user')).toBe(0);
+    expect(await world.store.state.count('session')).toBe(0);
+    expect(eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining(text)]]);
+  });
+
+  it('who is disabled cannot log in, use a session or refresh it; enabled again, a new login works', async () => {
+    const world = createIdentityWorld();
+    const { access, refresh } = await logIn(world);
+    const { code } = await allow(world);
+    await peopleOf(world).disable(aliceId);
+    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect((await ask(world)).answered).toMatchObject({
+      kind: 'failed',
+      error: { code: 'login.refused', message: expect.stringContaining('disabled') },
+    });
+    await peopleOf(world).enable(aliceId);
+    // the session of before has ended
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.sessions.byAccess((await logIn(world)).access, signal)).toBeDefined();
+  });
+
+  it('whom no rule lets in any more loses the session at the next refresh', async () => {
+    const world = createIdentityWorld();
+    const { refresh } = await logIn(world);
+    world.rule({ allowed: ['domain=other.example'] });
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.store.state.count('session')).toBe(0);
+    expect(eventsOf(world).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('no rule')]);
+  });
+
+  it('is let in by a claim, whose value is not stored', async () => {
+    const world = createIdentityWorld({ allowed: ['claim:groups=tally'], adminClaim: 'groups=root' });
+    world.issuer.personIs({ sub: 's-alice', groups: ['tally', 'root', 'very-private-group'] });
+    const { access, refresh } = await logIn(world);
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.written()).not.toContain('very-private-group');
+    const next = await world.sessions.refresh(refresh, ORIGIN);
+    world.rule({ allowed: ['claim:groups=tally'] });
+    await world.sessions.refresh(next.refresh, ORIGIN);
+    expect(await world.sessions.byAccess(next.access, signal)).toMatchObject({ role: 'user' });
+  });
+});
+
+describe('an issuer', () => {
+  it.each([
+    [new RequestError('login.refused', 'the token of the issuer is not valid: nonce'), 'nonce'],
+    [new FaultError('issuer.unreachable', 'connect ECONNREFUSED'), 'ECONNREFUSED'],
+    [new FaultError('issuer.refused', 'invalid_client'), 'invalid_client'],
+  ])('that does not vouch for the person ends the login: %s', async (error, text) => {
+    const world = createIdentityWorld();
+    world.issuer.failWith(error);
+    const { answered, name } = await ask(world);
+    expect(answered).toMatchObject({ kind: 'failed', error, redirect: expect.stringContaining('access_denied') });
+    expect(eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining(text)]]);
+    await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);
+  });
+});
+
+describe('a code', () => {
+  it('that is redeemed twice ends its session', async () => {
+    const world = createIdentityWorld();
+    const { access, refresh, code } = await logIn(world);
+    await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(eventsOf(world).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('second time')]);
+  });
+
+  it('that two processes redeem at the same moment gives at most one session, which the other ends', async () => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    const redeem = () => world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
+    const results = await Promise.allSettled([redeem(), redeem(), redeem()]);
+    const tokens = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    expect(tokens.length).toBeLessThanOrEqual(1);
+    for (const { access } of tokens) expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+    expect(await world.store.state.count('session')).toBe(0);
+  });
+
+  it.each([
+    ['verifier', { verifier: 'w'.repeat(43) }],
+    ['redirect', { redirectUri: 'http://127.0.0.1:1/callback' }],
+  ])('with another %s is spoilt for everyone', async (_, wrong) => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    const right = { code, verifier: VERIFIER, redirectUri: REDIRECT };
+    await expect(world.logins.redeem({ ...right, ...wrong }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    await expect(world.logins.redeem(right, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.store.state.count('session')).toBe(0);
+    expect(eventsOf(world)[0]).toEqual(['LoginFailed', 'failed', expect.stringContaining('another verifier')]);
+  });
+
+  it('ends after a minute; an unknown one says the same', async () => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    await world.clock.advance(60_000);
+    const outcomes = await Promise.allSettled(
+      [code, 'x'.repeat(44), '', `${code.slice(0, 22)}${'0'.repeat(22)}`].map((each) =>
+        world.logins.redeem({ code: each, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN),
+      ),
+    );
+    expect(new Set(outcomes.map((outcome) => (outcome.status === 'rejected' ? String(outcome.reason) : 'redeemed'))).size).toBe(1);
+    expect(eventsOf(world)).toEqual([]);
+  });
+});
+
+describe('a refresh', () => {
+  it('by ten processes at the same moment keeps all of them logged in', async () => {
+    const world = createIdentityWorld();
+    const { refresh } = await logIn(world);
+    const pairs = await Promise.all(Array.from({ length: 10 }, () => world.sessions.refresh(refresh, ORIGIN)));
+    for (const { access } of pairs) expect(await world.sessions.byAccess(access, signal)).toBeDefined();
+    await world.clock.advance(600_000);
+    const again = await Promise.all(pairs.map((pair) => world.sessions.refresh(pair.refresh, ORIGIN)));
+    for (const { access } of again) expect(await world.sessions.byAccess(access, signal)).toBeDefined();
+    expect(eventsOf(world)).toEqual([['Login', 'done', '']]);
+  });
+
+  it('with a stolen token that was used before ends the family, and is audited', async () => {
+    const world = createIdentityWorld();
+    const { refresh: stolen } = await logIn(world);
+    const { refresh, access } = await world.sessions.refresh(stolen, ORIGIN);
+    await world.clock.advance(30_000);
+    await expect(world.sessions.refresh(stolen, { address: '203.0.113.9', requestId: 'r2' })).rejects.toMatchObject(invalidGrant);
+    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(world.audit.records.at(-1)).toMatchObject({
+      eventname: 'SessionRefreshReused',
+      outcome: 'failed',
+      sourceipaddress: '203.0.113.9',
+      useridentity: { email: 'alice@example.com' },
+      parameters: { machine: 'laptop' },
+    });
+  });
+
+  it('leaves the sessions of other logins alone', async () => {
+    const world = createIdentityWorld();
+    const [one, two] = [await logIn(world), await logIn(world)];
+    await world.sessions.refresh(one.refresh, ORIGIN);
+    await world.clock.advance(31_000);
+    await expect(world.sessions.refresh(one.refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.sessions.byAccess(two.access, signal)).toBeDefined();
+  });
+
+  it.each(['', 'qr_', 'qs_x', `qr_${'0'.repeat(65)}`])('with %j is refused', async (token) => {
+    await expect(createIdentityWorld().sessions.refresh(token, ORIGIN)).rejects.toMatchObject(invalidGrant);
+  });
+});
+
+describe('a grant', () => {
+  it('makes the first administrator at the next login, once', async () => {
+    const world = createIdentityWorld();
+    await peopleOf(world).grant({ email: 'Alice@Example.com' }, 'root@build-1');
+    const { access } = await logIn(world);
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.users.get(aliceId)).toMatchObject({ roleSource: 'grant' });
+    expect(await world.store.state.count('grant')).toBe(0);
+    // it stays at later logins
+    expect(await world.sessions.byAccess((await logIn(world)).access, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('by the subject counts as well, and for a session at its next refresh', async () => {
+    const world = createIdentityWorld();
+    const { refresh, access } = await logIn(world);
+    await peopleOf(world).grant({ sub: 's-alice' }, 'root@build-1');
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'user' });
+    await world.sessions.refresh(refresh, ORIGIN);
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('to an address waits for a verified login with it, and ends after seven days', async () => {
+    const world = createIdentityWorld({ allowed: ['any'] });
+    await peopleOf(world).grant({ email: 'alice@example.com' }, 'root@build-1');
+    world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
+    await logIn(world);
+    expect(await world.users.get(userIdOf(ISSUER, 's-eve'))).toMatchObject({ role: 'user' });
+    expect(await world.store.state.count('grant')).toBe(1);
+    await world.clock.advance(7 * 86_400_000);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
+  });
+});
+
+describe('the last administrator', () => {
+  async function worldWithAdmin() {
+    const world = createIdentityWorld();
+    await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    await logIn(world);
+    return world;
+  }
+
+  it('by a grant cannot be disabled, unless the settings make others', async () => {
+    const world = await worldWithAdmin();
+    const refusal = { code: 'user.last-administrator', message: expect.stringMatching(/alice@example.com.*TALLY_OIDC_ADMIN_EMAILS/) };
+    await expect(peopleOf(world).disable(aliceId)).rejects.toMatchObject(refusal);
+    expect(await peopleOf(world, true).disable(aliceId)).toHaveProperty('disabled_at');
+  });
+
+  it('is not the last one while another is enabled', async () => {
+    const world = await worldWithAdmin();
+    await peopleOf(world).grant({ sub: 's-bob' }, 'root');
+    world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
+    await logIn(world);
+    await peopleOf(world).disable(aliceId);
+    await expect(peopleOf(world).disable(userIdOf(ISSUER, 's-bob'))).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+});
+
+it('users are listed in pages', async () => {
+  const world = createIdentityWorld();
+  for (const name of ['a', 'b', 'c']) {
+    world.issuer.personIs({ sub: name, email: `${name}@example.com`, email_verified: true });
+    await logIn(world);
+  }
+  const first = await peopleOf(world).list({ limit: 2 }, signal);
+  const second = await peopleOf(world).list({ limit: 2, cursor: first.next! }, signal);
+  expect([...first.items, ...second.items].map(({ email }) => email).toSorted()).toEqual([
+    'a@example.com',
+    'b@example.com',
+    'c@example.com',
+  ]);
+  expect(second.next).toBeUndefined();
+  await expect(peopleOf(world).disable('nobody')).rejects.toMatchObject({ code: 'user.not-found' });
+});
+
+it('what has ended by its age is removed, and nothing else', async () => {
+  const world = createIdentityWorld();
+  const { state } = world.store;
+  const purge = createPurgeLogins({ state, clock: world.clock });
+  const counts = async () => Promise.all((['login', 'session', 'grant', 'user'] as const).map((kind) => state.count(kind)));
+  await logIn(world);
+  await ask(world, { flow: 'browser', returnTo: '/' });
+  await world.logins.begin(CLIENT, signal);
+  await peopleOf(world).grant({ sub: 'x' }, 'root');
+  await purge(signal);
+  expect(await counts()).toEqual([2, 2, 1, 1]);
+  await world.clock.advance(600_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 2, 1, 1]);
+  await world.clock.advance(43_200_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 1, 1, 1]);
+  await world.clock.advance(90 * 86_400_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 0, 0, 1]);
+});

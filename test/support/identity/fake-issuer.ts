@@ -1,0 +1,51 @@
+/** An issuer in memory: it states what the test says, if the answer is the one to its own request. */
+import type { Claims } from '../../../src/domain/identity/claims.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import type { Issuer, IssuerRequest } from '../../../src/pipeline/ports/issuer.ts';
+
+export const ISSUER = 'https://id.example.com';
+
+export interface FakeIssuer extends Issuer {
+  /** The next logins are of this person. */
+  personIs(claims: Claims): void;
+  /** The next answer is refused, or fails, with this error. */
+  failWith(error: Error): void;
+  readonly requests: readonly IssuerRequest[];
+  /** Where the browser comes back: the path and query of the callback. */
+  answerTo(location: string): string;
+}
+
+export function createFakeIssuer(): FakeIssuer {
+  let person: Claims = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
+  let failure: Error | undefined;
+  const requests: IssuerRequest[] = [];
+  return {
+    requests,
+    personIs: (claims) => {
+      person = claims;
+    },
+    failWith: (error) => {
+      failure = error;
+    },
+    answerTo(location) {
+      const { searchParams } = new URL(location);
+      const back = new URL(searchParams.get('redirect_uri') ?? '');
+      back.searchParams.set('code', `issued-${searchParams.get('nonce') ?? ''}`);
+      back.searchParams.set('state', searchParams.get('state') ?? '');
+      return `${back.pathname}${back.search}`;
+    },
+    async authorizationUrl(request) {
+      requests.push(request);
+      const { redirectUri, state, nonce } = request;
+      return `${ISSUER}/authorize?${new URLSearchParams({ redirect_uri: redirectUri, state, nonce }).toString()}`;
+    },
+    async redeem({ nonce }, callbackUrl) {
+      const failed = failure;
+      failure = undefined;
+      if (failed !== undefined) throw failed;
+      if (callbackUrl.searchParams.get('code') !== `issued-${nonce}`)
+        throw new RequestError('login.refused', 'the issuer did not send this code');
+      return { issuer: ISSUER, claims: person };
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
+import type { Verbs } from '../../../src/api/contract.ts';
+import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
+import { createControlPlane } from '../../../src/http/control-plane.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { createFakeControl } from '../fakes/control.ts';
+import { get, type BrowserAnswer } from './browser.ts';
+import { keyActor } from './actors.ts';
+import { createIdentityWorld, logIn } from './world.ts';
+
+interface HttpWorldOptions {
+  readonly verbs?: Verbs;
+  readonly store?: Store;
+  /** Default: the bound address. */
+  readonly publicUrl?: string;
+  readonly catalogUrl?: string;
+  readonly trustedProxies?: readonly string[];
+}
+
+export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trustedProxies = [] }: HttpWorldOptions = {}) {
+  let url = '';
+  const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
+  const fake = createFakeControl();
+  const failures: { readonly address: string | undefined; readonly reason: string }[] = [];
+  const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
+  const listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    verbs: verbs ?? fake.verbs,
+    readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
+    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+    telemetry: world.telemetry,
+    clock: world.clock,
+    version: '1.67.0',
+    identity: {
+      sessions: world.sessions,
+      logins: world.logins,
+      audit: world.auditUser,
+      authenticateKey: async (secret) => keys.get(secret),
+      attempts: { failed: ({ address, reason }) => void failures.push({ address, reason }) },
+      trustedProxies,
+      publicUrl: world.publicUrl,
+    },
+    publicUrl,
+    catalogUrl,
+  });
+  const { port } = await listener.listen();
+  url = `http://127.0.0.1:${port}`;
+
+  /** Logs a person in as a program, and resolves with the access token. */
+  async function tokenOf(role: 'user' | 'admin'): Promise<string> {
+    const sub = `s-${role}`;
+    world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
+    if (role === 'admin') await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: false }).grant({ sub }, 'root');
+    return (await logIn(world)).access;
+  }
+
+  return {
+    ...world,
+    fake,
+    /** The credentials that were not valid. */
+    failures,
+    port,
+    url,
+    tokenOf,
+    /** Makes a key valid, and returns its secret. */
+    keyOf(role: 'user' | 'admin', scopes: readonly KeyScope[]): string {
+      const secret = `qk_${role}${scopes.join('')}`;
+      keys.set(secret, keyActor({ role, scopes }));
+      return secret;
+    },
+    send: (method: string, path: string, sent: Parameters<typeof get>[1] = {}): Promise<BrowserAnswer> =>
+      get(`${url}${path}`, { ...sent, method }),
+    close: () => listener.close(),
+  };
+}
+
+export type HttpWorld = Awaited<ReturnType<typeof startHttpWorld>>;
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+export const jsonOf = ({ text }: BrowserAnswer): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;

@@ -1,0 +1,117 @@
+/** What holds between processes on one store, whichever store it is. The clock is virtual; only the store is real. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { refs, readRecord } from '../../../src/pipeline/records/stored.ts';
+import { createKeyProcess, createKeyWorld, DAY_MS } from './keys.ts';
+
+/** Two connections to one store, as two processes have them. */
+export interface TwoStores {
+  readonly a: Store;
+  readonly b: Store;
+  dispose(): Promise<void>;
+}
+
+export function keysContract(name: string, open: () => Promise<TwoStores>): void {
+  describe(`API keys of two processes on ${name}`, () => {
+    let stores: TwoStores;
+    beforeAll(async () => {
+      stores = await open();
+    });
+    afterAll(() => stores.dispose());
+
+    async function world() {
+      const { a, clock, bob, ann, changeUser } = await createKeyWorld({ store: stores.a });
+      return { a, b: createKeyProcess({ store: stores.b, clock }), clock, bob, ann, changeUser };
+    }
+
+    it('are valid in both as soon as they are created', async () => {
+      const { a, b, bob } = await world();
+      const { key, secret } = await a.create(bob);
+      const actor = { kind: 'api_key', keyId: key.id, keyName: 'ci', userId: 'u-bob', email: 'bob@example.com', scopes: ['read'] };
+      expect(await b.authenticate(secret)).toMatchObject(actor);
+      expect(await a.authenticate(` \t${secret}\r\n`)).toMatchObject(actor);
+    });
+
+    it.each(['by id', 'by secret', 'by an administrator', 'by itself'])(
+      'are refused in both within 5 s after one was revoked %s',
+      async (how) => {
+        const { a, b, clock, bob, ann } = await world();
+        const { key, secret } = await a.create(bob);
+        const actor = (await b.authenticate(secret))!;
+        await a.authenticate(secret);
+        // what B knows is as old as it can be when the key is revoked
+        const request = { params: { id: key.id } };
+        if (how === 'by id') await a.operations.revokeApiKey(request, a.contextOf(bob));
+        if (how === 'by itself') await a.operations.revokeApiKey(request, a.contextOf(actor));
+        if (how === 'by an administrator') await a.operations.revokeAnyApiKey(request, a.contextOf(ann));
+        if (how === 'by secret')
+          await a.operations.revokeApiKeyBySecret({ body: { secret: `  ${secret}\n` } }, a.contextOf({ kind: 'local', host: 'h' }));
+        await clock.advance(4_999);
+        expect([await a.authenticate(secret), await b.authenticate(secret)]).toEqual([undefined, undefined]);
+        await expect(b.operations.getApiKey(request, b.contextOf(bob))).rejects.toMatchObject({ code: 'api-key.not-found' });
+        await expect(b.operations.revokeApiKey(request, b.contextOf(bob))).rejects.toMatchObject({ code: 'api-key.not-found' });
+        const listed = await b.operations.listApiKeys({ query: { fingerprint: key.fingerprint } }, b.contextOf(bob));
+        expect(listed).toEqual({ items: [] });
+        // what was refused stands in the audit
+        expect(await b.check(secret)).toMatchObject({ kind: 'refused', reason: 'revoked', key: { id: key.id, name: 'ci' } });
+      },
+    );
+
+    it('are refused in both at the moment of their expiry, although both remember them', async () => {
+      const { a, b, clock, bob } = await world();
+      const { key, secret } = await a.create(bob, { name: 'ci', expires_in_days: 1 });
+      await clock.advance(DAY_MS - 1);
+      expect([await a.authenticate(secret), await b.authenticate(secret)]).toEqual([
+        expect.objectContaining({ keyId: key.id }),
+        expect.objectContaining({ keyId: key.id }),
+      ]);
+      await clock.advance(1);
+      expect([await a.authenticate(secret), await b.authenticate(secret)]).toEqual([undefined, undefined]);
+      expect((await b.check(secret)).kind === 'refused' && (await b.check(secret))).toMatchObject({ reason: 'expired' });
+      expect(await b.operations.getApiKey({ params: { id: key.id } }, b.contextOf(bob))).toMatchObject({ status: 'EXPIRED' });
+    });
+
+    it('are refused in both within 5 s after their owner was disabled, and valid again afterwards', async () => {
+      const { a, b, clock, bob, changeUser } = await world();
+      const { secret } = await a.create(bob);
+      await Promise.all([a.authenticate(secret), b.authenticate(secret)]);
+      await changeUser('u-bob', { disabledAtMs: clock.nowMs() });
+      await clock.advance(4_999);
+      expect([await a.authenticate(secret), await b.authenticate(secret)]).toEqual([undefined, undefined]);
+      expect(await a.check(secret)).toMatchObject({ reason: 'owner-disabled' });
+      await changeUser('u-bob', { disabledAtMs: undefined });
+      await clock.advance(4_999);
+      expect(await b.authenticate(secret)).toMatchObject({ userId: 'u-bob' });
+    });
+
+    it('are at most 50 live ones a user, however the processes race', async () => {
+      const { a, b, ann } = await world();
+      const created = await Promise.allSettled(Array.from({ length: 30 }, () => [a.create(ann), b.create(ann)]).flat());
+      // ten lost rounds in a row are refused as well, and the user tries again
+      for (let more = 0; more < 60; more += 1) await a.create(ann).catch(() => undefined);
+      expect(created.length).toBe(60);
+      const { items } = await a.operations.listApiKeys({ query: { limit: 1_000 } }, a.contextOf(ann));
+      expect(items).toHaveLength(50);
+      await expect(b.create(ann)).rejects.toMatchObject({
+        code: 'api-key.limit',
+        message: expect.stringContaining('50 API keys that are ACTIVE'),
+      });
+    });
+
+    it('are stored as hashes only', async () => {
+      const { a, bob } = await world();
+      const { key, secret } = await a.create(bob);
+      await a.authenticate(secret);
+      const kept = [
+        await readRecord(stores.a.state, refs.apiKey(key.id)),
+        await stores.a.state.list('api-key', { limit: 1_000 }),
+        await stores.a.state.list('user-keys', { limit: 1_000 }),
+        await stores.a.audit.list({ limit: 1_000 }),
+        a.telemetry.recorded('audited'),
+      ];
+      expect(JSON.stringify(kept)).toContain(key.fingerprint);
+      expect(JSON.stringify(kept)).not.toContain(secret.slice(3, 20));
+      expect(JSON.stringify(kept)).not.toContain(secret.slice(-20));
+    });
+  });
+}

@@ -1,0 +1,120 @@
+/** Processes with API keys on one store: each has its own verbs and its own memory of keys, and all share a virtual clock. */
+import { checkingRequests, type Context, type Operations } from '../../../src/api/contract.ts';
+import type { Actor } from '../../../src/domain/identity/actor.ts';
+import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
+import type { UserRecord } from '../../../src/domain/identity/user.ts';
+import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/identity/authenticate-key.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
+import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
+import { createUsers } from '../../../src/pipeline/identity/users.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
+import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
+import { sessionActor } from './actors.ts';
+
+export const DAY_MS = 86_400_000;
+
+/** Stores a user. */
+export async function putUser(state: StateStore, clock: FakeClock, more: Partial<UserRecord> & { readonly userId: string }): Promise<void> {
+  const nowMs = clock.nowMs();
+  const user: UserRecord = {
+    issuer: 'https://issuer.example.com',
+    subject: more.userId,
+    email: 'bob@example.com',
+    emailVerified: true,
+    role: 'user',
+    roleSource: 'none',
+    matched: [],
+    createdAtMs: nowMs,
+    rolesSeenAtMs: nowMs,
+    lastLoginAtMs: nowMs,
+    ...more,
+  };
+  await updateRecord(state, refs.user(more.userId), () => user);
+}
+
+interface ProcessParts {
+  readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
+  readonly clock: FakeClock;
+  readonly rule?: ExpiryRule | undefined;
+}
+
+/** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
+export function createKeyProcess({ store, clock, rule = {} }: ProcessParts) {
+  const telemetry = createFakeTelemetry();
+  let reads = 0;
+  const state: StateStore = {
+    ...store.state,
+    get: (id, signal) => {
+      reads += 1;
+      return store.state.get(id, signal);
+    },
+  };
+  const limits = createAbuseLimits({ clock });
+  const keyParts = { state, users: createUsers({ state }), clock, telemetry, rule };
+  const storage = createFakeStorage(clock);
+  const gaps = createGapReports({ state: store.state, clock, telemetry });
+  const operations: Operations = checkingRequests(
+    createVerbs({
+      store,
+      storage,
+      clock,
+      telemetry,
+      connectBucket: createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry }),
+      deadLetters: createDeadLetters({
+        queues: createFakeQueues(clock),
+        state: store.state,
+        clock,
+        telemetry,
+        queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
+        bucketQueueUrls: ['http://queues/events'],
+      }),
+      provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
+      limits,
+      keyRule: rule,
+    }),
+  );
+  const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, limits, host: 'registry' });
+  const authenticateKey = createAuthenticateKey({ ...keyParts, limits, attempts });
+  const checkKey = createCheckKey(keyParts);
+  const signal = new AbortController().signal;
+  return {
+    telemetry,
+    operations,
+    contextOf: (actor: Actor): Context => ({ actor, signal }),
+    attempts,
+    authenticateKey,
+    authenticate: (secret: string, address?: string) => authenticateKey(secret, signal, address),
+    check: (secret: string) => checkKey(secret, signal),
+    reads: () => reads,
+    async create(actor: Actor, body: Parameters<Operations['createApiKey']>[0]['body'] = { name: 'ci' }) {
+      return operations.createApiKey({ body }, { actor, signal });
+    },
+  };
+}
+
+/** Two processes on one store in memory, with the users bob (user) and ann (granted administrator), who have logged in. */
+export async function createKeyWorld({ rule, store = createMemoryStore() }: { readonly rule?: ExpiryRule; readonly store?: Store } = {}) {
+  const clock = createFakeClock();
+  await putUser(store.state, clock, { userId: 'u-bob', email: 'bob@example.com' });
+  await putUser(store.state, clock, { userId: 'u-ann', email: 'ann@example.com', role: 'admin', roleSource: 'grant' });
+  return {
+    store,
+    clock,
+    a: createKeyProcess({ store, clock, rule }),
+    b: createKeyProcess({ store, clock, rule }),
+    bob: sessionActor({ address: '10.0.0.7' }),
+    ann: sessionActor({ userId: 'u-ann', email: 'ann@example.com', role: 'admin', sessionId: 's-ann', address: '10.0.0.8' }),
+    changeUser: async (userId: string, more: Partial<UserRecord>): Promise<void> => {
+      await updateRecord(store.state, refs.user(userId), (current) => current && { ...current, ...more });
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/** Users, sessions and logins on stores in memory, with an issuer in memory. */
+import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
+import { challengeOf } from '../../../src/domain/identity/tokens.ts';
+import { createAuditUser } from '../../../src/pipeline/identity/audit-user.ts';
+import { createLogins } from '../../../src/pipeline/identity/logins.ts';
+import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
+import { createSignIns } from '../../../src/pipeline/identity/users.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { createMemoryAudit } from '../fakes/memory-audit.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+import { createFakeIssuer } from './fake-issuer.ts';
+
+export const PUBLIC_URL = 'https://tally.example.com';
+export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+export const REDIRECT = 'http://127.0.0.1:49152/callback';
+
+interface WorldOptions {
+  readonly allowed?: readonly string[];
+  readonly adminEmails?: readonly string[];
+  readonly adminClaim?: string;
+  readonly store?: Store;
+  readonly publicUrl?: () => string;
+}
+
+export function createIdentityWorld(options: WorldOptions = {}) {
+  const store = options.store ?? createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const audit = createMemoryAudit();
+  const issuer = createFakeIssuer();
+  /** They may be replaced, as by a restart with other settings. */
+  let rules: LoginRules = rulesOf(options);
+  const live: LoginRules = {
+    get allowed() {
+      return rules.allowed;
+    },
+    get adminClaim() {
+      return rules.adminClaim;
+    },
+    get adminEmails() {
+      return rules.adminEmails;
+    },
+  };
+  const auditUser = createAuditUser({ audit, clock, telemetry });
+  const users = createSignIns({ state: store.state, clock, rules: live });
+  const sessions = createSessions({ state: store.state, clock, users, rules: live, audit: auditUser });
+  const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
+  /** Each call is another process on the same store. */
+  const process = () =>
+    createLogins({ state: store.state, clock, issuer, users, sessions, rules: live, trustEmail: false, audit: auditUser, publicUrl });
+  return {
+    store,
+    clock,
+    telemetry,
+    audit,
+    auditUser,
+    issuer,
+    users,
+    sessions,
+    rules: live,
+    publicUrl,
+    process,
+    logins: process(),
+    rule: (more: WorldOptions) => {
+      rules = rulesOf(more);
+    },
+    /** What everything stored and audited is, as text. */
+    async written(): Promise<string> {
+      const kinds = ['user', 'grant', 'login', 'session'] as const;
+      const records = await Promise.all(kinds.map((kind) => store.state.list(kind, { limit: 1_000 })));
+      return JSON.stringify([records, audit.records, telemetry.facts]);
+    },
+  };
+}
+
+export type IdentityWorld = ReturnType<typeof createIdentityWorld>;
+
+function rulesOf({ allowed = ['domain=example.com'], adminEmails = [], adminClaim }: WorldOptions): LoginRules {
+  return {
+    allowed: allowed.map((text) => allowedRuleOf(text)!),
+    adminEmails,
+    adminClaim: adminClaim === undefined ? undefined : claimRuleOf(adminClaim),
+  };
+}
+
+export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
+const signal = new AbortController().signal;
+
+export const CLIENT = {
+  flow: 'client',
+  challenge: challengeOf(VERIFIER),
+  redirectUri: REDIRECT,
+  clientState: 'mine',
+  machine: 'laptop',
+} as const;
+
+/** Logs the issuer's person in, each step in another process, and resolves with the tokens. */
+export async function logIn(world: IdentityWorld) {
+  const { name, location } = await world.process().begin(CLIENT, signal);
+  const answered = await world.process().answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+  if (answered.kind === 'failed') throw answered.error;
+  const { token } = await world.process().consent(name, signal);
+  const { redirect = '' } = await world.process().decide(name, { token, allow: true }, ORIGIN);
+  const code = new URL(redirect).searchParams.get('code') ?? '';
+  const tokens = await world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
+  return { ...tokens, name, code, token, redirect };
+}
+
+export function queryOf(path: string): string {
+  return path.slice(path.indexOf('?'));
+}
