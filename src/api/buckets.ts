@@ -1,6 +1,13 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { z } from 'zod';
-import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import {
+  bucketSources,
+  enrichModes,
+  versioningStatuses,
+  watchedStates,
+  type BucketRecord,
+  type UnconnectedRecord,
+} from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
@@ -43,6 +50,22 @@ export const bucket = z
     last_reindex_at: time
       .optional()
       .describe('When a re-index has last compared the whole bucket, held no deletion back, and waited for late events. Absent: never.'),
+    wiring: z
+      .object({
+        state: z
+          .enum(watchedStates)
+          .describe(
+            '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `paused`: its notification was taken away on request.',
+          ),
+        since: time.describe('Since when.'),
+        checked_at: time.describe('When it was last looked at.'),
+        findings: z
+          .array(z.object({ code: z.string(), what: z.string() }))
+          .readonly()
+          .describe('The first of what was found. `GET /v1/buckets/{bucket}/doctor` has all.'),
+      })
+      .optional()
+      .describe('What the hourly watch found last in AWS. Absent: it has not looked yet.'),
     lifecycle: z
       .object({
         checked_at: time.describe('When its lifecycle rules were read.'),
@@ -117,6 +140,35 @@ export const addBucketBody = z
   .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
 
+export const changeBucketBody = z
+  .strictObject(
+    {
+      source: z
+        .enum(bucketSources, oneOf(bucketSources))
+        .exactOptional()
+        .describe('How its events reach the bucket queue from now on. Its parts in AWS stay as they are until an apply.'),
+      topic_arn: z
+        .string(must('must be the ARN of an SNS topic, or null'))
+        .regex(TOPIC_ARN, 'must be the ARN of an SNS topic, or null')
+        .nullable()
+        .exactOptional()
+        .describe(
+          'The SNS topic that its events come through; null: none that is known. For a bucket without the source topic, `source` must be given with it.',
+        ),
+      enrich: z.enum(enrichModes, oneOf(enrichModes)).exactOptional().describe('What is read of each object besides its events.'),
+    },
+    must('must be an object'),
+  )
+  .describe('What changes. What is left out stays as it is.');
+export type ChangeBucketRequest = z.output<typeof changeBucketBody>;
+
+const changedBucket = bucket.extend({
+  advice: z
+    .string()
+    .optional()
+    .describe('What to do next, if the parts in AWS are those of another source, or if `enrich` asks for more than before.'),
+});
+
 const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
 
 const removedBucket = z.object({
@@ -171,6 +223,28 @@ export const bucketRows = {
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
   },
+  'PATCH /v1/buckets/{bucket}': {
+    operation: 'changeBucket',
+    summary: 'Changes how a connected bucket is connected.',
+    description:
+      'It changes nothing in AWS: `POST /v1/buckets/{bucket}/apply` does, with the same fields, and leaves the earlier parts until the new ones are proven. A change of source or topic opens a gap, because events may be missing until it takes effect. Region and versioning are read again.',
+    scope: 'admin',
+    params,
+    body: changeBucketBody,
+    answer: changedBucket,
+    status: 200,
+    errors: [
+      'bucket.not-connected',
+      'bucket.missing',
+      'object.denied',
+      's3.unavailable',
+      's3.throttled',
+      's3.credentials',
+      'state.conflict',
+      'audit.unavailable',
+    ],
+    example: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } },
+  },
   'DELETE /v1/buckets/{bucket}': {
     operation: 'removeBucket',
     summary: 'Disconnects a bucket and deletes its documents from the index.',
@@ -199,7 +273,7 @@ export const bucketRows = {
 
 /** Converts a stored bucket to its form in the API. `waitsFor`: the open circuit that its records wait for. */
 export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Bucket {
-  const { versioning, lifecycle } = record;
+  const { versioning, lifecycle, connectionCheck } = record;
   return {
     bucket: record.bucket,
     region: record.region,
@@ -215,6 +289,12 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
     checked_at: timeOf(record.checkedAtMs),
     last_event_at: timeOfMaybe(record.lastEventAtMs),
     last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
+    wiring: connectionCheck && {
+      state: connectionCheck.state,
+      since: timeOf(connectionCheck.sinceMs),
+      checked_at: timeOf(connectionCheck.atMs),
+      findings: connectionCheck.findings,
+    },
     lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
   };
 }
@@ -222,6 +302,11 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
   return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in: tally reindex ${name} --fill`;
+}
+
+/** What to do about parts in AWS that were made for another source. */
+export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
+  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these: tally bucket apply ${name}`;
 }
 
 function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {

@@ -100,7 +100,7 @@ function placed<Name extends string>(group: Readonly<Record<string, Row & { read
 }
 
 function methodOf(text: string): Method {
-  if (text === 'GET' || text === 'POST' || text === 'DELETE') return text;
+  if (text === 'GET' || text === 'POST' || text === 'PATCH' || text === 'DELETE') return text;
   throw new TypeError(`${text} is not a method of the contract`);
 }
 

@@ -33,7 +33,7 @@ import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
-import { createProvisioning } from '../pipeline/provision/provisioning.ts';
+import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
 
@@ -65,6 +65,8 @@ export interface Core {
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
   readonly verbs: Verbs;
+  /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
+  readonly provisioning: Provisioning | undefined;
   /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
@@ -172,6 +174,7 @@ export async function createCore(
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
   const [queueUrl] = queueUrls.bucket;
+  const isEmbedded = isEmbeddedServer(addresses);
   const provisioning = createProvisioning({
     state,
     aws: createProvisioner({ aws, queueUrl, clock }),
@@ -181,7 +184,7 @@ export async function createCore(
     installation: settings.TALLY_INSTALLATION,
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,
-    isEmbedded: isEmbeddedServer(addresses),
+    isEmbedded,
   });
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
@@ -199,6 +202,7 @@ export async function createCore(
     deadLetters,
     keys,
     verbs,
+    provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     sendTask,
     async close() {
       aws.close();

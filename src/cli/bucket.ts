@@ -4,6 +4,7 @@ import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '
 import { printable } from '../domain/printable.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { CommandError } from './errors.ts';
 import { addConnectionCommands, untilApplied } from './connections.ts';
 import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
@@ -33,6 +34,7 @@ export function addBucketCommands(program: Command, cli: Cli): void {
   withExamples(bucket, 'tally bucket add photos', 'tally bucket list');
   addAdd(bucket, cli);
   addList(bucket, cli);
+  addSet(bucket, cli);
   addRemove(bucket, cli);
   addConnectionCommands(bucket, cli);
 }
@@ -60,16 +62,61 @@ function addAdd(bucket: Command, cli: Cli): void {
         ...(topic !== undefined && { topic_arn: topic }),
         ...(enrich !== undefined && { enrich }),
         ...(!reindex && { reindex }),
+        ...(apply === true && { apply }),
+        ...(apply === true && bucketAccount !== undefined && { bucket_account: bucketAccount }),
       };
       const record = await cli.withControl(async (control, context) => {
         const added = await control.addBucket({ body }, context);
-        if (apply !== true) return added;
+        if (apply !== true || added.connection?.state === 'applied') return added;
         const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
         const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
         return { ...added, connection: await untilApplied(cli, options, request) };
       });
       cli.print(options, record, () => bucketText(record));
       cli.hint(options, `Its events are indexed from now on. ${firstText(cli, record)}`);
+    },
+  );
+}
+
+interface SetOptions extends JsonOption {
+  readonly source?: BucketSource;
+  /** False with --no-topic. */
+  readonly topic?: string | false;
+  readonly enrich?: EnrichMode;
+  readonly apply?: true;
+}
+
+function addSet(bucket: Command, cli: Cli): void {
+  const set = bucket
+    .command('set')
+    .summary('change how a bucket is connected')
+    .description(
+      'Changes the source, the topic or the enrichment of a connected bucket, and reads region and versioning again. A change of source opens a gap, which a re-index closes. With --apply it makes the new parts in AWS first; the earlier ones deliver until then.',
+    )
+    .argument('<name>', 'the bucket')
+    .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
+    .option('--topic <arn>', 'the SNS topic that its events come through')
+    .option('--no-topic', 'forget the topic')
+    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .option('--apply', 'also make in AWS what the bucket needs then');
+  printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source eventbridge --apply').action(
+    async (name: string, options: SetOptions) => {
+      const { source, topic, enrich, apply } = options;
+      const body = { ...(source !== undefined && { source }), ...(enrich !== undefined && { enrich }) };
+      const params = { bucket: name };
+      if (apply === true) {
+        if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');
+        const wish = { ...body, ...(topic !== undefined && { topic_arn: topic }) };
+        const applied = await cli.withControl((control, context) =>
+          untilApplied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
+        );
+        cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+        return;
+      }
+      const change = { ...body, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
+      const changed = await cli.withControl((control, context) => control.changeBucket({ params, body: change }, context));
+      cli.print(options, changed, () => bucketText(changed));
+      if (changed.advice !== undefined) cli.hint(options, `Next: ${changed.advice}`);
     },
   );
 }
@@ -138,7 +185,7 @@ function statusText({ state, since, reason }: Bucket['status']): string {
 function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
-    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'STATUS'],
+    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'WIRING', 'STATUS'],
     connected.map((record) => [
       record.bucket,
       record.region,
@@ -147,9 +194,26 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
       ageOfText(record.last_reindex_at, nowMs),
+      wiringText(record.wiring, nowMs),
       statusText(record.status),
     ]),
   );
+}
+
+/** The state of its parts in AWS; `-` until the first look. */
+function wiringText(wiring: Bucket['wiring'], nowMs: number): string {
+  if (wiring === undefined) return '-';
+  const { state, since, findings } = wiring;
+  switch (state) {
+    case 'ok':
+      return state;
+    case 'paused':
+      return `paused for ${ageOfText(since, nowMs) ?? 'an unknown time'}`;
+    case 'degraded':
+    case 'broken':
+    case 'unknown':
+      return findings[0] === undefined ? state : `${state}: ${findings[0].code}`;
+  }
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {

@@ -55,6 +55,26 @@ export const versioningSchema = z.object({
 });
 export type Versioning = z.infer<typeof versioningSchema>;
 
+/** What the watch of the connections found: `paused` is a notification that was taken away on request; `unknown` could not be read. */
+export const watchedStates = ['ok', 'degraded', 'broken', 'unknown', 'paused'] as const;
+export type WatchedState = (typeof watchedStates)[number];
+
+/** What the watch of a bucket's connection found last. */
+export const connectionCheckSchema = z.object({
+  state: z.enum(watchedStates),
+  /** When it looked. */
+  atMs: z.number(),
+  /** Since when it has been in this state; for a paused notification, since when it is paused. */
+  sinceMs: z.number(),
+  /** The first of what it found. */
+  findings: z.array(z.object({ code: z.string(), what: z.string() })),
+  /** Since when events have been lost; absent: they arrive, as far as is known. */
+  brokenSinceMs: z.number().optional(),
+  /** It was in order once. */
+  wasInOrder: z.boolean().optional(),
+});
+export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
+
 /** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
 export const bucketRecordSchema = z.object({
   bucket: z.string(),
@@ -75,6 +95,8 @@ export const bucketRecordSchema = z.object({
   /** The bucket queues that its events came from, with the time of the last one from each. */
   eventQueues: z.array(z.object({ queueUrl: z.string(), atMs: z.number() })).optional(),
   lastReindexAtMs: z.number().optional(),
+  /** What the watch of its connection found last. */
+  connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */
   lifecycle: z
     .object({

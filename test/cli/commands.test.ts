@@ -208,9 +208,25 @@ describe('tally bucket', () => {
     const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_reindex_at: undefined }];
     world.nextAnswers({ items, unconnected: [] });
     const { stdout } = await world.run('bucket', 'list');
-    expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
+    expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +WIRING +STATUS$/m);
     expect(stdout).toMatch(/^aaa .* 59 min +ok$/m);
     expect(stdout).toMatch(/^bbb .* - +ok$/m);
+  });
+
+  it('list says what the watch found of the parts in AWS', async () => {
+    const world = createCliWorld();
+    const at = { since: '2026-01-02T03:05:05.000Z', checked_at: '2026-01-02T05:04:05.000Z' };
+    const broken = { ...at, state: 'broken', findings: [{ code: 'connect.topic-missing', what: 'there is no topic' }] };
+    const items = [
+      { ...bucketAnswer, bucket: 'aaa', wiring: broken },
+      { ...bucketAnswer, bucket: 'bbb', wiring: { ...at, state: 'paused', findings: [] } },
+      { ...bucketAnswer, bucket: 'ccc' },
+    ];
+    world.nextAnswers({ items, unconnected: [] });
+    const { stdout } = await world.run('bucket', 'list');
+    expect(stdout).toMatch(/^aaa .* broken: connect.topic-missing +ok$/m);
+    expect(stdout).toMatch(/^bbb .* paused for 119 min +ok$/m);
+    expect(stdout).toMatch(/^ccc .* - +ok$/m);
   });
 
   it('list says of each bucket whether its index can be relied on', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UNPRINTABLE } from '../../src/domain/printable.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { planAnswer } from '../support/fakes/control.ts';
+import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
@@ -77,7 +77,15 @@ describe('tally bucket apply', () => {
     expect(exitCode).toBe(0);
     expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket']);
     expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
+    expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', apply: true, bucket_account: '210987654321' } });
     expect((await world.run('bucket', 'add', 'photos', '--bucket-account', '7')).exitCode).toBe(64);
+  });
+
+  it('ends with `bucket add --apply` if that has applied everything', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applied', source: 'notification' } });
+    await world.run('bucket', 'add', 'photos', '--apply');
+    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket']);
   });
 });
 
@@ -164,5 +172,25 @@ describe('tally iam-policy', () => {
     const { stdout } = await createCliWorld().run('iam-policy');
     expect(stdout).not.toMatch(/"(?:sns|events|s3):(?:Put|Set|Create|Delete|Subscribe|Unsubscribe)/);
     expect(stdout).toContain('events:DescribeRule');
+  });
+});
+
+describe('tally bucket set', () => {
+  it('changes the record, and says what to do next', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, source: 'eventbridge', advice: 'tally bucket apply photos' });
+    const { stdout, stderr } = await world.run('bucket', 'set', 'photos', '--source', 'eventbridge', '--no-topic', '--enrich', 'tags');
+    expect(world.asked).toEqual([
+      ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', enrich: 'tags', topic_arn: null } }],
+    ]);
+    expect(stdout).toMatch(/^source +eventbridge$/m);
+    expect(stderr).toContain('Next: tally bucket apply photos\n');
+  });
+
+  it('applies instead with --apply, after which the record follows', async () => {
+    const world = createCliWorld();
+    expect((await world.run('bucket', 'set', 'photos', '--source', 'eventbridge', '--apply')).exitCode).toBe(0);
+    expect(world.asked).toEqual([['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge' } }]]);
+    expect((await world.run('bucket', 'set', 'photos', '--no-topic', '--apply')).exitCode).toBe(64);
   });
 });

@@ -54,6 +54,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   replayDeadLetters: operators,
   discardDeadLetters: operators,
   addBucket: admins,
+  changeBucket: admins,
   removeBucket: admins,
   planBucket: admins,
   emitBucket: admins,

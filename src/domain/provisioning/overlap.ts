@@ -50,9 +50,13 @@ export function overlapsOf(ours: Filtered, entries: readonly NotificationEntry[]
 
 const FAMILIES = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] as const;
 
-/** The families of events, created and removed, that a topic does not get for every key of the bucket. */
-export function missingFamilies({ entries }: NotificationConfiguration, topicArn: string): readonly string[] {
-  const unfiltered = entries.filter(({ kind, arn, filter }) => kind === 'topic' && arn === topicArn && filter.length === 0);
+/** The families of events, created and removed, that a topic or a queue does not get for every key of the bucket. */
+export function missingFamilies(
+  { entries }: NotificationConfiguration,
+  destination: string,
+  as: 'topic' | 'queue' = 'topic',
+): readonly string[] {
+  const unfiltered = entries.filter(({ kind, arn, filter }) => kind === as && arn === destination && filter.length === 0);
   return FAMILIES.filter((family) => !unfiltered.some(({ events }) => events.some((event) => covers(event, family))));
 }
 

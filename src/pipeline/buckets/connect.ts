@@ -19,13 +19,16 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
 /** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
 
+/** A request to connect; `topic_arn: null` forgets the topic. */
+export type ConnectRequest = Omit<AddBucketRequest, 'topic_arn'> & { readonly topic_arn?: string | null };
+
 export interface ConnectBucket {
   /**
    * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
    * topic and enrich as far as they are given, reads region and versioning again, and creates the parts of its index that are
    * missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
-  connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
+  connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
   autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
@@ -47,11 +50,14 @@ interface ConnectDependencies {
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, gaps, topics, clock, telemetry } = dependencies;
 
-  async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
+  async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    if (wishes.topic_arn !== undefined && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
+    if (wishes.topic_arn?.endsWith('.fifo') === true) {
+      throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+    }
+    if (typeof wishes.topic_arn === 'string' && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
       throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
     }
     const read = await readBucket(bucket, signal);
@@ -131,11 +137,11 @@ function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Rea
   return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
 }
 
-function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: AddBucketRequest): BucketRecord {
+function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: ConnectRequest): BucketRecord {
   const { topicArn: oldTopicArn, unsubscribed, ...rest } = record;
   // a topic belongs to its source: a new source without a topic must not keep the old one
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
-  const newTopicArn = topicArn ?? keptTopicArn;
+  const newTopicArn = topicArn === null ? undefined : (topicArn ?? keptTopicArn);
   return {
     ...rest,
     ...(source !== undefined && { source }),

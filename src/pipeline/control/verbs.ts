@@ -1,5 +1,5 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
+import { applyAdvice, bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
@@ -25,6 +25,7 @@ import { readRecord, refs } from '../records/stored.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createAddBucket } from './add-bucket.ts';
+import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
@@ -57,6 +58,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
+  const changeBucket = createChangeBucket({ state, connectBucket, clock });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
@@ -96,6 +98,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       const record = await requireBucket(state, params.bucket, signal);
       return bucketView(record, circuitOfBucket(await listCircuits(state, clock.nowMs()), record));
     },
+    changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
+      const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
+      const fill = isFillWanted ? fillAdvice(record) : undefined;
+      return { ...bucketView(record), advice: madeFor === undefined ? fill : applyAdvice(record, madeFor) };
+    }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
       await disconnectBucket(bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {

@@ -18,10 +18,11 @@ const ARRIVES_MS = 60_000;
 export async function openChangeGap(
   { state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
   { bucket, source }: { readonly bucket: string; readonly source: BucketSource },
+  reason = 'the connection of the bucket was changed',
 ): Promise<void> {
   const nowMs = clock.nowMs();
   const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
-  const sighting = { bucket, kind: 'loss', reason: 'the connection of the bucket was changed', seenAtMs } as const;
+  const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
   await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
     ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs }),
     notBeforeMs: seenAtMs + ARRIVES_MS,

@@ -1,6 +1,5 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { emitScript } from '../../domain/provisioning/emit.ts';
@@ -12,15 +11,16 @@ import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs, removeRecord } from '../records/stored.ts';
+import { refs, removeRecord } from '../records/stored.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createInstallation } from './installation.ts';
+import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
 import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
-import { createWishOf, wishOfConnection, type WishRequest } from './wishes.ts';
+import { createWishOf, type WishRequest } from './wishes.ts';
 import { createWriteNotification } from './write-notification.ts';
 
 export interface ProvisionDependencies {
@@ -96,19 +96,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       return undefined;
     },
     clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
-    async diagnose(record, signal) {
-      try {
-        const connection = await readRecord(state, refs.connection(record.bucket), signal);
-        if (connection?.state === 'paused') return [pausedFinding(connection)];
-        const wish = connection === undefined ? (await wishOf(handMade(record), signal)).wish : wishOfConnection(connection);
-        const { findings } = planOf(wish, await observe(wish, signal));
-        return [...findings, ...leftOverFindings(connection)];
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-        return [unreadFinding(record.bucket, error)];
-      }
-    },
+    diagnose: createDiagnose({ state, aws, clock, wishOf, observe }),
   };
 }
 
@@ -117,53 +105,4 @@ function withScript(wish: Wish, error: unknown): unknown {
   if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
   const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
   return new RequestError(error.code, detail, { ...error.extra, script: emitScript(wish, wiringOf(wish)) });
-}
-
-/** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */
-function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
-  if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
-  return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
-}
-
-function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
-  const { bucket = '', earlier = [] } = connection ?? {};
-  if (earlier.length === 0) return [];
-  const names = earlier.map(({ source, topicArn }) => (topicArn === undefined ? source : `${source} (${topicArn})`));
-  return [
-    {
-      code: 'connect.left-over',
-      severity: 'degraded',
-      what: `parts of ${bucket} may be left in AWS from its earlier source: ${names.join(', ')}`,
-      why: 'they stay until the present source has proved itself, and cost messages',
-      fix: `tally bucket clean ${bucket}`,
-      blocks: false,
-    },
-  ];
-}
-
-function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord): Finding {
-  const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
-  return {
-    code: 'connect.paused',
-    severity: 'degraded',
-    what: `the notification of ${bucket} is paused${since}`,
-    why: 'no events arrive until it is resumed',
-    fix: `tally bucket resume-notification ${bucket}`,
-    blocks: false,
-  };
-}
-
-/** A read that failed says nothing about the connection. */
-function unreadFinding(bucket: string, error: unknown): Finding {
-  const isKnown = error instanceof RequestError || error instanceof FaultError;
-  const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-  const isDenied = error instanceof RequestError && error.code === 'connect.denied';
-  return {
-    code: isKnown ? error.code : 'internal.unexpected',
-    severity: 'unknown',
-    what: `the connection of ${bucket} could not be read: ${reason}`,
-    why: 'whether events arrive is not known',
-    fix: isDenied ? 'tally iam-policy --for daemon' : `tally doctor ${bucket}`,
-    blocks: true,
-  };
 }

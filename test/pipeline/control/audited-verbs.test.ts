@@ -96,6 +96,14 @@ const acts: readonly Act[] = [
     code: 'request.invalid',
   },
   {
+    verb: 'changeBucket',
+    event: 'BucketChange',
+    good: (control, context) => control.changeBucket({ params: { bucket: 'photos' }, body: { source: 'eventbridge' } }, context),
+    names: { bucket: 'photos', source: 'eventbridge' },
+    bad: (control, context) => control.changeBucket({ params: { bucket: 'photos' }, body: { source: 'topic' } }, context),
+    code: 'request.invalid',
+  },
+  {
     verb: 'removeBucket',
     event: 'BucketRemove',
     good: (control, context) => control.removeBucket({ params: { bucket: 'photos' } }, context),

@@ -220,6 +220,7 @@ export function createFakeControl(): FakeControl {
     }),
     getBucket: () => bucketAnswer,
     addBucket: () => bucketAnswer,
+    changeBucket: () => bucketAnswer,
     removeBucket: () => ({ bucket: 'photos', kept: [] }),
     planBucket: () => planAnswer,
     emitBucket: () => ({ script: '#!/usr/bin/env bash\n' }),

@@ -3,12 +3,12 @@ import { canonicalJson } from '../canonical.ts';
 import { otherInstallationOf } from '../names.ts';
 import { ENTRIES_MAX, entriesWithout } from '../notification.ts';
 import { completeTopic, overlapsOf } from '../overlap.ts';
-import { blocking, healable, type Check } from './finding.ts';
+import { blocking, healable, unchecked, type Check } from './finding.ts';
 
 export const configurationUnknown: Check = ({ wish, observed: { notification } }) =>
   notification.ok
     ? undefined
-    : blocking(
+    : unchecked(
         'connect.unknown-configuration',
         `the notification configuration of ${wish.bucket} contains something that this version does not know: ${notification.reason}`,
         'a write replaces the whole configuration, and would delete what is not known',

@@ -30,8 +30,13 @@ export function blocking(code: string, what: string, why: string, fix: string): 
   return { code, severity: 'broken', what, why, fix, blocks: true };
 }
 
+/** Says what keeps Tally from making or checking something that may be in order. */
+export function unchecked(...finding: Parameters<typeof blocking>): Finding {
+  return { ...blocking(...finding), severity: 'unknown' };
+}
+
 export function unreadable(arn: string): Finding {
-  return blocking(
+  return unchecked(
     'connect.policy-unreadable',
     `the policy of ${arn} cannot be read`,
     'a write replaces the whole policy, and would delete what is not known',

@@ -2,7 +2,7 @@
 import { queueOf, queuePolicies } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
-import { blocking, healable, keyFinding, tooLarge, unreadable, type Check } from './finding.ts';
+import { blocking, healable, keyFinding, tooLarge, unchecked, unreadable, type Check } from './finding.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
   for (const queue of facts.wiring.queues) {
@@ -65,7 +65,7 @@ export const queueRedrive: Check = ({ wish, observed }) => {
 export const queueElsewhere: Check = ({ wish }) => {
   const queue = parseArn(wish.queueArn);
   if (queue === undefined || queue.region === wish.region) return undefined;
-  return blocking(
+  return unchecked(
     'connect.region',
     `${wish.bucket} is in ${wish.region}, and the bucket queue in ${queue.region}`,
     'a subscription and a rule need a dead-letter queue in the region of the bucket, which this version does not make',
