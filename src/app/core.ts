@@ -1,6 +1,6 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
 import type { AwsClients } from '../adapters/aws/clients.ts';
-import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
+import { chainCredentials, createAwsClients, roleCredentials } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
@@ -140,7 +140,7 @@ export async function createCore(
 ): Promise<Core> {
   const clock = systemClock;
   const store = await createStore(settings, addresses, telemetry);
-  const aws = createAwsClients({
+  const clientOptions = {
     ...addresses,
     s3: {
       forcePathStyle: addresses.forcePathStyle,
@@ -149,7 +149,8 @@ export async function createCore(
     },
     // one more for the work queue
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
-  });
+  };
+  const aws = createAwsClients(clientOptions);
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
@@ -175,9 +176,12 @@ export async function createCore(
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
   const [queueUrl] = queueUrls.bucket;
   const isEmbedded = isEmbeddedServer(addresses);
+  const role = connectCredentials(settings, addresses);
+  const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
   const provisioning = createProvisioning({
     state,
-    aws: createProvisioner({ aws, queueUrl, clock }),
+    aws: createProvisioner({ aws: connecting, queueUrl, clock }),
+    reads: createProvisioner({ aws, queueUrl, clock }),
     storage,
     clock,
     queueUrl,
@@ -206,9 +210,18 @@ export async function createCore(
     sendTask,
     async close() {
       aws.close();
+      connecting.close();
       await store.close();
     },
   };
+}
+
+/** The credentials of the role for connections, if the settings name one. */
+function connectCredentials(settings: Settings, { credentials, region, proxyEnv }: AwsAddresses): CredentialsProvider | undefined {
+  const { TALLY_CONNECT_ROLE_ARN: roleArn, TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId } = settings;
+  return roleArn === undefined
+    ? undefined
+    : roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock });
 }
 
 /** Whether AWS is the embedded server, whose credentials are these. */

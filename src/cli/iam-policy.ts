@@ -35,7 +35,11 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
         settings.TALLY_INSTALLATION,
       );
       const sources = options.source === undefined ? bucketSources : [options.source];
-      cli.print({}, undefined, () => jsonText(iamPolicy(options.for, sources, { ...names, bucket: options.bucket ?? '*' })));
+      cli.print({}, undefined, () =>
+        jsonText(
+          iamPolicy(options.for, sources, { ...names, bucket: options.bucket ?? '*', connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN }),
+        ),
+      );
     },
   );
 }

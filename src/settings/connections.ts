@@ -12,6 +12,22 @@ export const connectionSettings = {
     .describe(
       'The name of this installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it is made once and stored in the index store. Set it only to continue with the parts of an installation whose store was lost.',
     ),
+  TALLY_CONNECT_ROLE_ARN: z
+    .string()
+    .trim()
+    .regex(/^arn:aws[a-z0-9-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/, 'must be the ARN of a role')
+    .optional()
+    .describe(
+      'The ARN of a role that is assumed to plan, apply, pause, clean and remove connections, and for nothing else. The role of the process then needs only to read. `tally iam-policy --for connecting` prints what the role needs. By default the credentials of the process are used.',
+    ),
+  TALLY_CONNECT_ROLE_EXTERNAL_ID: z
+    .string()
+    .trim()
+    .regex(/^[\w+=,.@:/-]{2,1224}$/, 'must have 2 to 1224 letters, digits and +=,.@:/-_')
+    .optional()
+    .describe(
+      'The external ID that the trust policy of TALLY_CONNECT_ROLE_ARN demands. It is not a secret. It has no effect without the role.',
+    ),
   TALLY_TRAIL_ARN: z
     .string()
     .trim()

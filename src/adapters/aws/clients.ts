@@ -4,6 +4,7 @@ import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
@@ -167,6 +168,14 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
 export function chainCredentials(options: { readonly region: string; readonly proxyEnv?: ProxyEnv | undefined }): CredentialsProvider {
   const requestHandler = handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, options.proxyEnv);
   return createCredentials({ region: options.region, requestHandler });
+}
+
+/** The credentials of a role that is assumed with those of the process. */
+export function roleCredentials(
+  options: Omit<AssumedRoleOptions, 'requestHandler'> & { readonly proxyEnv?: ProxyEnv | undefined },
+): CredentialsProvider {
+  const { proxyEnv, ...role } = options;
+  return createAssumedRole({ ...role, requestHandler: handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, proxyEnv) });
 }
 
 /** Options of the SDK's request handler. Each client creates its own handler from them. */

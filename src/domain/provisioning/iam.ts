@@ -5,7 +5,7 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails';
+type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role';
 
 interface Permission {
   readonly sid: string;
@@ -59,6 +59,8 @@ export const permissions: readonly Permission[] = [
     actions: ['cloudtrail:DescribeTrails', 'cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trails',
   },
+  // only where TALLY_CONNECT_ROLE_ARN is set
+  { sid: 'AssumeTheConnectingRole', roles: ['daemon'], actions: ['sts:AssumeRole'], resource: 'role' },
   { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
   { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'queues' },
   {
@@ -100,12 +102,17 @@ export interface IamNames {
   readonly queues: readonly string[];
   readonly bucket: string;
   readonly installation: string;
+  /** The role that plans and applies; absent: that of the process. */
+  readonly connectRoleArn?: string | undefined;
 }
 
 /** The policy of a role as an IAM document. */
 export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
   const wanted = permissions.filter(
-    ({ roles, sources: only }) => roles.includes(role) && (only === undefined || only.some((source) => sources.includes(source))),
+    ({ roles, sources: only, resource }) =>
+      roles.includes(role) &&
+      (only === undefined || only.some((source) => sources.includes(source))) &&
+      (resource !== 'role' || names.connectRoleArn !== undefined),
   );
   return {
     Version: '2012-10-17',
@@ -133,6 +140,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'trails':
       // DescribeTrails takes no resource, and trails may have any name
       return '*';
+    case 'role':
+      return names.connectRoleArn ?? '*';
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }

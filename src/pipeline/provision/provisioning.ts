@@ -8,7 +8,7 @@ import type { Kept } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Provisioner } from '../ports/provision.ts';
+import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { refs, removeRecord } from '../records/stored.ts';
@@ -25,7 +25,10 @@ import { createWriteNotification } from './write-notification.ts';
 
 export interface ProvisionDependencies {
   readonly state: StateStore;
+  /** For what plans, applies and removes. */
   readonly aws: Provisioner;
+  /** For checks, which the daemon makes by itself. Default: the same. */
+  readonly reads?: AwsReads;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
   readonly clock: Clock;
   /** The bucket queue; absent if the settings name none. */
@@ -61,7 +64,7 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock } = dependencies;
+  const { state, aws, clock, reads = aws } = dependencies;
   const installationOf = createInstallation({ state, named: dependencies.installation });
   const wishOf = createWishOf({ ...dependencies, installationOf });
   const observe = createObserve(aws);
@@ -96,7 +99,13 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       return undefined;
     },
     clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
-    diagnose: createDiagnose({ state, aws, clock, wishOf, observe }),
+    diagnose: createDiagnose({
+      state,
+      aws: reads,
+      clock,
+      wishOf: createWishOf({ ...dependencies, aws: reads, installationOf }),
+      observe: createObserve(reads),
+    }),
   };
 }
 

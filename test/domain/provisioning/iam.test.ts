@@ -36,6 +36,16 @@ describe('the table of permissions', () => {
     expect(documented.filter((action) => !actionsFor('daemon').includes(action))).toEqual([]);
   });
 
+  it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
+    const names = { partition: 'aws', region: 'us-east-1', account: '123456789012', queues: ['a'], bucket: 'photos', installation: '*' };
+    const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
+    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArn })]),
+    });
+    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
+  });
+
   it('makes policies in which each statement has a separate name, and only what the source needs', () => {
     const names = {
       partition: 'aws-cn',
