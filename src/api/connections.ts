@@ -36,6 +36,12 @@ const wishFields = {
     .enum(['true', 'false'], must('must be true or false'))
     .exactOptional()
     .describe('With the source routed: whether the rule has the smallest input transformer. Default: false.'),
+  adopt: z
+    .enum(['true', 'false'], must('must be true or false'))
+    .exactOptional()
+    .describe(
+      'With the source notification: whether the notification of an earlier installation of Tally on this bucket is taken over. Default: false.',
+    ),
 };
 
 const finding = z

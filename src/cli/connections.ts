@@ -14,6 +14,7 @@ interface WishOptions {
   readonly enrich?: EnrichMode;
   readonly bucketAccount?: string;
   readonly minimal?: true;
+  readonly adopt?: true;
 }
 
 interface ApplyOptions extends JsonOption, WishOptions {
@@ -29,16 +30,18 @@ function withWish(command: Command): Command {
     .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--minimal', 'with --source routed: the smallest input transformer')
+    .option('--adopt', 'take over the notification of an earlier installation of Tally on this bucket')
     .addOption(accountOption());
 }
 
-function wishOf({ source, topic, enrich, bucketAccount, minimal }: WishOptions) {
+function wishOf({ source, topic, enrich, bucketAccount, minimal, adopt }: WishOptions) {
   return {
     ...(source !== undefined && { source }),
     ...(topic !== undefined && { topic_arn: topic }),
     ...(enrich !== undefined && { enrich }),
     ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
     ...(minimal === true && { minimal: 'true' as const }),
+    ...(adopt === true && { adopt: 'true' as const }),
   };
 }
 
@@ -76,6 +79,7 @@ function nextText(cli: Cli, name: string, options: WishOptions, { changes, findi
     ...(options.enrich === undefined ? [] : [`--enrich ${options.enrich}`]),
     ...(options.bucketAccount === undefined ? [] : [`--bucket-account ${options.bucketAccount}`]),
     ...(options.minimal === true ? ['--minimal'] : []),
+    ...(options.adopt === true ? ['--adopt'] : []),
     ...(foreign.length === 0 ? [] : [`--plan ${token}`]),
   ];
   return `To apply it: ${cli.typed(['bucket apply', name, ...wish].join(' '))}`;

@@ -9,6 +9,7 @@ interface PolicyOptions {
   readonly for: IamRole;
   readonly source?: BucketSource;
   readonly bucket?: string;
+  readonly key?: string;
 }
 
 /** `tally iam-policy`: the least permissions, from the table of all calls. */
@@ -25,7 +26,8 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
         .default('daemon'),
     )
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
-    .option('--bucket <name>', 'only for this bucket');
+    .option('--bucket <name>', 'only for this bucket')
+    .option('--key <arn>', 'the KMS key of the queues, if it is not that of SQS');
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
     (options: PolicyOptions) => {
       const settings = cli.settings();
@@ -37,7 +39,12 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const sources = options.source === undefined ? bucketSources : [options.source];
       cli.print({}, undefined, () =>
         jsonText(
-          iamPolicy(options.for, sources, { ...names, bucket: options.bucket ?? '*', connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN }),
+          iamPolicy(options.for, sources, {
+            ...names,
+            bucket: options.bucket ?? '*',
+            connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN,
+            keyArn: options.key,
+          }),
         ),
       );
     },

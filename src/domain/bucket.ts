@@ -39,6 +39,15 @@ export function isBucketName(text: string): boolean {
   return BUCKET_NAME.test(text);
 }
 
+/** Whether the name is that of a directory bucket of S3 Express One Zone: https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-bucket-naming-rules.html */
+export function isDirectoryBucket(name: string): boolean {
+  return name.endsWith('--x-s3');
+}
+
+/** Why Tally cannot follow one. */
+export const DIRECTORY_BUCKET =
+  'is a directory bucket (S3 Express One Zone), which sends no events and lists its keys in no order: Tally cannot follow it';
+
 /** The part of an index or alias name that identifies the bucket: the bucket's name if OpenSearch allows it, else `h-` + 32 hex digits of its SHA-256. */
 export function bucketSlug(bucket: string): string {
   const plain = /^[a-z0-9.-]{3,63}$/.test(bucket) && !bucket.startsWith('h-');

@@ -93,9 +93,10 @@ function selectorText(selector: object): string {
 }
 
 /** The configuration is written only if it was not changed meanwhile. */
-function notificationText({ installation }: Wish, { entry, eventBridge }: Wiring): string {
+function notificationText({ installation, adopt }: Wish, { entry, eventBridge }: Wiring): string {
   const ours = entry === undefined ? [] : (sdkConfiguration({ entries: [entry], eventBridge: false }).TopicConfigurations ?? []);
-  const change = entry === undefined ? '.' : '.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id)] + $ours)';
+  const earlier = adopt === true ? ' and (.Id | test("^tally-[0-9a-f]{8}$") | not)' : '';
+  const change = entry === undefined ? '.' : `.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id${earlier})] + $ours)`;
   return `# the notification configuration of the bucket: one document, which a write replaces as a whole
 read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --output json | jq -S '. // {}'; }
 read_it > "$FOLDER/before.json"

@@ -5,7 +5,7 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role';
+type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key';
 
 interface Permission {
   readonly sid: string;
@@ -59,6 +59,8 @@ export const permissions: readonly Permission[] = [
     actions: ['cloudtrail:DescribeTrails', 'cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trails',
   },
+  // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
+  { sid: 'UseTheKeyOfTheQueues', roles: ['daemon'], actions: ['kms:Decrypt', 'kms:GenerateDataKey'], resource: 'key' },
   // only where TALLY_CONNECT_ROLE_ARN is set
   { sid: 'AssumeTheConnectingRole', roles: ['daemon'], actions: ['sts:AssumeRole'], resource: 'role' },
   { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
@@ -104,6 +106,8 @@ export interface IamNames {
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
   readonly connectRoleArn?: string | undefined;
+  /** The key of the queues; absent: that of SQS. */
+  readonly keyArn?: string | undefined;
 }
 
 /** The policy of a role as an IAM document. */
@@ -112,7 +116,8 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
     ({ roles, sources: only, resource }) =>
       roles.includes(role) &&
       (only === undefined || only.some((source) => sources.includes(source))) &&
-      (resource !== 'role' || names.connectRoleArn !== undefined),
+      (resource !== 'role' || names.connectRoleArn !== undefined) &&
+      (resource !== 'key' || names.keyArn !== undefined),
   );
   return {
     Version: '2012-10-17',
@@ -121,8 +126,15 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
       Effect: 'Allow',
       Action: [...actions],
       Resource: resourcesOf(resource, sources, names),
+      // the key is for the queues: no request to KMS itself is permitted
+      ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': serviceOf('sqs', names) } } }),
     })),
   };
+}
+
+/** The name of a service in conditions. */
+function serviceOf(service: string, { partition, region }: IamNames): string {
+  return `${service}.${region}.amazonaws.com${partition === 'aws-cn' ? '.cn' : ''}`;
 }
 
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
@@ -140,6 +152,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'trails':
       // DescribeTrails takes no resource, and trails may have any name
       return '*';
+    case 'key':
+      return names.keyArn ?? '*';
     case 'role':
       return names.connectRoleArn ?? '*';
     case 'rules':

@@ -3,6 +3,7 @@
  * not from an SDK's answer, because an SDK drops what it does not know, and writing that back would delete it.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
  */
+import { otherInstallationOf, parseArn, prefixOf } from './names.ts';
 import { parseXml, type Element } from './xml.ts';
 
 export const destinationKinds = ['topic', 'queue', 'function'] as const;
@@ -127,6 +128,24 @@ export function sameEntries(a: readonly NotificationEntry[], b: readonly Notific
 /** The entries that do not have this Id. */
 export function entriesWithout({ entries }: NotificationConfiguration, id: string): readonly NotificationEntry[] {
   return entries.filter((entry) => entry.id !== id);
+}
+
+/**
+ * The entry of an earlier installation of Tally: its Id has the form of Tally's, and so has the topic that it names. An entry
+ * of which only one looks like that belongs to others.
+ */
+export function isOfEarlierInstallation({ kind, id, arn }: NotificationEntry, installation: string): boolean {
+  const other = otherInstallationOf(id, installation);
+  return other !== undefined && kind === 'topic' && parseArn(arn)?.resource.startsWith(`${prefixOf(other)}-`) === true;
+}
+
+/** The entries that a wish leaves as they are: those that are neither this installation's nor taken over from an earlier one. */
+export function foreignEntries(
+  { entries }: NotificationConfiguration,
+  { installation, adopt }: { readonly installation: string; readonly adopt?: boolean },
+): readonly NotificationEntry[] {
+  const id = prefixOf(installation);
+  return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, installation)));
 }
 
 export interface SdkEntry {

@@ -20,6 +20,8 @@ export interface Wish extends Place {
   readonly deadLetterArn?: string;
   /** The transformer with the names of the specification. */
   readonly minimal?: boolean;
+  /** What an earlier installation of Tally configured on the bucket becomes this one's. It is agreed to for one plan, and never stored. */
+  readonly adopt?: boolean;
   /** With the source `routed`: the trail that Tally may write to. */
   readonly trailArn?: string;
   /** Else the bucket of the logs of a trail that Tally does not write to. */

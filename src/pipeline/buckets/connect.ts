@@ -4,7 +4,7 @@
  * already was never compared.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -54,6 +54,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const { bucket } = wishes;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
+    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
     if (wishes.topic_arn?.endsWith('.fifo') === true) {
       throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
     }

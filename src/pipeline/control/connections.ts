@@ -19,8 +19,9 @@ interface ConnectionDependencies {
 }
 
 /** A wish as requests have it: flags of a query are texts. */
-interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal'> {
+interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly minimal?: 'true' | 'false';
+  readonly adopt?: 'true' | 'false';
 }
 
 /** Passes of an apply that a repair waits for: together below the 30 s of a verb. */
@@ -96,7 +97,8 @@ function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyF
   return { ...(plan !== undefined && { token: plan }), ...(skipValidation !== undefined && { skipValidation }) };
 }
 
-function wishRequest(bucket: string, { source, topic_arn: topicArn, enrich, bucket_account: account, minimal }: WishFields): WishRequest {
+function wishRequest(bucket: string, fields: WishFields): WishRequest {
+  const { source, topic_arn: topicArn, enrich, bucket_account: account, minimal, adopt } = fields;
   return {
     bucket,
     ...(source !== undefined && { source }),
@@ -104,6 +106,7 @@ function wishRequest(bucket: string, { source, topic_arn: topicArn, enrich, buck
     ...(enrich !== undefined && { enrich }),
     ...(account !== undefined && { bucket_account: account }),
     ...(minimal !== undefined && { minimal: minimal === 'true' }),
+    ...(adopt !== undefined && { adopt: adopt === 'true' }),
   };
 }
 

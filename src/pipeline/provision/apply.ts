@@ -100,7 +100,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   /** Stores what is about to be made, before it is made. */
   async function begin(plan: Plan, { notification }: Observed, before: ConnectionRecord | undefined): Promise<ConnectionRecord> {
-    const { wish, changes, token } = plan;
+    const { changes, token } = plan;
+    const wish = storedWish(plan.wish);
     const nowMs = clock.nowMs();
     const changesPolicy = changes.some(({ part }) => part === 'topic-policy');
     const next: ConnectionRecord = {
@@ -143,7 +144,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
-  async function finish(wish: Wish, before: ConnectionRecord | undefined): Promise<Applied> {
+  async function finish(applied: Wish, before: ConnectionRecord | undefined): Promise<Applied> {
+    const wish = storedWish(applied);
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
     await openChangeGap({ state, clock }, wish);
@@ -160,6 +162,11 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return { state: 'applied', connection: next };
   }
+}
+
+/** What was agreed to for one plan only is not stored. */
+function storedWish({ adopt: _, ...wish }: Wish): Wish {
+  return wish;
 }
 
 /** The record without what only some wishes have. */

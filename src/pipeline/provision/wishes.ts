@@ -1,5 +1,12 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
-import { isBucketName, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import {
+  DIRECTORY_BUCKET,
+  isBucketName,
+  isDirectoryBucket,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+} from '../../domain/bucket.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
@@ -18,6 +25,8 @@ export interface WishRequest {
   readonly enrich?: EnrichMode;
   readonly bucket_account?: string;
   readonly minimal?: boolean;
+  /** Whether what an earlier installation configured on the bucket is taken over. */
+  readonly adopt?: boolean;
 }
 
 interface WishDependencies {
@@ -45,6 +54,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
+    refuseDirectory(bucket);
     if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
@@ -60,6 +70,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       ...queues,
       ...trailNames(dependencies),
       ...((request.minimal ?? connection?.minimal) === true && { minimal: true }),
+      ...(request.adopt === true && { adopt: true }),
     };
     return { wish, record, connection };
   };
@@ -78,6 +89,10 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const place = { partition: arn.partition, account: arn.account };
     return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
   }
+}
+
+function refuseDirectory(bucket: string): void {
+  if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
 }
 
 function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'trailArn' | 'trailBucket'> {

@@ -21,6 +21,11 @@ const wish: Wish = {
 const scriptOf = (change: Partial<Wish>): string => emitScript({ ...wish, ...change }, wiringOf({ ...wish, ...change }));
 
 describe('the script of a plan', () => {
+  it('takes over the notification of an earlier installation only on request', () => {
+    expect(scriptOf({})).not.toContain('test("^tally-');
+    expect(scriptOf({ adopt: true })).toContain('test("^tally-');
+  });
+
   it.each([
     [
       'notification',

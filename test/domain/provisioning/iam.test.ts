@@ -46,6 +46,30 @@ describe('the table of permissions', () => {
     expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
   });
 
+  it('permits the daemon the key of its queues by way of SQS only', () => {
+    const names = {
+      partition: 'aws-cn',
+      region: 'cn-north-1',
+      account: '123456789012',
+      queues: ['a'],
+      bucket: 'photos',
+      installation: '*',
+    };
+    const keyArn = 'arn:aws-cn:kms:cn-north-1:123456789012:key/1';
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('kms:');
+    expect(iamPolicy('daemon', bucketSources, { ...names, keyArn })).toMatchObject({
+      Statement: expect.arrayContaining([
+        {
+          Sid: 'UseTheKeyOfTheQueues',
+          Effect: 'Allow',
+          Action: ['kms:Decrypt', 'kms:GenerateDataKey'],
+          Resource: keyArn,
+          Condition: { StringEquals: { 'kms:ViaService': 'sqs.cn-north-1.amazonaws.com.cn' } },
+        },
+      ]),
+    });
+  });
+
   it('makes policies in which each statement has a separate name, and only what the source needs', () => {
     const names = {
       partition: 'aws-cn',

@@ -4,6 +4,7 @@
  */
 import {
   configurationUnknown,
+  storeElsewhere,
   notificationOverlap,
   tooManyEntries,
   notificationMissing,
@@ -36,6 +37,7 @@ import type { Check } from './finding.ts';
 /** All checks, in the order in which they are shown. */
 export const checks: readonly Check[] = [
   configurationUnknown,
+  storeElsewhere,
   queueElsewhere,
   queueFifo,
   topicFifo,

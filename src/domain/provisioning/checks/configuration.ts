@@ -1,9 +1,9 @@
 /** Checks of the notification configuration of the bucket. */
 import { canonicalJson } from '../canonical.ts';
 import { otherInstallationOf } from '../names.ts';
-import { ENTRIES_MAX, entriesWithout } from '../notification.ts';
+import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
 import { completeTopic, overlapsOf } from '../overlap.ts';
-import { blocking, healable, unchecked, type Check } from './finding.ts';
+import { blocking, healable, unchecked, type Check, type Finding } from './finding.ts';
 
 export const configurationUnknown: Check = ({ wish, observed: { notification } }) =>
   notification.ok
@@ -15,12 +15,26 @@ export const configurationUnknown: Check = ({ wish, observed: { notification } }
         `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
       );
 
+/** MinIO and others answer the requests of S3, and notify by other ways: a queue of SQS is not among them. */
+export const storeElsewhere: Check = ({ wish, observed: { notification } }) => {
+  const foreign = notification.ok && notification.configuration.entries.find(({ arn }) => /^arn:(?!aws[a-z-]*:)/.test(arn));
+  if (!foreign) return undefined;
+  return unchecked(
+    'connect.other-store',
+    `${wish.bucket} sends its notifications to ${foreign.arn}, which is not in AWS`,
+    'the store only speaks the protocol of S3: it notifies by webhook, AMQP or Kafka, and not by SNS or EventBridge',
+    'docs/connect.md, “Other stores and special buckets”',
+  );
+};
+
 export const notificationOverlap: Check = ({ wish, wiring, observed: { notification } }) => {
   if (!notification.ok || wiring.entry === undefined) return undefined;
-  const others = entriesWithout(notification.configuration, wiring.entry.id);
+  const others = foreignEntries(notification.configuration, wish);
   const [first, ...more] = overlapsOf(wiring.entry, others);
   if (first === undefined) return undefined;
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
+  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish.installation)))
+    return earlierOverlap(wish.bucket, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const plan = `tally bucket plan ${wish.bucket} --source`;
   const fix = topic === undefined ? `${plan} eventbridge` : `${plan} topic --topic ${topic}`;
@@ -33,9 +47,19 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   );
 };
 
+/** The other installation may be in use: only a person knows. */
+function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding {
+  return blocking(
+    'connect.overlap',
+    `${bucket} has the notification ${id} (${arn}) of another installation of Tally for the same events`,
+    'S3 refuses overlapping configurations of one bucket. If that installation is not used any more, its notification can be taken over; if only its store was lost, set TALLY_INSTALLATION to its name',
+    `tally bucket plan ${bucket} --adopt`,
+  );
+}
+
 export const tooManyEntries: Check = ({ wish, wiring, observed: { notification } }) => {
   if (!notification.ok || wiring.entry === undefined) return undefined;
-  if (entriesWithout(notification.configuration, wiring.entry.id).length < ENTRIES_MAX) return undefined;
+  if (foreignEntries(notification.configuration, wish).length < ENTRIES_MAX) return undefined;
   return blocking(
     'connect.limit',
     `${wish.bucket} has ${ENTRIES_MAX} notification configurations already`,
@@ -80,14 +104,15 @@ export const eventBridgeOff: Check = (facts) => {
 
 export const earlierInstallation: Check = ({ wish, observed: { notification } }) => {
   if (!notification.ok) return undefined;
-  const found = notification.configuration.entries.find(({ id }) => otherInstallationOf(id, wish.installation) !== undefined);
+  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish.installation) !== undefined);
   if (found === undefined) return undefined;
+  const other = otherInstallationOf(found.id, wish.installation) ?? '';
   return {
     code: 'connect.earlier-installation',
     severity: 'degraded',
     what: `${wish.bucket} has the notification ${found.id}, perhaps of an earlier installation of Tally`,
-    why: 'it is not touched, because another installation may use it',
-    fix: `TALLY_INSTALLATION=${otherInstallationOf(found.id, wish.installation) ?? ''}`,
+    why: `it is not touched, because another installation may use it. If only the store of that one was lost, set TALLY_INSTALLATION=${other}`,
+    fix: isOfEarlierInstallation(found, wish.installation) ? `tally bucket plan ${wish.bucket} --adopt` : `TALLY_INSTALLATION=${other}`,
     blocks: false,
   };
 };

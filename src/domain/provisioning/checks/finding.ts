@@ -55,7 +55,14 @@ export function tooLarge(arn: string, bytes: number): Finding {
   );
 }
 
-export function keyFinding(region: string, arn: string, key: string): Finding {
+interface KeyOf {
+  readonly arn: string;
+  readonly key: string;
+  readonly services: readonly string[];
+}
+
+/** `services`: those that send to it, and so need its key; no others are to be allowed. */
+export function keyFinding(region: string, { arn, key, services }: KeyOf): Finding {
   if (/alias\/aws\/(?:sns|sqs)$/.test(key)) {
     return blocking(
       'connect.kms-managed-key',
@@ -66,8 +73,8 @@ export function keyFinding(region: string, arn: string, key: string): Finding {
   }
   const statement = {
     Effect: 'Allow',
-    Principal: { Service: ['s3.amazonaws.com', 'sns.amazonaws.com', 'events.amazonaws.com'] },
-    Action: ['kms:GenerateDataKey*', 'kms:Decrypt'],
+    Principal: { Service: services.length === 1 ? services[0] : services },
+    Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: '*',
   };
   return {

@@ -24,9 +24,10 @@ export const queuePolicyMissing: Check = (facts) => {
 };
 
 export const queueKey: Check = ({ wish, wiring, observed }) => {
-  for (const { arn } of wiring.queues) {
+  for (const { arn, senders } of wiring.queues) {
     const key = queueOf(observed, arn)?.kmsKeyId;
-    if (key !== undefined) return keyFinding(wish.region, arn, key);
+    const services = [...(senders.topics?.principals ?? []), ...(senders.rules === true ? ['events.amazonaws.com'] : [])];
+    if (key !== undefined) return keyFinding(wish.region, { arn, key, services });
   }
   return undefined;
 };

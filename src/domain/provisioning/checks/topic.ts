@@ -98,5 +98,7 @@ export const topicPolicyMissing: Check = (facts) => {
 
 export const topicKey: Check = ({ wish, wiring, observed }) => {
   const key = existing(observed.topic)?.kmsKeyId;
-  return key === undefined || wiring.subscription === undefined ? undefined : keyFinding(wish.region, wiring.subscription.topicArn, key);
+  if (key === undefined || wiring.subscription === undefined) return undefined;
+  const services = [wish.source === 'routed' ? 'events.amazonaws.com' : 's3.amazonaws.com'];
+  return keyFinding(wish.region, { arn: wiring.subscription.topicArn, key, services });
 };

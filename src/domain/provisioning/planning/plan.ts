@@ -7,7 +7,7 @@ import { checks } from '../checks/all.ts';
 import type { Finding } from '../checks/finding.ts';
 import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
 import { prefixOf } from '../names.ts';
-import { canonicalEntry, entriesWithout, sameEntries, type NotificationConfiguration } from '../notification.ts';
+import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
 import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
@@ -148,7 +148,7 @@ function notificationChange({ wish, wiring, observed }: Facts): (Change & { read
   if (!observed.notification.ok) return undefined;
   const before = observed.notification.configuration;
   const { entry } = wiring;
-  const entries = entry === undefined ? before.entries : [...entriesWithout(before, entry.id), entry];
+  const entries = entry === undefined ? before.entries : [...foreignEntries(before, wish), entry];
   const after = { entries, eventBridge: before.eventBridge || wiring.eventBridge };
   if (sameEntries(before.entries, after.entries) && before.eventBridge === after.eventBridge) return undefined;
   const isThere = entry !== undefined && before.entries.some(({ id }) => id === entry.id);
@@ -159,9 +159,11 @@ function notificationChange({ wish, wiring, observed }: Facts): (Change & { read
  * Writing the bucket's configuration touches others if there are any: each of their destinations gets a test event, and what
  * they write at the same moment would be lost.
  */
-function foreignOf({ installation }: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
-  const others = entriesWithout(before, prefixOf(installation));
+function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
+  const others = foreignEntries(before, wish);
+  const adopted = entriesWithout(before, prefixOf(wish.installation)).filter((entry) => !others.includes(entry));
   return [
+    ...adopted.map(({ id }) => `the notification ${id} of an earlier installation is taken over: what it delivers comes to this one only`),
     ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
     ...(before.eventBridge === after.eventBridge ? [] : ['all events of the bucket also go to EventBridge from then on']),
   ];
@@ -184,9 +186,7 @@ function tokenOf({ wish, observed }: Facts): string {
   const { notification, queues } = observed;
   const sids = sidsOf(wish.installation).all;
   const theirs = {
-    entries: notification.ok
-      ? entriesWithout(notification.configuration, prefixOf(wish.installation)).map(canonicalEntry)
-      : notification.xml,
+    entries: notification.ok ? foreignEntries(notification.configuration, wish).map(canonicalEntry) : notification.xml,
     // the source eventbridge switches it on
     eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
