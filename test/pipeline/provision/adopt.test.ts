@@ -67,7 +67,7 @@ describe('the notification of an earlier installation', () => {
   ])('is that of others if %s', async (_, change) => {
     const world = await startAfterAnother([{ ...earlier, ...change }]);
     await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.overlap' });
-    expect(idsOf(world)).toEqual([change.id ?? EARLIER]);
+    expect(idsOf(world)).toEqual([{ ...earlier, ...change }.id]);
   });
 });
 
