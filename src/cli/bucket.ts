@@ -185,7 +185,7 @@ function statusText({ state, since, reason }: Bucket['status']): string {
 function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
-    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'WIRING', 'STATUS'],
+    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'STATUS'],
     connected.map((record) => [
       record.bucket,
       record.region,
@@ -194,25 +194,30 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
       ageOfText(record.last_reindex_at, nowMs),
-      wiringText(record.wiring, nowMs),
-      statusText(record.status),
+      wholeStatusText(record, nowMs),
     ]),
   );
 }
 
-/** The state of its parts in AWS; `-` until the first look. */
-function wiringText(wiring: Bucket['wiring'], nowMs: number): string {
-  if (wiring === undefined) return '-';
+/** The status of the index, and what is wrong with the parts in AWS. */
+function wholeStatusText({ status, wiring }: Bucket, nowMs: number): string {
+  const [index, parts] = [statusText(status), wiringText(wiring, nowMs)];
+  if (parts === undefined) return index;
+  return status.state === 'ok' ? parts : `${index}; ${parts}`;
+}
+
+function wiringText(wiring: Bucket['wiring'], nowMs: number): string | undefined {
+  if (wiring === undefined) return undefined;
   const { state, since, findings } = wiring;
   switch (state) {
     case 'ok':
-      return state;
+      return undefined;
     case 'paused':
-      return `paused for ${ageOfText(since, nowMs) ?? 'an unknown time'}`;
+      return `notification paused for ${ageOfText(since, nowMs) ?? 'an unknown time'}`;
     case 'degraded':
     case 'broken':
     case 'unknown':
-      return findings[0] === undefined ? state : `${state}: ${findings[0].code}`;
+      return `wiring ${state}: ${findings[0]?.code ?? 'no reason'}`;
   }
 }
 

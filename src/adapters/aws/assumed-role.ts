@@ -2,7 +2,7 @@
  * The credentials of a role that is assumed with those of the process: for what makes and removes connections, so that the
  * daemon's own role needs only to read. They are used until shortly before they expire.
  */
-import type { STSClient, STSClientConfig } from '@aws-sdk/nested-clients/sts';
+import type { AssumeRoleCommandOutput, STSClient, STSClientConfig } from '@aws-sdk/nested-clients/sts';
 import { printable } from '../../domain/printable.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { CredentialsError, type CredentialsProvider } from './credentials.ts';
@@ -41,16 +41,9 @@ export function createAssumedRole({ roleArn, externalId, source, clock, ...sts }
         DurationSeconds: SESSION_S,
         ...(externalId !== undefined && { ExternalId: externalId }),
       });
-      const { Credentials } = await client.send(command);
-      const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {};
-      if (AccessKeyId === undefined || SecretAccessKey === undefined) throw new Error('the answer has no credentials');
-      renewAtMs = (Expiration?.getTime() ?? clock.nowMs() + SESSION_S * 1_000) - RENEW_BEFORE_MS;
-      return {
-        accessKeyId: AccessKeyId,
-        secretAccessKey: SecretAccessKey,
-        ...(SessionToken !== undefined && { sessionToken: SessionToken }),
-        ...(Expiration !== undefined && { expiration: Expiration }),
-      };
+      const credentials = credentialsOf(await client.send(command));
+      renewAtMs = (credentials.expiration?.getTime() ?? clock.nowMs() + SESSION_S * 1_000) - RENEW_BEFORE_MS;
+      return credentials;
     } catch (error) {
       const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
       throw new CredentialsError(`the role ${roleArn} cannot be assumed: ${printable(reason, REASON_LENGTH_MAX)}`);
@@ -70,5 +63,16 @@ export function createAssumedRole({ roleArn, externalId, source, clock, ...sts }
       renewAtMs = 0;
       throw error;
     }
+  };
+}
+
+function credentialsOf({ Credentials: given }: AssumeRoleCommandOutput): Awaited<ReturnType<CredentialsProvider>> {
+  if (given?.AccessKeyId === undefined || given.SecretAccessKey === undefined) throw new Error('the answer has no credentials');
+  const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey, SessionToken: sessionToken, Expiration: expiration } = given;
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...(sessionToken !== undefined && { sessionToken }),
+    ...(expiration !== undefined && { expiration }),
   };
 }

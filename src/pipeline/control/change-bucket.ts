@@ -47,19 +47,24 @@ export function createChangeBucket({ state, connectBucket, clock }: ChangeBucket
   };
 }
 
-function refuse(before: BucketRecord, { source, topic_arn: topicArn }: ChangeBucketRequest): void {
-  const next = source ?? before.source;
+function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
+  const { source, topic_arn: topicArn } = request;
   if (typeof topicArn === 'string' && source === undefined && before.source !== 'topic') {
     const detail = `topic_arn: ${before.bucket} has the source ${before.source}, so say which source the topic is for: "source": "topic"`;
     throw new RequestError('request.invalid', detail);
   }
-  const known = next === before.source ? before.topicArn : undefined;
-  if (next === 'topic' && (topicArn === null || (topicArn ?? known) === undefined)) {
+  if ((source ?? before.source) === 'topic' && topicAfter(before, request) === undefined) {
     throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
   }
   if (topicArn?.endsWith('.fifo') === true) {
     throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   }
+}
+
+/** The topic that the bucket would have. */
+function topicAfter(before: BucketRecord, { source, topic_arn: topicArn }: ChangeBucketRequest): string | undefined {
+  if (topicArn !== undefined) return topicArn ?? undefined;
+  return source === undefined || source === before.source ? before.topicArn : undefined;
 }
 
 /** Whether its events come by another way from now on. */

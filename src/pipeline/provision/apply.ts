@@ -165,8 +165,9 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 }
 
 /** What was agreed to for one plan only is not stored. */
-function storedWish({ adopt: _, ...wish }: Wish): Wish {
-  return wish;
+function storedWish(wish: Wish): Wish {
+  const { adopt: _, ...stored } = wish;
+  return stored;
 }
 
 /** The record without what only some wishes have. */

@@ -1,6 +1,6 @@
 /** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { afterLook, isLookDue, type AfterLook } from '../../domain/provisioning/watch.ts';
+import { afterLook, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
 import type { Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -54,8 +54,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
-    refuseDirectory(bucket);
-    if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
+    refuseName(bucket);
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const { place, ...queues } = await bucketQueue(signal);
@@ -69,8 +68,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       ...choiceOf(request, record),
       ...queues,
       ...trailNames(dependencies),
-      ...((request.minimal ?? connection?.minimal) === true && { minimal: true }),
-      ...(request.adopt === true && { adopt: true }),
+      ...flagsOf(request, connection),
     };
     return { wish, record, connection };
   };
@@ -91,7 +89,12 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   }
 }
 
-function refuseDirectory(bucket: string): void {
+function flagsOf({ minimal, adopt }: WishRequest, connection: ConnectionRecord | undefined): Pick<Wish, 'minimal' | 'adopt'> {
+  return { ...((minimal ?? connection?.minimal) === true && { minimal: true }), ...(adopt === true && { adopt: true }) };
+}
+
+function refuseName(bucket: string): void {
+  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
   if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectionCheck } from '../../../src/domain/bucket.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
-import { afterLook, isLookDue } from '../../../src/domain/provisioning/watch.ts';
+import { afterLook, isLookDue } from '../../../src/domain/provisioning/planning/watch.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 1_800_000_000_000;

@@ -35,6 +35,7 @@ describe('the watch of the connections', () => {
     const world = await startWatched();
     await world.apply();
     const [made, parts] = [world.aws.writes.length, world.aws.snapshot()];
+    await world.clock.advance(60_000);
     await world.look();
     expect(await world.check()).toMatchObject({ state: 'ok' });
     world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });

@@ -8,9 +8,9 @@
  *
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
-import type { BucketRecord, ConnectionCheck, WatchedState } from '../bucket.ts';
-import { statusOf, type Finding } from './checks/finding.ts';
-import type { ConnectionRecord } from './connection.ts';
+import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
+import { statusOf, type Finding } from '../checks/finding.ts';
+import type { ConnectionRecord } from '../connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
 const LOOK_MS = 3_600_000;
@@ -26,22 +26,23 @@ const WHAT_LENGTH_MAX = 500;
 
 type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
+type Seen = Pick<BucketRecord, 'createdAtMs' | 'connectionCheck'>;
+
 /** Whether the watch looks at the bucket now. */
-export function isLookDue(
-  record: Pick<BucketRecord, 'createdAtMs' | 'connectionCheck'>,
-  connection: Watched | undefined,
-  nowMs: number,
-): boolean {
-  if (connection?.state === 'removing') return false;
-  const { connectionCheck: last, createdAtMs } = record;
-  const changedAtMs = connection?.changedAtMs ?? 0;
-  if (connection?.state === 'applying' && nowMs - changedAtMs < APPLYING_MS) return false;
-  if (connection === undefined && nowMs - createdAtMs < WIRING_MS) return false;
-  if (last === undefined || nowMs - last.atMs >= LOOK_MS) return true;
+export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
+  const { connectionCheck: last } = record;
+  if (isBeingMade(record, connection, nowMs)) return false;
   // a clock that was set back must not stop the watch
-  if (last.atMs > nowMs + LOOK_MS) return true;
+  if (last === undefined || Math.abs(nowMs - last.atMs) >= LOOK_MS) return true;
   if ((connection?.state === 'paused') !== (last.state === 'paused')) return true;
+  const changedAtMs = connection?.changedAtMs ?? 0;
   return AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs);
+}
+
+/** Parts are being made or taken away now, so that some are missing rightfully. */
+function isBeingMade({ createdAtMs }: Seen, connection: Watched | undefined, nowMs: number): boolean {
+  if (connection === undefined) return nowMs - createdAtMs < WIRING_MS;
+  return connection.state === 'removing' || (connection.state === 'applying' && nowMs - (connection.changedAtMs ?? 0) < APPLYING_MS);
 }
 
 export interface Looked {
@@ -60,28 +61,33 @@ export interface AfterLook {
 /** What is stored after a look, and the gap that is opened before that. */
 export function afterLook(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Looked): AfterLook {
   const state: WatchedState = connection?.state === 'paused' ? 'paused' : statusOf(findings);
-  const isInOrder = state === 'ok' || state === 'degraded';
-  const wasInOrder = isInOrder || before?.wasInOrder === true;
-  const brokenSinceMs = isInOrder ? undefined : (before?.brokenSinceMs ?? (state === 'broken' ? nowMs : undefined));
-  const since = state === before?.state ? before.sinceMs : nowMs;
+  const brokenSinceMs = brokenSince(before, state, nowMs);
   const check: ConnectionCheck = {
     state,
     atMs: nowMs,
-    sinceMs: state === 'paused' ? (connection?.pausedAtMs ?? since) : since,
+    sinceMs: (state === 'paused' ? connection?.pausedAtMs : undefined) ?? (state === before?.state ? before.sinceMs : nowMs),
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
-    ...(wasInOrder && { wasInOrder }),
+    ...((isInOrder(state) || before?.wasInOrder === true) && { wasInOrder: true }),
   };
-  const gap = gapOf(before, check, connection);
+  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
+  const isKnown = connection !== undefined || check.wasInOrder === true;
+  const gap = isKnown ? gapOf(before?.brokenSinceMs, brokenSinceMs, connection?.changedAtMs) : undefined;
   return gap === undefined ? { check } : { check, gap };
 }
 
-function gapOf(before: ConnectionCheck | undefined, after: ConnectionCheck, connection: Watched | undefined): AfterLook['gap'] {
-  const wasSinceMs = before?.brokenSinceMs;
-  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired again and again
-  const isKnown = connection !== undefined || after.wasInOrder === true;
-  if (wasSinceMs === undefined) return after.brokenSinceMs !== undefined && isKnown ? 'lost' : undefined;
-  if (after.brokenSinceMs !== undefined || !isKnown) return undefined;
+function isInOrder(state: WatchedState): boolean {
+  return state === 'ok' || state === 'degraded';
+}
+
+/** Since when events have been lost, as far as is known. */
+function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number | undefined {
+  if (isInOrder(state)) return undefined;
+  return before?.brokenSinceMs ?? (state === 'broken' ? nowMs : undefined);
+}
+
+function gapOf(before: number | undefined, now: number | undefined, changedAtMs = 0): AfterLook['gap'] {
+  if (before === undefined) return now === undefined ? undefined : 'lost';
   // the apply that repaired it has opened a gap that covers this time
-  return (connection?.changedAtMs ?? 0) > wasSinceMs ? undefined : 'restored';
+  return now === undefined && changedAtMs <= before ? 'restored' : undefined;
 }
