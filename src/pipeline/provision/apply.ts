@@ -112,6 +112,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       token,
       parts: partsAfter(before?.parts ?? [], changes),
       ...(before?.preImage === undefined && { preImage: notification.xml }),
+      ...(changes[0]?.part === 'notification' && { lastWrite: { atMs: nowMs, xml: notification.xml } }),
       ...(changesPolicy && { policyChangedAtMs: nowMs }),
       changedAtMs: nowMs,
     };

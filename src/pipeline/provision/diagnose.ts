@@ -7,7 +7,9 @@ import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
+import { lostEntries, restoreCommand } from '../../domain/provisioning/restore.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -20,6 +22,8 @@ import { wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
 
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
+/** The watch looks 5 and 30 s after a write. What is changed later is a matter of others. */
+const LOST_MS = 120_000;
 
 interface DiagnoseDependencies {
   readonly state: StateStore;
@@ -40,8 +44,9 @@ export function createDiagnose({ state, aws, clock, wishOf, observe }: DiagnoseD
       if (connection === undefined) return await diagnoseHandMade(record, signal);
       if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
       const wish = wishOfConnection(connection);
-      const { findings } = planOf(wish, await observe(wish, signal));
-      return [...findings, ...leftOverFindings(connection)];
+      const observed = await observe(wish, signal);
+      const { findings } = planOf(wish, observed);
+      return [...lostFindings(connection, observed, clock.nowMs()), ...findings, ...leftOverFindings(connection)];
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
@@ -75,6 +80,26 @@ export function createDiagnose({ state, aws, clock, wishOf, observe }: DiagnoseD
 function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
   if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
   return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+}
+
+/** S3 cannot exclude that others write at the same moment as Tally: what they had is looked for after the write. */
+function lostFindings(connection: ConnectionRecord, { notification }: Observed, nowMs: number): readonly Finding[] {
+  const { bucket, bucketAccount, installation, lastWrite } = connection;
+  if (lastWrite === undefined || !notification.ok || nowMs - lastWrite.atMs > LOST_MS) return [];
+  const { configuration } = notification;
+  const lost = lostEntries(lastWrite.xml, configuration, installation);
+  if (lost.length === 0) return [];
+  const restored = { ...configuration, entries: [...configuration.entries, ...lost] };
+  return [
+    {
+      code: 'connect.changed-meanwhile',
+      severity: 'degraded',
+      what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
+      why: 'if no one removed them on purpose, two writes have crossed',
+      fix: restoreCommand({ bucket, account: bucketAccount }, restored),
+      blocks: false,
+    },
+  ];
 }
 
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {

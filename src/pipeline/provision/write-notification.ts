@@ -11,9 +11,9 @@ import {
   entriesWithout,
   parseNotification,
   sameEntries,
-  sdkConfiguration,
   type NotificationConfiguration,
 } from '../../domain/provisioning/notification.ts';
+import { restoreCommand } from '../../domain/provisioning/restore.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { OwnedBucket, Provisioner } from '../ports/provision.ts';
@@ -103,7 +103,7 @@ function changedMeanwhile({ bucket, before, after, id }: NotificationWrite, now:
   // what the others had, with ours as it is wanted
   const ours = after.entries.filter((entry) => entry.id === id);
   const restored = { entries: [...entriesWithout(before, id), ...ours], eventBridge: after.eventBridge };
-  const command = `aws s3api put-bucket-notification-configuration --bucket ${bucket.bucket} --expected-bucket-owner ${bucket.account} --notification-configuration '${JSON.stringify(sdkConfiguration(restored)).replaceAll("'", "'\\''")}'`;
+  const command = restoreCommand(bucket, restored);
   return new RequestError(
     'connect.changed-meanwhile',
     `the notifications of ${bucket.bucket} were changed by others while Tally wrote them. Compare both documents, and restore what is missing: ${command}`,

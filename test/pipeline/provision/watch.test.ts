@@ -112,6 +112,37 @@ describe('the watch of the connections', () => {
     expect(await severity()).toEqual([['connect.paused', 'broken']]);
   });
 
+  it('notices within a minute that a write of others has crossed that of Tally, and says what restores it', async () => {
+    const world = await startWatched();
+    world.populate();
+    await world.agree();
+    await world.clock.advance(5_000);
+    await world.look();
+    const check = await world.check();
+    expect(check?.findings).toEqual([]);
+    const configuration = world.aws.parts.notifications.get('photos');
+    if (typeof configuration !== 'object') throw new Error('no configuration');
+    world.aws.parts.notifications.set('photos', {
+      ...configuration,
+      entries: configuration.entries.filter(({ id }) => id !== 'thumbnails'),
+    });
+    await world.clock.advance(25_000);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'degraded', findings: [{ code: 'connect.changed-meanwhile' }] });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    const [finding] = await world.provisioning.diagnose(record!);
+    expect(finding?.what).toContain('thumbnails');
+    const [, document = ''] = /--notification-configuration '(.*)'$/.exec(finding?.fix ?? '') ?? [];
+    expect(JSON.parse(document)).toMatchObject({
+      QueueConfigurations: [{ Id: 'thumbnails' }],
+      TopicConfigurations: [{ Id: expect.any(String) }],
+    });
+    // what others change later is their own affair
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+  });
+
   it('knows a bucket that was wired by hand by what leads to the queue', async () => {
     const world = await startWatched();
     const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
