@@ -60,7 +60,7 @@ export function createDiagnose({ state, aws, clock, wishOf, observe }: DiagnoseD
     if (wish === 'straight') return [];
     const observed = await observe(wish, signal);
     const { findings } = planOf(wish, observed);
-    // rules have names of their own, and only those of Tally's are looked for
+    // a rule that was made by hand has another name, and only those of Tally's are looked for
     if (observed.rule !== 'absent') return findings;
     return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off')];
   }

@@ -65,15 +65,22 @@ export function afterLook(before: ConnectionCheck | undefined, { findings, conne
   const check: ConnectionCheck = {
     state,
     atMs: nowMs,
-    sinceMs: (state === 'paused' ? connection?.pausedAtMs : undefined) ?? (state === before?.state ? before.sinceMs : nowMs),
+    sinceMs: stateSince(before, state, nowMs),
+    ...(state === 'paused' && connection?.pausedAtMs !== undefined && { sinceMs: connection.pausedAtMs }),
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
-    ...((isInOrder(state) || before?.wasInOrder === true) && { wasInOrder: true }),
+    ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
-  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
-  const isKnown = connection !== undefined || check.wasInOrder === true;
-  const gap = isKnown ? gapOf(before?.brokenSinceMs, brokenSinceMs, connection?.changedAtMs) : undefined;
+  const gap = gapOf(before?.brokenSinceMs, check, connection);
   return gap === undefined ? { check } : { check, gap };
+}
+
+function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
+  return isInOrder(state) || before?.wasInOrder === true;
+}
+
+function stateSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number {
+  return before?.state === state ? before.sinceMs : nowMs;
 }
 
 function isInOrder(state: WatchedState): boolean {
@@ -86,8 +93,15 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
   return before?.brokenSinceMs ?? (state === 'broken' ? nowMs : undefined);
 }
 
-function gapOf(before: number | undefined, now: number | undefined, changedAtMs = 0): AfterLook['gap'] {
-  if (before === undefined) return now === undefined ? undefined : 'lost';
+function gapOf(
+  beforeMs: number | undefined,
+  { brokenSinceMs: nowMs, wasInOrder }: ConnectionCheck,
+  connection: Watched | undefined,
+): AfterLook['gap'] {
+  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
+  if (connection === undefined && wasInOrder !== true) return undefined;
+  if (beforeMs === undefined) return nowMs === undefined ? undefined : 'lost';
+  if (nowMs !== undefined) return undefined;
   // the apply that repaired it has opened a gap that covers this time
-  return now === undefined && changedAtMs <= before ? 'restored' : undefined;
+  return (connection?.changedAtMs ?? 0) > beforeMs ? undefined : 'restored';
 }
