@@ -32,6 +32,7 @@ export const bucket = z
     region: z.string().describe('The region, as S3 reports it.'),
     source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
+    account: z.string().optional().describe('The account that must own the bucket. Absent: it is not known, and not checked.'),
     versioning: z
       .object({
         status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
@@ -133,7 +134,9 @@ export const addBucketBody = z
         .string(must('must be 12 digits'))
         .regex(/^\d{12}$/, 'must be 12 digits')
         .exactOptional()
-        .describe('With `apply`: the account of the bucket. Default: that of the bucket queue.'),
+        .describe(
+          'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: none, and with `apply` that of the bucket queue.',
+        ),
     },
     must('must be an object'),
   )
@@ -279,6 +282,7 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
     region: record.region,
     source: record.source,
     topic_arn: record.topicArn,
+    account: record.account,
     // 0 means that the time is unknown
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,

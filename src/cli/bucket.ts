@@ -63,7 +63,7 @@ function addAdd(bucket: Command, cli: Cli): void {
         ...(enrich !== undefined && { enrich }),
         ...(!reindex && { reindex }),
         ...(apply === true && { apply }),
-        ...(apply === true && bucketAccount !== undefined && { bucket_account: bucketAccount }),
+        ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
       };
       const record = await cli.withControl(async (control, context) => {
         const added = await control.addBucket({ body }, context);

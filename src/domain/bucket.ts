@@ -90,6 +90,8 @@ export const bucketRecordSchema = z.object({
   region: z.string(),
   source: z.enum(bucketSources),
   topicArn: z.string().optional(),
+  /** The account that owns it, if it is known: S3 then refuses every request once the name belongs to another one. */
+  account: z.string().optional(),
   versioning: versioningSchema,
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */

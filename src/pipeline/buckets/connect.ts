@@ -61,7 +61,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     if (typeof wishes.topic_arn === 'string' && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
       throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
     }
-    const read = await readBucket(bucket, signal);
+    const account = wishes.bucket_account ?? current?.account;
+    const read = await readBucket({ bucket, account }, signal);
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
     const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
@@ -81,9 +82,9 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return record;
   }
 
-  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Reading> {
+  async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
-    const versioning = await storage.versioningOf({ bucket, region }, signal);
+    const versioning = await storage.versioningOf({ bucket, region, account }, signal);
     return { region, versioning, checkedAtMs: clock.nowMs() };
   }
 
@@ -105,7 +106,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     async refresh(bucket, signal) {
       const before = await readRecord(state, refs.bucket(bucket), signal);
       if (before === undefined) return undefined;
-      const read = await readBucket(bucket, signal);
+      const read = await readBucket(before, signal);
       await reportLossOf(before, withRead(before, read));
       const { unsubscribed } = before;
       // as long as no event arrives, the index is repaired once a day
@@ -138,7 +139,7 @@ function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Rea
   return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
 }
 
-function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: ConnectRequest): BucketRecord {
+function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich, bucket_account: account }: ConnectRequest): BucketRecord {
   const { topicArn: oldTopicArn, unsubscribed, ...rest } = record;
   // a topic belongs to its source: a new source without a topic must not keep the old one
   const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
@@ -150,6 +151,7 @@ function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: 
     // another topic delivers from now on
     ...(unsubscribed !== undefined && unsubscribed.topicArn === newTopicArn && { unsubscribed }),
     ...(enrich !== undefined && { enrich }),
+    ...(account !== undefined && { account }),
   };
 }
 

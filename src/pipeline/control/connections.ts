@@ -34,8 +34,13 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
     const topicArn = wiringOf(wish).subscription?.topicArn;
     if (record === undefined || isAsWished(record, wish, topicArn)) return;
-    const { bucket, source, enrich } = wish;
-    await connectBucket.connect({ bucket, source, enrich, ...(topicArn !== undefined && { topic_arn: topicArn }) }, by, signal);
+    const { bucket, source, enrich, bucketAccount } = wish;
+    // S3 has just answered requests that name this account as the owner
+    await connectBucket.connect(
+      { bucket, source, enrich, bucket_account: bucketAccount, ...(topicArn !== undefined && { topic_arn: topicArn }) },
+      by,
+      signal,
+    );
   }
 
   async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
@@ -116,5 +121,7 @@ function appliedView(bucket: string, applied: Applied): ConnectionView {
 }
 
 function isAsWished(record: BucketRecord, wish: Wish, topicArn: string | undefined): boolean {
-  return record.source === wish.source && record.enrich === wish.enrich && record.topicArn === topicArn;
+  return (
+    record.source === wish.source && record.enrich === wish.enrich && record.topicArn === topicArn && record.account === wish.bucketAccount
+  );
 }

@@ -63,7 +63,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       bucket,
       ...place,
       region,
-      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? place.account,
+      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
       installation: await installationOf(signal),
       ...choiceOf(request, record),
       ...queues,

@@ -50,7 +50,7 @@ describe('an apply', () => {
   it('names the topic in the record, so that the end of a subscription is noticed', async () => {
     const { connections, record } = await startWorld();
     await connections.apply('photos', { enrich: 'head' }, 'test', signal);
-    expect(await record()).toMatchObject({ source: 'notification', enrich: 'head', topicArn: TOPIC_ARN });
+    expect(await record()).toMatchObject({ source: 'notification', enrich: 'head', topicArn: TOPIC_ARN, account: '123456789012' });
     // the topic of Tally is none that a wish names
     expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
   });
