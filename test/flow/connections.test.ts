@@ -48,3 +48,26 @@ describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
     expect(await topicsOfOurs()).toEqual([]);
   });
 });
+
+describe.skipIf(!awsEndpoint())('a bucket that a role connects', () => {
+  let world: World;
+  beforeAll(async () => {
+    const TALLY_CONNECT_ROLE_ARN = 'arn:aws:iam::000000000000:role/tally-connect';
+    world = await startWorld({
+      env: { TALLY_INSTALLATION: 'c0ffee02', TALLY_CONNECT_ROLE_ARN, TALLY_CONNECT_ROLE_EXTERNAL_ID: 'tally-7' },
+    });
+  });
+  afterAll(() => world.dispose());
+
+  it('is made and removed with the credentials of the role, and checked with those of the process', async () => {
+    const { aws, daemon } = world;
+    const bucket = await aws.createBucket();
+    const added = await daemon.request('POST', '/v1/buckets', { bucket, apply: true, reindex: false });
+    expect(added).toMatchObject({ status: 201, body: { connection: { state: 'applied' } } });
+    expect(await world.bucketRecord(bucket)).toMatchObject({ account: '000000000000' });
+    await aws.put(bucket, 'a.txt', 'x');
+    await until('the object is found', async () => (await world.find(bucket, 'a.txt')) !== undefined);
+    expect(await daemon.request('GET', `/v1/buckets/${bucket}/doctor`)).toMatchObject({ status: 200, body: { status: 'ok' } });
+    expect(await daemon.request('DELETE', `/v1/buckets/${bucket}`)).toMatchObject({ status: 200, body: { kept: [] } });
+  });
+});
