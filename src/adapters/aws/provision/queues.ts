@@ -5,6 +5,7 @@ import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { regionInQueueUrl } from '../queue-address.ts';
 import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
 
 interface Dependencies {
@@ -29,6 +30,9 @@ export function createSqsProvision({
     const arn = parseArn(queueArn);
     if (arn === undefined || bucketQueueUrl === undefined)
       throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+    // the URL of the bucket queue is known: the daemon need not be permitted to look for it
+    const isBucketQueue = bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`);
+    if (isBucketQueue && (regionInQueueUrl(bucketQueueUrl) ?? arn.region) === arn.region) return bucketQueueUrl;
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
     const send = () => clientFor(bucketQueueUrl).send(command, optionsOf(signal));
     const { QueueUrl } = await found(`GetQueueUrl ${queueArn}`, asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal));
