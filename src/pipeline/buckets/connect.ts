@@ -54,13 +54,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const { bucket } = wishes;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
-    if (wishes.topic_arn?.endsWith('.fifo') === true) {
-      throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
-    }
-    if (typeof wishes.topic_arn === 'string' && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
-      throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
-    }
+    await refuse(wishes, signal);
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
@@ -80,6 +74,18 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     }
     await absorbUnconnected(dependencies, bucket);
     return record;
+  }
+
+  /** Throws `request.invalid` for what cannot be connected. */
+  async function refuse({ bucket, topic_arn: topicArn }: ConnectRequest, signal: AbortSignal | undefined): Promise<void> {
+    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
+    if (topicArn === undefined || topicArn === null) return;
+    if (topicArn.endsWith('.fifo')) {
+      throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+    }
+    if ((await topics?.isMissing(topicArn, signal)) === true) {
+      throw new RequestError('request.invalid', `topic_arn: there is no topic ${topicArn}`);
+    }
   }
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
@@ -139,11 +145,10 @@ function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Rea
   return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
 }
 
-function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich, bucket_account: account }: ConnectRequest): BucketRecord {
-  const { topicArn: oldTopicArn, unsubscribed, ...rest } = record;
-  // a topic belongs to its source: a new source without a topic must not keep the old one
-  const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
-  const newTopicArn = topicArn === null ? undefined : (topicArn ?? keptTopicArn);
+function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
+  const { source, enrich, bucket_account: account } = wishes;
+  const { topicArn: _, unsubscribed, ...rest } = record;
+  const newTopicArn = topicAfter(record, wishes);
   return {
     ...rest,
     ...(source !== undefined && { source }),
@@ -153,6 +158,12 @@ function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich, bu
     ...(enrich !== undefined && { enrich }),
     ...(account !== undefined && { account }),
   };
+}
+
+/** A topic belongs to its source: a new source without a topic must not keep the old one. */
+function topicAfter(record: BucketRecord, { source, topic_arn: topicArn }: ConnectRequest): string | undefined {
+  if (topicArn !== undefined) return topicArn ?? undefined;
+  return source === undefined || source === record.source ? record.topicArn : undefined;
 }
 
 function requireTopic(record: BucketRecord): BucketRecord {
