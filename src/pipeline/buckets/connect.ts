@@ -160,8 +160,11 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   };
 }
 
-/** A topic belongs to its source: a new source without a topic must not keep the old one. */
-function topicAfter(record: BucketRecord, { source, topic_arn: topicArn }: ConnectRequest): string | undefined {
+/** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */
+export function topicAfter(
+  record: BucketRecord,
+  { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
+): string | undefined {
   if (topicArn !== undefined) return topicArn ?? undefined;
   return source === undefined || source === record.source ? record.topicArn : undefined;
 }

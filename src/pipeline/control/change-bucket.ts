@@ -5,7 +5,7 @@
 import type { ChangeBucketRequest } from '../../api/buckets.ts';
 import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ConnectBucket } from '../buckets/connect.ts';
+import { topicAfter, type ConnectBucket } from '../buckets/connect.ts';
 import { requireBucket } from '../buckets/list.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -59,12 +59,6 @@ function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
   if (topicArn?.endsWith('.fifo') === true) {
     throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   }
-}
-
-/** The topic that the bucket would have. */
-function topicAfter(before: BucketRecord, { source, topic_arn: topicArn }: ChangeBucketRequest): string | undefined {
-  if (topicArn !== undefined) return topicArn ?? undefined;
-  return source === undefined || source === before.source ? before.topicArn : undefined;
 }
 
 /** Whether its events come by another way from now on. */
