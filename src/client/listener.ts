@@ -90,7 +90,11 @@ async function answer(response: ServerResponse, status: number, { title, text }:
     connection: 'close',
   });
   response.end(
-    `<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Tally</title></head>\n<body><h1>${escaped(title)}</h1><p>${escaped(text)}</p></body></html>\n`,
+    `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>Tally</title></head>
+<body><h1>${escaped(title)}</h1><p>${escaped(text)}</p></body></html>
+`,
   );
   await closed;
 }

@@ -15,7 +15,7 @@ import { requireOwnPage } from './guard.ts';
 
 /** What callers are known by. */
 export interface CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie'>;
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
   /** Where tokens that are refused are counted; keys count themselves. */
@@ -82,8 +82,11 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     const address = addressOf(request);
     if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
     const actor = await sessions.byAccess(token, signal);
-    if (actor === undefined) attempts?.failed({ address, reason: 'session token not valid' });
-    return actor;
+    if (actor !== undefined) return actor;
+    // a program whose access token has ended must learn just that, whatever its neighbours send: it refreshes its session then
+    const isFormer = await sessions.isOfSession(token, signal);
+    attempts?.failed({ address, reason: isFormer ? 'session token ended' : 'session token not valid', isFormer });
+    return undefined;
   }
 
   return async function authenticate(request: FastifyRequest, signal: AbortSignal): Promise<Actor | undefined> {

@@ -23,7 +23,7 @@ import { loggedProblemOf } from './server.ts';
 
 /** What login needs besides what callers are known by. */
 export interface LoginParts extends CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'refresh' | 'end'>;
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession' | 'refresh' | 'end'>;
   readonly logins: Logins;
   readonly audit: AuditUser;
 }
@@ -107,7 +107,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
+        const isFormer = body.grant_type === 'refresh_token' && (await sessions.isOfSession(body.refresh_token));
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid`, isFormer });
       }
       throw error;
     }

@@ -19,7 +19,8 @@ _PAGE_TIMEOUT_S = 10.0
 _POLL_S = 0.2
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Tally</title></head>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>Tally</title></head>
 <body><h1>{title}</h1><p>{text}</p></body></html>
 """
 

@@ -1,5 +1,6 @@
 /** Requests as a browser sends them: with its cookies, and without following redirects by itself. */
 import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 
 export interface BrowserAnswer {
   readonly status: number;
@@ -14,20 +15,27 @@ interface Sent {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The certificate of the authority, for https. */
+  readonly ca?: string;
+  /** The address of this machine from which the request comes, one of 127.0.0.0/8. */
+  readonly from?: string;
 }
 
 /** By node:http, because fetch lets no caller choose Host, Origin and Sec-Fetch-Site. */
-export function get(url: string, { cookies = new Map(), method = 'GET', headers = {}, body }: Sent = {}): Promise<BrowserAnswer> {
+export function get(url: string, sent: Sent = {}): Promise<BrowserAnswer> {
+  const { cookies = new Map<string, string>(), method = 'GET', headers = {}, body, ca, from } = sent;
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  const { hostname, port, pathname, search } = new URL(url);
+  const { protocol, hostname, port, pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
-    const sent = httpRequest(
+    const asked = (protocol === 'https:' ? httpsRequest : httpRequest)(
       {
         hostname: hostname.replaceAll(/[[\]]/g, ''),
         port,
         path: `${pathname}${search}`,
         method,
         headers: { ...(cookie !== '' && { cookie }), ...headers },
+        ...(ca !== undefined && { ca }),
+        ...(from !== undefined && { localAddress: from }),
       },
       (response) => {
         for (const each of response.headers['set-cookie'] ?? []) keep(cookies, each);
@@ -39,8 +47,8 @@ export function get(url: string, { cookies = new Map(), method = 'GET', headers 
         );
       },
     );
-    sent.on('error', reject);
-    sent.end(body);
+    asked.on('error', reject);
+    asked.end(body);
   });
 }
 

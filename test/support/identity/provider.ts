@@ -1,5 +1,5 @@
 /** A real issuer in this process: oidc-provider, at which the chosen person is logged in without a page. */
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { get } from './browser.ts';
@@ -23,9 +23,12 @@ export interface StartedProvider {
   close(): Promise<void>;
 }
 
-/** Starts the issuer. `redirectUris`: of the registries that use it. `choices`: people choose on a page who they are. */
+/**
+ * Starts the issuer. `redirectUris`: of the registries that use it; a function is called at the first request, because a
+ * registry knows its port only after it was started with the address of the issuer. `choices`: people choose on a page who they are.
+ */
 export async function startProvider(
-  redirectUris: readonly string[],
+  redirectUris: readonly string[] | (() => readonly string[]),
   more: object = {},
   choices: readonly Person[] = [],
 ): Promise<StartedProvider> {
@@ -34,26 +37,38 @@ export async function startProvider(
   const server = createServer();
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider = new Provider(url, {
-    clients: [
-      {
-        client_id: CLIENT_ID,
-        client_secret: CLIENT_SECRET,
-        redirect_uris: redirectUris,
-        response_types: ['code'],
-        grant_types: ['authorization_code'],
-      },
-    ],
-    pkce: { required: () => true },
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
-    features: { devInteractions: { enabled: false } },
-    interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
-    cookies: { keys: ['only for tests'] },
-    findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
-    ...more,
-  });
-  const callback = provider.callback();
+  const create = (): Provider =>
+    new Provider(url, {
+      clients: [
+        {
+          client_id: CLIENT_ID,
+          client_secret: CLIENT_SECRET,
+          redirect_uris: typeof redirectUris === 'function' ? redirectUris() : redirectUris,
+          response_types: ['code'],
+          grant_types: ['authorization_code'],
+        },
+      ],
+      pkce: { required: () => true },
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
+      cookies: { keys: ['only for tests'] },
+      // in seconds; without them it reports each default that it uses
+      ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
+      findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
+      ...more,
+    });
+  let created: { readonly provider: Provider; readonly callback: RequestListener } | undefined;
+  function issuer() {
+    if (created !== undefined) return created;
+    const provider = create();
+    created = { provider, callback: provider.callback() };
+    return created;
+  }
   server.on('request', (request, response) => {
+    const { provider, callback } = issuer();
+    // people choose at each login, also after they have chosen before
+    if (choices.length > 0) request.headers.cookie = withoutSession(request.headers.cookie ?? '');
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
@@ -67,12 +82,17 @@ export async function startProvider(
         const links = choices.map(({ sub, email }) => `<p><a href="?as=${sub}">${email}</a></p>`);
         return response
           .setHeader('content-type', 'text/html')
-          .end(`<!doctype html><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
+          .end(
+            `<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`,
+          );
       }
-      if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
+      const login = { accountId: person.sub };
+      if (prompt.name === 'login' && chosen === undefined) return provider.interactionFinished(request, response, { login });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
       grant.addOIDCScope(params.scope);
-      return provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
+      const consent = { grantId: await grant.save() };
+      // both in one step for a person who chose, because the session is forgotten between two
+      return provider.interactionFinished(request, response, chosen === undefined ? { consent } : { login, consent });
     })();
   });
   return {
@@ -97,4 +117,12 @@ export async function startProvider(
         server.close(() => resolve());
       }),
   };
+}
+
+/** Forgets who is logged in at the issuer. */
+function withoutSession(cookies: string): string {
+  return cookies
+    .split('; ')
+    .filter((cookie) => !cookie.startsWith('_session'))
+    .join('; ');
 }

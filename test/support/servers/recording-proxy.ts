@@ -2,15 +2,12 @@
  * AWS as far as its addresses, without a network: an HTTP proxy that lets every host be reached, at a server of this
  * process that records what it was asked. TLS is real: the certificate covers the hosts of the test and no others.
  */
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { certificateFor } from './certificate.ts';
 
 export interface ProxiedAsk {
   /** The URL without its query, as the client meant it. */
@@ -105,22 +102,6 @@ export async function startRecordingProxy(hosts: readonly string[]): Promise<Rec
     },
   };
   return proxy;
-}
-
-/** One certificate for all of the hosts, made by openssl. A name has at most 64 characters in the subject, so all are alternative names. */
-async function certificateFor(hosts: readonly string[]): Promise<{ readonly key: string; readonly cert: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-certificate-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const names = [...new Set(hosts)].map((host) => `DNS:${host}`).join();
-  const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=tally test'];
-  execFileSync('openssl', ['req', '-x509', ...options, '-addext', `subjectAltName=${names}`, '-keyout', key, '-out', cert], {
-    stdio: 'ignore',
-  });
-  try {
-    return { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') };
-  } finally {
-    await rm(folder, { recursive: true });
-  }
 }
 
 async function listen(server: Server): Promise<number> {

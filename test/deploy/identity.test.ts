@@ -1,0 +1,244 @@
+/** Logins behind a proxy that ends TLS: the example in config/identity, and the same on this machine without containers. */
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { parseSettings, serveMistakes } from '../../src/settings/settings.ts';
+import { shellBlocksOf, textOf } from '../docs/pages.ts';
+import { get, type BrowserAnswer } from '../support/identity/browser.ts';
+import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
+import { bearer, jsonOf } from '../support/identity/http-world.ts';
+import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import { startTlsProxy, type Forwarding, type TlsProxy } from '../support/servers/tls-proxy.ts';
+import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
+
+const serviceSchema = z.object({
+  image: z.string(),
+  environment: z.record(z.string(), z.string()),
+  ports: z.array(z.string()).optional(),
+  volumes: z.array(z.string()).optional(),
+  secrets: z.array(z.string()).optional(),
+  networks: z.unknown(),
+  read_only: z.literal(true),
+  cap_drop: z.tuple([z.literal('ALL')]),
+});
+const composeSchema = z.object({
+  services: z.strictObject({ proxy: serviceSchema, tally: serviceSchema }),
+  secrets: z.record(z.string(), z.object({ file: z.string() })),
+  networks: z.strictObject({ tally: z.object({ ipam: z.object({ config: z.array(z.object({ subnet: z.string() })) }) }) }),
+});
+
+const createdSchema = z.object({ key: z.object({ id: z.string() }), secret: z.string() });
+
+describe('config/identity', () => {
+  const text = textOf('config/identity/compose.yaml');
+  const { services, secrets, networks } = composeSchema.parse(parse(text, { merge: true }));
+  const { proxy, tally } = services;
+  const caddyfile = textOf('config/identity/Caddyfile');
+  const given: Readonly<Record<string, string>> = {
+    TALLY_HOST: 'tally.example.com',
+    TALLY_OIDC_ISSUER: 'https://id.example.com',
+    TALLY_OIDC_ALLOWED: 'domain=example.com',
+    TALLY_QUEUE_URL: 'https://sqs.eu-central-1.amazonaws.com/123456789012/bucket-events',
+    TALLY_WORK_QUEUE_URL: 'https://sqs.eu-central-1.amazonaws.com/123456789012/reindex-work',
+  };
+  /** The environment of a service as Compose makes it. Fails for a variable that must be given and is not. */
+  const environmentOf = (values: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+    Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [
+        name,
+        value.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, variable: string, kind: string | undefined, rest = '') => {
+          const found = given[variable] ?? (kind === '-' ? rest : undefined);
+          if (found === undefined) throw new Error(`${name}: ${variable} must be given`);
+          return String(found);
+        }),
+      ]),
+    );
+
+  it('has settings with which Tally serves off loopback, with its secrets in files', () => {
+    const contents = new Map([
+      ['/run/secrets/oidc-client-secret', 'secret\n'],
+      ['/run/secrets/index-url', 'https://tally:secret@search.internal:9200\n'],
+    ]);
+    // the image sets this one
+    const { AWS_REGION: region, ...own }: Readonly<Record<string, string>> = {
+      ...environmentOf(tally.environment),
+      TALLY_HEALTH_ADDRESS: '0.0.0.0:8081',
+    };
+    const parsed = parseSettings(own, (path) => ({ mode: 0o400, text: contents.get(path) ?? '' }));
+    if (!parsed.ok) throw new Error(parsed.mistakes.join('\n'));
+    expect(serveMistakes(parsed.settings)).toEqual([]);
+    expect(parsed.settings).toMatchObject({
+      TALLY_PUBLIC_URL: 'https://tally.example.com',
+      TALLY_OIDC_CLIENT_SECRET: 'secret',
+      TALLY_OIDC_ALLOWED: ['domain=example.com'],
+    });
+    expect(region).toBe('eu-central-1');
+    expect(Object.keys(tally.environment).filter((name) => /SECRET$|INDEX_URL$/.test(name))).toEqual([]);
+    expect(tally.secrets).toEqual(Object.keys(secrets));
+    expect([...contents.keys()]).toEqual(tally.secrets?.map((name) => `/run/secrets/${name}`));
+  });
+
+  it('publishes the proxy only, and trusts its address only', () => {
+    expect(tally.ports).toBeUndefined();
+    expect(proxy.ports).toEqual(['80:80', '443:443', '443:443/udp']);
+    const { tally: placed } = z.object({ tally: z.object({ ipv4_address: z.string() }) }).parse(proxy.networks);
+    expect(tally.environment['TALLY_TRUSTED_PROXIES']).toBe(`${placed.ipv4_address}/32`);
+    // a second network of both would give the proxy a second address, from which it might come
+    expect(tally.networks).toEqual(['tally']);
+    const [{ subnet } = { subnet: '' }] = networks.tally.ipam.config;
+    expect(placed.ipv4_address.startsWith(subnet.replace('0/24', ''))).toBe(true);
+  });
+
+  it('has a proxy for the public name, which leads to the address of Tally', () => {
+    const [, port] = (tally.environment['TALLY_HTTP_ADDRESS'] ?? '').split(':');
+    expect(caddyfile).toMatch(/^\{\$TALLY_HOST\} \{$/m);
+    expect(caddyfile).toMatch(new RegExp(`^\treverse_proxy tally:${port} \\{$`, 'm'));
+    expect(proxy.volumes).toContain('./Caddyfile:/etc/caddy/Caddyfile:ro');
+    expect(environmentOf(proxy.environment)).toEqual({ TALLY_HOST: 'tally.example.com' });
+  });
+
+  it('names the commands that docs/identity.md names', () => {
+    const named = [...text.matchAll(/^# {3}((?:docker|install|npx) .+)$/gm)].map(([, command]) => command);
+    const typed = new Set(shellBlocksOf(textOf('docs/identity.md')).flat());
+    expect(named.length).toBe(6);
+    expect(named.filter((command) => !typed.has(command ?? ''))).toEqual([]);
+  });
+});
+
+it('off loopback, tally serve without identity ends with 78 and what to set', async () => {
+  const ended = await runTally(['serve', '--embedded'], { TALLY_HTTP_ADDRESS: '0.0.0.0:8080' });
+  expect(ended.code).toBe(78);
+  expect(ended.stderr).toContain('TALLY_HTTP_ADDRESS: 0.0.0.0:8080 is not a loopback address');
+  for (const name of ['TALLY_OIDC_ISSUER', 'TALLY_PUBLIC_URL', 'TALLY_TRUSTED_PROXIES'])
+    expect(ended.stderr).toMatch(new RegExp(`^tally: ${name}: must be set`, 'm'));
+});
+
+describe.each<Forwarding>(['replaces', 'appends'])('behind a proxy that %s X-Forwarded-For', (forwarding) => {
+  /** The caller is on this machine too, but not one of the proxies. */
+  const CALLER = '127.0.0.7';
+  /** Someone who reaches Tally past the proxy. */
+  const OUTSIDER = '127.0.0.8';
+  const FORGED = '203.0.113.9';
+
+  let proxy: TlsProxy;
+  let world: BrowserWorld;
+
+  beforeAll(async () => {
+    proxy = await startTlsProxy(() => world.daemon.controlUrl, forwarding);
+    world = await startBrowserWorld({ TALLY_PUBLIC_URL: proxy.url, TALLY_TRUSTED_PROXIES: '127.0.0.1/32' });
+  });
+  afterAll(async () => {
+    await world?.close();
+    await proxy?.close();
+  });
+
+  const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
+  const json = { 'content-type': 'application/json' };
+
+  /** A request of the caller through the proxy, with an address that the caller made up. */
+  const send = (path: string, sent: Parameters<typeof get>[1] = {}): Promise<BrowserAnswer> =>
+    get(new URL(path, proxy.url).href, { ...sent, ca: proxy.ca, from: CALLER, headers: { 'x-forwarded-for': FORGED, ...sent.headers } });
+
+  /** Logs an administrator in as a program, and resolves with the access token. */
+  async function logIn(): Promise<string> {
+    world.provider.personIs({ sub: 's-root', email: 'root@example.com', groups: ['tally-users', 'tally-admins'] });
+    const cookies = new Map<string, string>();
+    const begun = await send(world.authorize(), { cookies, headers: { accept: 'text/html' } });
+    expect([...cookies.keys()], begun.text).toEqual(['__Host-tally-login']);
+    const back = await world.provider.authorize(begun.location ?? '');
+    expect(new URL(back).origin).toBe(proxy.url);
+    await send(back, { cookies, headers: visit });
+    const { text } = await send('/login/consent', { cookies, headers: visit });
+    const own = { ...json, 'x-tally-csrf': '1', origin: proxy.url, 'sec-fetch-site': 'same-origin' };
+    const body = JSON.stringify({ login: /data-login="([^"]+)"/.exec(text)?.[1], allow: true });
+    const decided = jsonOf(await send('/login/consent', { cookies, method: 'POST', headers: own, body }));
+    const code = new URL(String(decided['redirect'])).searchParams.get('code');
+    const redemption = { grant_type: 'authorization_code', code, code_verifier: VERIFIER, redirect_uri: REDIRECT };
+    const tokens = jsonOf(await send('/login/token', { method: 'POST', headers: json, body: JSON.stringify(redemption) }));
+    return String(tokens['access_token']);
+  }
+
+  async function newKey(token: string, name: string): Promise<{ readonly id: string; readonly secret: string }> {
+    const body = JSON.stringify({ name });
+    const answer = await send('/v1/api-keys', { method: 'POST', headers: { ...json, ...bearer(token) }, body });
+    expect(answer.status, answer.text).toBe(201);
+    const { key, secret } = createdSchema.parse(jsonOf(answer));
+    return { id: key.id, secret };
+  }
+
+  it('people log in and use API keys', async () => {
+    const { secret } = await newKey(await logIn(), 'behind the proxy');
+    expect((await send('/v1/objects', { headers: bearer(secret) })).status).toBe(200);
+    expect((await send('/v1/objects', { headers: bearer(`${secret}x`) })).status).toBe(401);
+  });
+
+  it('a caller who reaches Tally past the proxy is served', async () => {
+    const token = await logIn();
+    const { id } = await newKey(token, 'past the proxy');
+    const past = {
+      from: OUTSIDER,
+      headers: { 'x-forwarded-for': `${FORGED}, ${CALLER}`, forwarded: `for=${FORGED}`, 'x-real-ip': FORGED },
+    };
+    const url = `${world.daemon.controlUrl}/v1/api-keys/${id}`;
+    expect((await get(url, { ...past, headers: { ...past.headers, ...bearer('qk_wrong') } })).status).toBe(401);
+    expect((await get(url, { ...past, method: 'DELETE', headers: { ...past.headers, ...bearer(token) } })).status).toBe(204);
+  });
+
+  it('clients find the public address, and browsers learn to come by https only', async () => {
+    const config = await send('/config.json', { headers: { 'x-forwarded-host': 'evil.example' } });
+    expect(jsonOf(config)).toMatchObject({ registryUrl: proxy.url, catalogUrl: proxy.url });
+    expect(config.headers['strict-transport-security']).toBe('max-age=31536000');
+  });
+
+  it('commands on another machine work with a key by https', async () => {
+    const { secret } = await newKey(await logIn(), 'of a command');
+    const [key, authority] = [join(world.home, 'key.txt'), join(world.home, 'authority.pem')];
+    await Promise.all([writeFile(key, `${secret}\n`, { mode: 0o600 }), writeFile(authority, proxy.ca)]);
+    const env = { TALLY_API_KEY_FILE: key, NODE_EXTRA_CA_CERTS: authority };
+    const whoami = await world.tally(['whoami', '--json', '--registry', proxy.url], undefined, env);
+    expect(whoami, whoami.stderr).toMatchObject({ code: 0 });
+    expect(JSON.parse(whoami.stdout)).toMatchObject({ kind: 'api_key', user: { email: 'root@example.com' } });
+    expect(readFileSync(key, 'utf8')).toBe(`${secret}\n`);
+  });
+
+  describe.skipIf(!canBrowse('logins in Chromium by https'))('Chromium', () => {
+    const closes: (() => Promise<void>)[] = [];
+    afterEach(async () => {
+      for (const close of closes.splice(0)) await close();
+    });
+
+    it('keeps a session cookie that only this host receives, and only by https', async () => {
+      world.provider.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] });
+      const browser = await startChromium();
+      closes.push(() => browser.close());
+      const { page, context, complaints } = await openWindow(browser, { ignoreHTTPSErrors: true });
+      await page.goto(`${proxy.url}/login/authorize?return_to=/v1/session`);
+      expect(page.url()).toBe(`${proxy.url}/v1/session`);
+      expect(await page.locator('body').innerText()).toContain('alice@example.com');
+      const cookies = (await context.cookies()).filter(({ name }) => name.includes('tally'));
+      expect(cookies).toMatchObject([{ name: '__Host-tally', secure: true, httpOnly: true, sameSite: 'Lax', path: '/' }]);
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  // the last, because what is counted for a minute is written when the process stops
+  it('the audit has the address of each caller, whatever address the caller claimed', async () => {
+    await world.daemon.stop();
+    const records = await world.audited();
+    const addressesOf = (event: string) =>
+      [
+        ...new Set(records.filter(({ eventname }) => eventname === event).map(({ sourceipaddress = 'none' }) => sourceipaddress)),
+      ].toSorted();
+    expect(addressesOf('ApiKeyCreate')).toEqual([CALLER]);
+    // the command came from the address of the proxy itself
+    expect(addressesOf('ApiKeyUse').filter((address) => address !== '127.0.0.1')).toEqual([CALLER]);
+    expect(addressesOf('ApiKeyRevoke')).toEqual([OUTSIDER]);
+    expect(addressesOf('AuthenticationFailed')).toEqual([CALLER, OUTSIDER]);
+    expect(addressesOf('Login')).toContain(CALLER);
+    expect(JSON.stringify(records)).not.toContain(FORGED);
+  });
+});

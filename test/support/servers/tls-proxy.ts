@@ -1,0 +1,61 @@
+/** A reverse proxy that ends TLS, as Caddy and nginx do in front of a registry. */
+import { once } from 'node:events';
+import { request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { certificateFor } from './certificate.ts';
+
+/** What it does with the X-Forwarded-For of its caller: Caddy replaces it, and nginx usually appends to it. */
+export type Forwarding = 'replaces' | 'appends';
+
+export interface TlsProxy {
+  readonly url: string;
+  /** The certificate of its authority. */
+  readonly ca: string;
+  close(): Promise<void>;
+}
+
+/** Starts the proxy. `upstream`: the address of the registry, which may be known only later. */
+export async function startTlsProxy(upstream: () => string, forwarding: Forwarding): Promise<TlsProxy> {
+  const { key, cert } = await certificateFor(['127.0.0.1']);
+  const server = createServer({ key, cert }, (incoming, outgoing) => {
+    const forwarded = request(`${upstream()}${incoming.url}`, {
+      method: incoming.method ?? 'GET',
+      headers: { ...incoming.headers, ...forwardingHeaders(incoming, forwarding) },
+    });
+    forwarded.on('response', (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    forwarded.on('error', () => refuse(outgoing));
+    incoming.pipe(forwarded);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `https://127.0.0.1:${port}`,
+    ca: cert,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function forwardingHeaders({ socket, headers }: IncomingMessage, forwarding: Forwarding): Readonly<Record<string, string>> {
+  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  const former = [headers['x-forwarded-for']].flat().join(', ');
+  return {
+    'x-forwarded-for': forwarding === 'replaces' || former === '' ? address : `${former}, ${address}`,
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': headers.host ?? '',
+    via: '1.1 proxy-of-the-test',
+  };
+}
+
+function refuse(outgoing: ServerResponse): void {
+  if (outgoing.headersSent) outgoing.destroy();
+  else outgoing.writeHead(502).end();
+}
