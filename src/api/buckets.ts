@@ -1,11 +1,17 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { z } from 'zod';
-import { bucketSources, enrichModes, versioningStatuses, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import {
+  bucketSources,
+  enrichModes,
+  versioningStatuses,
+  watchedStates,
+  type BucketRecord,
+  type UnconnectedRecord,
+} from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
+import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-
-const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
 
 /** Whether the index of a bucket can be relied on. */
 const status = z
@@ -26,6 +32,7 @@ export const bucket = z
     region: z.string().describe('The region, as S3 reports it.'),
     source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
+    account: z.string().optional().describe('The account that must own the bucket. Absent: it is not known, and not checked.'),
     versioning: z
       .object({
         status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
@@ -44,6 +51,22 @@ export const bucket = z
     last_reindex_at: time
       .optional()
       .describe('When a re-index has last compared the whole bucket, held no deletion back, and waited for late events. Absent: never.'),
+    wiring: z
+      .object({
+        state: z
+          .enum(watchedStates)
+          .describe(
+            '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `paused`: its notification was taken away on request.',
+          ),
+        since: time.describe('Since when.'),
+        checked_at: time.describe('When it was last looked at.'),
+        findings: z
+          .array(z.object({ code: z.string(), what: z.string() }))
+          .readonly()
+          .describe('The first of what was found. `GET /v1/buckets/{bucket}/doctor` has all.'),
+      })
+      .optional()
+      .describe('What the hourly watch found last in AWS. Absent: it has not looked yet.'),
     lifecycle: z
       .object({
         checked_at: time.describe('When its lifecycle rules were read.'),
@@ -57,6 +80,7 @@ export const bucket = z
 export type Bucket = z.infer<typeof bucket>;
 
 const addedBucket = bucket.extend({
+  connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
   advice: z
     .string()
@@ -102,11 +126,58 @@ export const addBucketBody = z
         .describe(
           'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
         ),
+      apply: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe('Whether Tally also makes in AWS what the bucket needs, as `POST /v1/buckets/{bucket}/apply` does. Default: false.'),
+      bucket_account: z
+        .string(must('must be 12 digits'))
+        .regex(/^\d{12}$/, 'must be 12 digits')
+        .exactOptional()
+        .describe(
+          'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: none, and with `apply` that of the bucket queue.',
+        ),
     },
     must('must be an object'),
   )
   .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
+
+export const changeBucketBody = z
+  .strictObject(
+    {
+      source: z
+        .enum(bucketSources, oneOf(bucketSources))
+        .exactOptional()
+        .describe('How its events reach the bucket queue from now on. Its parts in AWS stay as they are until an apply.'),
+      topic_arn: z
+        .string(must('must be the ARN of an SNS topic, or null'))
+        .regex(TOPIC_ARN, 'must be the ARN of an SNS topic, or null')
+        .nullable()
+        .exactOptional()
+        .describe(
+          'The SNS topic that its events come through; null: none that is known. For a bucket without the source topic, `source` must be given with it.',
+        ),
+      enrich: z.enum(enrichModes, oneOf(enrichModes)).exactOptional().describe('What is read of each object besides its events.'),
+    },
+    must('must be an object'),
+  )
+  .describe('What changes. What is left out stays as it is.');
+export type ChangeBucketRequest = z.output<typeof changeBucketBody>;
+
+const changedBucket = bucket.extend({
+  advice: z
+    .string()
+    .optional()
+    .describe('What to do next, if the parts in AWS are those of another source, or if `enrich` asks for more than before.'),
+});
+
+const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
+
+const removedBucket = z.object({
+  bucket: z.string(),
+  kept: keptParts,
+});
 
 const params = z.object({ bucket: bucketName });
 
@@ -129,7 +200,20 @@ export const bucketRows = {
     body: addBucketBody,
     answer: addedBucket,
     status: 201,
-    errors: ['bucket.missing', 'object.denied', 's3.unavailable', 's3.throttled', 's3.credentials', 'state.conflict', 'audit.unavailable'],
+    errors: [
+      'bucket.missing',
+      'object.denied',
+      's3.unavailable',
+      's3.throttled',
+      's3.credentials',
+      'state.conflict',
+      'audit.unavailable',
+      'connect.denied',
+      'connect.overlap',
+      'connect.blocked',
+      'connect.plan-needed',
+      'connect.unavailable',
+    ],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
   'GET /v1/buckets/{bucket}': {
@@ -142,26 +226,63 @@ export const bucketRows = {
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
   },
+  'PATCH /v1/buckets/{bucket}': {
+    operation: 'changeBucket',
+    summary: 'Changes how a connected bucket is connected.',
+    description:
+      'It changes nothing in AWS: `POST /v1/buckets/{bucket}/apply` does, with the same fields, and leaves the earlier parts until the new ones are proven. A change of source or topic opens a gap, because events may be missing until it takes effect. Region and versioning are read again.',
+    scope: 'admin',
+    params,
+    body: changeBucketBody,
+    answer: changedBucket,
+    status: 200,
+    errors: [
+      'bucket.not-connected',
+      'bucket.missing',
+      'object.denied',
+      's3.unavailable',
+      's3.throttled',
+      's3.credentials',
+      'state.conflict',
+      'audit.unavailable',
+    ],
+    example: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } },
+  },
   'DELETE /v1/buckets/{bucket}': {
     operation: 'removeBucket',
     summary: 'Disconnects a bucket and deletes its documents from the index.',
-    description: 'The bucket itself and its objects are never touched. A re-index of the bucket is cancelled.',
+    description:
+      'What Tally made in AWS for the bucket is taken away first. The bucket itself and its objects are never touched. A re-index of the bucket is cancelled. The request may be repeated after any failure.',
     scope: 'admin',
     params,
-    status: 204,
-    errors: ['bucket.not-connected', 'audit.unavailable'],
+    query: z.strictObject({
+      keep_aws: flagText.describe('Whether what Tally made in AWS stays. Default: false.'),
+      keep_documents: flagText.describe('Whether the documents stay in the index. Default: false.'),
+    }),
+    answer: removedBucket,
+    status: 200,
+    errors: [
+      'bucket.not-connected',
+      'connect.denied',
+      'connect.unavailable',
+      'connect.busy',
+      'connect.removing',
+      'connect.changed-meanwhile',
+      'audit.unavailable',
+    ],
     example: { params: { bucket: 'photos' } },
   },
 } as const satisfies Record<RowKey, Row>;
 
 /** Converts a stored bucket to its form in the API. `waitsFor`: the open circuit that its records wait for. */
 export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Bucket {
-  const { versioning, lifecycle } = record;
+  const { versioning, lifecycle, connectionCheck } = record;
   return {
     bucket: record.bucket,
     region: record.region,
     source: record.source,
     topic_arn: record.topicArn,
+    account: record.account,
     // 0 means that the time is unknown
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
@@ -172,6 +293,12 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
     checked_at: timeOf(record.checkedAtMs),
     last_event_at: timeOfMaybe(record.lastEventAtMs),
     last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
+    wiring: connectionCheck && {
+      state: connectionCheck.state,
+      since: timeOf(connectionCheck.sinceMs),
+      checked_at: timeOf(connectionCheck.atMs),
+      findings: connectionCheck.findings,
+    },
     lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
   };
 }
@@ -179,6 +306,11 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
   return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in: tally reindex ${name} --fill`;
+}
+
+/** What to do about parts in AWS that were made for another source. */
+export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
+  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these: tally bucket apply ${name}`;
 }
 
 function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {

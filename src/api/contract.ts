@@ -6,6 +6,7 @@ import type { Actor } from '../domain/identity/actor.ts';
 import { keyRows } from './api-keys.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
+import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
@@ -20,6 +21,7 @@ import { userRows } from './users.ts';
 const verbRows = {
   ...objectRows,
   ...bucketRows,
+  ...connectionRows,
   ...gapRows,
   ...jobRows,
   ...deadLetterRows,
@@ -100,7 +102,7 @@ function placed<Name extends string>(group: Readonly<Record<string, Row & { read
 }
 
 function methodOf(text: string): Method {
-  if (text === 'GET' || text === 'POST' || text === 'DELETE') return text;
+  if (text === 'GET' || text === 'POST' || text === 'PATCH' || text === 'DELETE') return text;
   throw new TypeError(`${text} is not a method of the contract`);
 }
 

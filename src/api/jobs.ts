@@ -135,7 +135,7 @@ const reindexBody = z
         'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them.',
       ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
-      repair: flag.describe('Create the notification of the bucket again first. This version refuses it.'),
+      repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
       allow_deletes: deletions
         .exactOptional()
         .describe('Let the job delete up to this many documents in all, even where its brake would stop it earlier.'),
@@ -171,7 +171,22 @@ export const jobRows = {
     body: reindexBody,
     answer: job,
     status: 202,
-    errors: ['bucket.not-connected', 'job.conflict', 'job.limit', 'job.repair-refused', 'state.conflict', 'audit.unavailable'],
+    errors: [
+      'bucket.not-connected',
+      'job.conflict',
+      'job.limit',
+      'job.repair-refused',
+      'state.conflict',
+      'audit.unavailable',
+      'connect.denied',
+      'connect.overlap',
+      'connect.blocked',
+      'connect.plan-needed',
+      'connect.paused',
+      'connect.changed-meanwhile',
+      'connect.busy',
+      'connect.unavailable',
+    ],
     example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
   },
   'GET /v1/jobs': {

@@ -4,7 +4,7 @@ import type { FaultCode } from '../domain/fault.ts';
 import type { Scope } from '../domain/identity/authorise.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
-export type Method = 'GET' | 'POST' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** `{name}` stands for a parameter. */
 export type RowKey = `${Method} /${string}`;

@@ -23,6 +23,7 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
+import { createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -42,6 +43,8 @@ const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, claimMs: HOU
 const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, claimMs: HOUR_MS };
 /** As long as a login lasts, so that logins that no one finished are few. */
 const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
+/** Looks for buckets whose hourly look is due, or whose connection was changed some seconds ago. */
+const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, claimMs: 10 * MINUTE_MS };
 /** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
@@ -79,6 +82,10 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
     'lifecycle',
     createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps: core.gaps, clock, telemetry }),
   );
+  const { provisioning } = core;
+  if (provisioning !== undefined) {
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, provisioning, gaps: core.gaps, clock, telemetry }));
+  }
   if (core.sendTask === undefined) return;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
   const startJob: StartJob = (request, each) => jobs.start(request, each);

@@ -1,11 +1,12 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
 import type { AwsClients } from '../adapters/aws/clients.ts';
-import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
+import { chainCredentials, createAwsClients, roleCredentials } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
 import { createKeyParts, type KeyParts } from './api-keys.ts';
@@ -33,6 +34,7 @@ import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
+import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
 
@@ -45,6 +47,8 @@ export interface AwsAddresses {
   /** Absent: requests use no proxy. */
   readonly proxyEnv?: ProxyVariables | undefined;
 }
+
+const EMBEDDED_KEY = 'embedded';
 
 /** The region where neither a variable nor the profile nor a queue names one: that of the embedded server too. */
 export const REGION_DEFAULT = 'us-east-1';
@@ -62,6 +66,8 @@ export interface Core {
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
   readonly verbs: Verbs;
+  /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
+  readonly provisioning: Provisioning | undefined;
   /** Undefined when there is no work queue. */
   readonly sendTask: SendTask | undefined;
   close(): Promise<void>;
@@ -90,7 +96,7 @@ export async function awsAddresses(
       region: environment.region ?? REGION_DEFAULT,
       endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
       // fauxqs does not check signatures, but the SDK cannot sign without credentials
-      credentials: { accessKeyId: 'embedded', secretAccessKey: 'embedded' },
+      credentials: { accessKeyId: EMBEDDED_KEY, secretAccessKey: EMBEDDED_KEY },
       forcePathStyle: true,
       proxyEnv: withoutProxyFor(new URL(ownEndpoint).hostname, environment.proxy),
     };
@@ -111,8 +117,14 @@ export async function awsAddresses(
 
 function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
   if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
-  const { sqs, sns, s3 } = shared.endpoints;
-  return { sqs: endpoints.sqs ?? sqs, sns: endpoints.sns ?? sns, s3: endpoints.s3 ?? s3 };
+  const { sqs, sns, s3, events, trails } = shared.endpoints;
+  return {
+    sqs: endpoints.sqs ?? sqs,
+    sns: endpoints.sns ?? sns,
+    s3: endpoints.s3 ?? s3,
+    events: endpoints.events ?? events,
+    trails: endpoints.trails ?? trails,
+  };
 }
 
 /** The queues of the embedded server if there is one, else those of the settings. */
@@ -129,7 +141,7 @@ export async function createCore(
 ): Promise<Core> {
   const clock = systemClock;
   const store = await createStore(settings, addresses, telemetry);
-  const aws = createAwsClients({
+  const clientOptions = {
     ...addresses,
     s3: {
       forcePathStyle: addresses.forcePathStyle,
@@ -138,7 +150,8 @@ export async function createCore(
     },
     // one more for the work queue
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
-  });
+  };
+  const aws = createAwsClients(clientOptions);
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
@@ -162,8 +175,24 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  const [queueUrl] = queueUrls.bucket;
+  const isEmbedded = isEmbeddedServer(addresses);
+  const role = connectCredentials(settings, addresses);
+  const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
+  const provisioning = createProvisioning({
+    state,
+    aws: createProvisioner({ aws: connecting, queueUrl, clock }),
+    reads: createProvisioner({ aws, queueUrl, clock }),
+    storage,
+    clock,
+    queueUrl,
+    installation: settings.TALLY_INSTALLATION,
+    trailArn: settings.TALLY_TRAIL_ARN,
+    trailBucket: settings.TALLY_TRAIL_BUCKET,
+    isEmbedded,
+  });
   const keys = createKeyParts(store, settings, telemetry);
-  const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters };
+  const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
   const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
   const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
   return {
@@ -178,12 +207,27 @@ export async function createCore(
     deadLetters,
     keys,
     verbs,
+    provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     sendTask,
     async close() {
       aws.close();
+      connecting.close();
       await store.close();
     },
   };
+}
+
+/** The credentials of the role for connections, if the settings name one. */
+function connectCredentials(settings: Settings, { credentials, region, proxyEnv }: AwsAddresses): CredentialsProvider | undefined {
+  const { TALLY_CONNECT_ROLE_ARN: roleArn, TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId } = settings;
+  return roleArn === undefined
+    ? undefined
+    : roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock });
+}
+
+/** Whether AWS is the embedded server, whose credentials are these. */
+function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
+  return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
 }
 
 /** The number of HEADs of sweeps that run at the same time: a quarter of the default for live events. */

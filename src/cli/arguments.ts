@@ -23,6 +23,14 @@ export function cursorOption(): Option {
   return new Option('--cursor <cursor>', 'continue where the page before ended');
 }
 
+/** `--bucket-account ID`: for the bucket of another account. */
+export function accountOption(): Option {
+  return new Option('--bucket-account <id>', 'the account of the bucket, if it is not that of the bucket queue').argParser((text) => {
+    if (!/^\d{12}$/.test(text)) throw new InvalidArgumentError('It must be 12 digits.');
+    return text;
+  });
+}
+
 /** `--registry URL`: the same as TALLY_REGISTRY_URL. */
 export function registryOption(): Option {
   return new Option('--registry <url>', 'send requests to a running registry, for example http://127.0.0.1:8080');

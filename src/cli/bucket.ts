@@ -2,8 +2,10 @@ import { type Command, Option } from 'commander';
 import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
-import { printing, withExamples } from './arguments.ts';
+import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { CommandError } from './errors.ts';
+import { addConnectionCommands, untilApplied } from './connections.ts';
 import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
 
@@ -13,13 +15,17 @@ interface AddOptions extends JsonOption {
   readonly enrich?: EnrichMode;
   /** False with --no-reindex. */
   readonly reindex: boolean;
+  readonly apply?: true;
+  readonly bucketAccount?: string;
 }
 
 interface RemoveOptions extends JsonOption {
   readonly yes?: true;
+  readonly keepAws?: true;
+  readonly keepDocuments?: true;
 }
 
-/** `tally bucket add|list|remove`. */
+/** `tally bucket …`. */
 export function addBucketCommands(program: Command, cli: Cli): void {
   const bucket = program
     .command('bucket')
@@ -28,7 +34,9 @@ export function addBucketCommands(program: Command, cli: Cli): void {
   withExamples(bucket, 'tally bucket add photos', 'tally bucket list');
   addAdd(bucket, cli);
   addList(bucket, cli);
+  addSet(bucket, cli);
   addRemove(bucket, cli);
+  addConnectionCommands(bucket, cli);
 }
 
 function addAdd(bucket: Command, cli: Cli): void {
@@ -42,20 +50,73 @@ function addAdd(bucket: Command, cli: Cli): void {
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
     .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
-    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started');
-  printing(add, 'tally bucket add photos', 'tally bucket add photos --source eventbridge').action(
+    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
+    .option('--apply', 'also make in AWS what the bucket needs')
+    .addOption(accountOption());
+  printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich, reindex } = options;
+      const { source, topic, enrich, reindex, apply, bucketAccount } = options;
       const body = {
         bucket: name,
         ...(source !== undefined && { source }),
         ...(topic !== undefined && { topic_arn: topic }),
         ...(enrich !== undefined && { enrich }),
         ...(!reindex && { reindex }),
+        ...(apply === true && { apply }),
+        ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
       };
-      const record = await cli.withControl((control, context) => control.addBucket({ body }, context));
+      const record = await cli.withControl(async (control, context) => {
+        const added = await control.addBucket({ body }, context);
+        if (apply !== true || added.connection?.state === 'applied') return added;
+        const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
+        const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
+        return { ...added, connection: await untilApplied(cli, options, request) };
+      });
       cli.print(options, record, () => bucketText(record));
       cli.hint(options, `Its events are indexed from now on. ${firstText(cli, record)}`);
+    },
+  );
+}
+
+interface SetOptions extends JsonOption {
+  readonly source?: BucketSource;
+  /** False with --no-topic. */
+  readonly topic?: string | false;
+  readonly enrich?: EnrichMode;
+  readonly apply?: true;
+}
+
+function addSet(bucket: Command, cli: Cli): void {
+  const set = bucket
+    .command('set')
+    .summary('change how a bucket is connected')
+    .description(
+      'Changes the source, the topic or the enrichment of a connected bucket, and reads region and versioning again. A change of source opens a gap, which a re-index closes. With --apply it makes the new parts in AWS first; the earlier ones deliver until then.',
+    )
+    .argument('<name>', 'the bucket')
+    .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
+    .option('--topic <arn>', 'the SNS topic that its events come through')
+    .option('--no-topic', 'forget the topic')
+    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .option('--apply', 'also make in AWS what the bucket needs then');
+  printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source eventbridge --apply').action(
+    async (name: string, options: SetOptions) => {
+      const { source, topic, enrich, apply } = options;
+      const body = { ...(source !== undefined && { source }), ...(enrich !== undefined && { enrich }) };
+      const params = { bucket: name };
+      if (apply === true) {
+        if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');
+        const wish = { ...body, ...(topic !== undefined && { topic_arn: topic }) };
+        const applied = await cli.withControl((control, context) =>
+          untilApplied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
+        );
+        cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+        return;
+      }
+      const change = { ...body, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
+      const changed = await cli.withControl((control, context) => control.changeBucket({ params, body: change }, context));
+      cli.print(options, changed, () => bucketText(changed));
+      if (changed.advice !== undefined) cli.hint(options, `Next: ${changed.advice}`);
     },
   );
 }
@@ -80,11 +141,20 @@ function addRemove(bucket: Command, cli: Cli): void {
     .summary('disconnect a bucket')
     .description('Disconnects a bucket and deletes its documents from the index. The bucket itself and its objects are never touched.')
     .argument('<name>', 'the bucket')
+    .option('--keep-aws', 'leave in AWS what Tally made there')
+    .option('--keep-documents', 'leave the documents in the index')
     .option('--yes', 'do not ask for confirmation');
   printing(remove, 'tally bucket remove photos --yes').action(async (name: string, options: RemoveOptions) => {
-    await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
-    await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name } }, context));
-    cli.print(options, { removed: name }, () => `${printable(name)} is disconnected, and its documents are deleted from the index.`);
+    const keepsDocuments = options.keepDocuments === true;
+    if (!keepsDocuments) await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
+    const query = {
+      ...(options.keepAws === true && { keep_aws: 'true' as const }),
+      ...(keepsDocuments && { keep_documents: 'true' as const }),
+    };
+    const removed = await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name }, query }, context));
+    const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
+    cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
+    for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
   });
 }
 
@@ -124,9 +194,31 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
       ageOfText(record.last_reindex_at, nowMs),
-      statusText(record.status),
+      wholeStatusText(record, nowMs),
     ]),
   );
+}
+
+/** The status of the index, and what is wrong with the parts in AWS. */
+function wholeStatusText({ status, wiring }: Bucket, nowMs: number): string {
+  const [index, parts] = [statusText(status), wiringText(wiring, nowMs)];
+  if (parts === undefined) return index;
+  return status.state === 'ok' ? parts : `${index}; ${parts}`;
+}
+
+function wiringText(wiring: Bucket['wiring'], nowMs: number): string | undefined {
+  if (wiring === undefined) return undefined;
+  const { state, since, findings } = wiring;
+  switch (state) {
+    case 'ok':
+      return undefined;
+    case 'paused':
+      return `notification paused for ${ageOfText(since, nowMs) ?? 'an unknown time'}`;
+    case 'degraded':
+    case 'broken':
+    case 'unknown':
+      return `wiring ${state}: ${findings[0]?.code ?? 'no reason'}`;
+  }
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {

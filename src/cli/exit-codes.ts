@@ -1,7 +1,8 @@
 /**
  * Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in
  * shells. `drift`: the report found differences. `cancelled` and `paused`: the command waited for a job, and the job was
- * cancelled or its brake waits for a decision.
+ * cancelled or its brake waits for a decision. `degraded`
+ * and `broken`: what the doctor found; `broken` also for what it could not read.
  */
 export const exitCodes = {
   ok: 0,
@@ -9,6 +10,8 @@ export const exitCodes = {
   drift: 2,
   cancelled: 3,
   paused: 4,
+  degraded: 5,
+  broken: 6,
   usage: 64,
   unavailable: 69,
   config: 78,

@@ -8,8 +8,10 @@ import { addConfigCommand } from './config.ts';
 import { addDeadLetterCommands } from './dead-letters.ts';
 import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
+import { addDoctorCommand } from './doctor.ts';
 import { addExplainCommand } from './explain.ts';
 import { addGapsCommand } from './gaps.ts';
+import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './jobs/drift.ts';
 import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
@@ -87,7 +89,8 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
 Settings are environment variables; \`${name} config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the brake of the job waits for a decision; 64 wrong usage;
+4 the brake of the job waits for a decision; 5 and 6 the doctor found a
+connection that is degraded, or broken or not readable; 64 wrong usage;
 69 the index, a queue, S3 or the registry cannot be reached;
 78 invalid settings; 130 interrupted.
 
@@ -97,6 +100,8 @@ Example:
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
   addBucketCommands(program, cli);
+  addDoctorCommand(program, cli);
+  addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addExplainCommand(program, cli);
   addGapsCommand(program, cli);

@@ -39,6 +39,15 @@ export function isBucketName(text: string): boolean {
   return BUCKET_NAME.test(text);
 }
 
+/** Whether the name is that of a directory bucket of S3 Express One Zone: https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-bucket-naming-rules.html */
+export function isDirectoryBucket(name: string): boolean {
+  return name.endsWith('--x-s3');
+}
+
+/** Why Tally cannot follow one. */
+export const DIRECTORY_BUCKET =
+  'is a directory bucket (S3 Express One Zone), which sends no events and lists its keys in no order: Tally cannot follow it';
+
 /** The part of an index or alias name that identifies the bucket: the bucket's name if OpenSearch allows it, else `h-` + 32 hex digits of its SHA-256. */
 export function bucketSlug(bucket: string): string {
   const plain = /^[a-z0-9.-]{3,63}$/.test(bucket) && !bucket.startsWith('h-');
@@ -55,12 +64,34 @@ export const versioningSchema = z.object({
 });
 export type Versioning = z.infer<typeof versioningSchema>;
 
+/** What the watch of the connections found: `paused` is a notification that was taken away on request; `unknown` could not be read. */
+export const watchedStates = ['ok', 'degraded', 'broken', 'unknown', 'paused'] as const;
+export type WatchedState = (typeof watchedStates)[number];
+
+/** What the watch of a bucket's connection found last. */
+export const connectionCheckSchema = z.object({
+  state: z.enum(watchedStates),
+  /** When it looked. */
+  atMs: z.number(),
+  /** Since when it has been in this state; for a paused notification, since when it is paused. */
+  sinceMs: z.number(),
+  /** The first of what it found. */
+  findings: z.array(z.object({ code: z.string(), what: z.string() })),
+  /** Since when events have been lost; absent: they arrive, as far as is known. */
+  brokenSinceMs: z.number().optional(),
+  /** It was in order once. */
+  wasInOrder: z.boolean().optional(),
+});
+export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
+
 /** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
 export const bucketRecordSchema = z.object({
   bucket: z.string(),
   region: z.string(),
   source: z.enum(bucketSources),
   topicArn: z.string().optional(),
+  /** The account that owns it, if it is known: S3 then refuses every request once the name belongs to another one. */
+  account: z.string().optional(),
   versioning: versioningSchema,
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
@@ -75,6 +106,8 @@ export const bucketRecordSchema = z.object({
   /** The bucket queues that its events came from, with the time of the last one from each. */
   eventQueues: z.array(z.object({ queueUrl: z.string(), atMs: z.number() })).optional(),
   lastReindexAtMs: z.number().optional(),
+  /** What the watch of its connection found last. */
+  connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */
   lifecycle: z
     .object({

@@ -278,6 +278,14 @@ export const faults = {
       'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL must be up and take writes, because it keeps the audit. Then send the request again.',
   },
 
+  // ── connections ──
+  /** AWS did not answer a request that reads or makes a part of a connection, or answered what cannot be used. */
+  'connect.unavailable': {
+    circuit: 'object',
+    background: 'retry',
+    advice: 'Read the reason and repeat the command: it continues where it stopped.',
+  },
+
   // ── messages and records ──
   'message.not-json': {
     circuit: 'never',

@@ -13,6 +13,8 @@ export const stateKinds = [
   'lock',
   'schedule',
   'circuit',
+  'connection',
+  'installation',
   'user',
   'api-key',
   'user-keys',

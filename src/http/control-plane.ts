@@ -105,9 +105,15 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
       const run = () => verb(checked, { actor: callers.actorOf(request), requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
-      return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
+      return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
+}
+
+/** Whether the answer says that the request must be sent again, and the row has a status for that. */
+function isPending({ otherStatuses = {} }: PlacedRow, answer: unknown): boolean {
+  if (!(202 in otherStatuses) || typeof answer !== 'object' || answer === null) return false;
+  return 'state' in answer && answer.state === 'applying';
 }
 
 /** The guard of every request. Without identity it is all that protects the control plane. */

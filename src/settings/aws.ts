@@ -18,7 +18,13 @@ export interface AwsEnvironment {
   /** Absent: that of the profile. */
   readonly region: string | undefined;
   /** An absent endpoint is that of the profile, else that of AWS itself. */
-  readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+  readonly endpoints: {
+    readonly sqs?: string | undefined;
+    readonly sns?: string | undefined;
+    readonly s3?: string | undefined;
+    readonly events?: string | undefined;
+    readonly trails?: string | undefined;
+  };
   /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
   readonly ignoresEndpoints: boolean | undefined;
 }
@@ -30,7 +36,13 @@ export function awsEnvironment(environment: Readonly<Record<string, string | und
   const ignores = set('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS');
   return {
     region: set('AWS_REGION') ?? set('AWS_DEFAULT_REGION'),
-    endpoints: { sqs: endpoint('SQS'), sns: endpoint('SNS'), s3: endpoint('S3') },
+    endpoints: {
+      sqs: endpoint('SQS'),
+      sns: endpoint('SNS'),
+      s3: endpoint('S3'),
+      events: endpoint('EVENTBRIDGE'),
+      trails: endpoint('CLOUDTRAIL'),
+    },
     ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
   };
 }

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { keySettings } from './api-keys.ts';
 import { s3Settings } from './aws.ts';
 import { clientSettings } from './client.ts';
+import { connectionSettings } from './connections.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
@@ -24,6 +25,7 @@ export const settingGroups = {
   Ingest: ingestSettings,
   S3: s3Settings,
   'Re-index and gaps': reindexSettings,
+  Connections: connectionSettings,
   'Identity and audit': identitySettings,
   'API keys': keySettings,
   'Embedded mode': embeddedSettings,
@@ -37,6 +39,7 @@ export const settingsSchema = z.object({
   ...settingGroups.Ingest,
   ...settingGroups.S3,
   ...settingGroups['Re-index and gaps'],
+  ...settingGroups.Connections,
   ...settingGroups['Identity and audit'],
   ...settingGroups['API keys'],
   ...settingGroups['Embedded mode'],

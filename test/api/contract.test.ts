@@ -14,6 +14,7 @@ import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -145,6 +146,7 @@ function valueOf(schema: JsonSchema | boolean): fc.Arbitrary<unknown> {
   if (constant !== undefined) return fc.constant(constant);
   if (values !== undefined) return fc.constantFrom(...values);
   if (anyOf !== undefined) return fc.oneof(...anyOf.map(valueOf));
+  if (type === 'null') return fc.constant(null);
   if (type === 'boolean') return fc.boolean();
   if (type === 'integer') return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: maximum }));
   if (type === 'array') return fc.array(valueOf(items as JsonSchema), { minLength: minItems, maxLength: 5 });
@@ -179,10 +181,13 @@ async function startWorld({ operation }: PlacedRow) {
     queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
     bucketQueueUrls: [QUEUE],
   });
-  const ofStore = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters });
+  const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
+  const ofStore = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
   const verbs = withSession(ofStore);
   if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
+  if (operation === 'pauseNotification' || operation === 'resumeNotification') await provisioning.apply({ bucket: 'photos' }, {});
+  if (operation === 'resumeNotification') await provisioning.pause('photos', new AbortController().signal);
   await fake.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
@@ -199,6 +204,10 @@ async function startWorld({ operation }: PlacedRow) {
   const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
   await updateRecord(store.state, refs.job(id), () => job);
+  if (operation === 'cleanBucket') {
+    await provisioning.apply({ bucket: 'photos' }, {});
+    await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
+  }
   await putExampleKey(store.state, atMs);
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },

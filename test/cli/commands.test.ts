@@ -11,6 +11,7 @@ import {
   keySecret,
   nastyKey,
   objectDocument,
+  planAnswer,
 } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
@@ -30,7 +31,12 @@ describe('every command that reads or writes records', () => {
     ['explain photos cat.jpg', explanation],
     ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
     ['bucket add photos', bucketAnswer],
-    ['bucket remove photos --yes', { removed: 'photos' }],
+    ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
+    ['bucket plan photos', planAnswer],
+    ['bucket apply photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
+    ['bucket clean photos', { bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }],
+    ['bucket pause-notification photos', { bucket: 'photos', state: 'paused', source: 'notification' }],
+    ['bucket resume-notification photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
     ['gaps', { items: [gap] }],
     ['dead-letters list', { items: [deadLetter] }],
     ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],
@@ -205,6 +211,22 @@ describe('tally bucket', () => {
     expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
     expect(stdout).toMatch(/^aaa .* 59 min +ok$/m);
     expect(stdout).toMatch(/^bbb .* - +ok$/m);
+  });
+
+  it('list says what the watch found of the parts in AWS', async () => {
+    const world = createCliWorld();
+    const at = { since: '2026-01-02T03:05:05.000Z', checked_at: '2026-01-02T05:04:05.000Z' };
+    const broken = { ...at, state: 'broken', findings: [{ code: 'connect.topic-missing', what: 'there is no topic' }] };
+    const items = [
+      { ...bucketAnswer, bucket: 'aaa', wiring: broken },
+      { ...bucketAnswer, bucket: 'bbb', status: { state: 'never_compared' }, wiring: { ...at, state: 'paused', findings: [] } },
+      { ...bucketAnswer, bucket: 'ccc' },
+    ];
+    world.nextAnswers({ items, unconnected: [] });
+    const { stdout } = await world.run('bucket', 'list');
+    expect(stdout).toMatch(/^aaa .* wiring broken: connect.topic-missing$/m);
+    expect(stdout).toMatch(/^bbb .* never compared; notification paused for 119 min$/m);
+    expect(stdout).toMatch(/^ccc .* ok$/m);
   });
 
   it('list says of each bucket whether its index can be relied on', async () => {

@@ -136,7 +136,7 @@ describe('each route calls one verb and answers its result', () => {
       201,
       bucketAnswer,
     ],
-    ['DELETE', '/v1/buckets/photos', undefined, ['removeBucket', BUCKET], 204, {}],
+    ['DELETE', '/v1/buckets/photos', undefined, ['removeBucket', BUCKET], 200, { bucket: 'photos', kept: [] }],
     [
       'POST',
       '/v1/buckets/photos/reindex',
@@ -509,7 +509,7 @@ describe('verbs that fail', () => {
     const answer = await send('DELETE', '/v1/buckets/photos');
     expectProblem(answer, 503, 'audit.unavailable');
     expect(answer.json).toMatchObject({ detail, advice: expect.stringMatching(/^Nothing was done\./) });
-    expect((await send('DELETE', '/v1/buckets/photos')).status).toBe(204);
+    expect((await send('DELETE', '/v1/buckets/photos')).status).toBe(200);
     const ids = fake.contexts.map(({ requestId }) => requestId);
     expect(new Set(ids).size).toBe(2);
     expect(ids).not.toContain(undefined);
@@ -709,13 +709,17 @@ describe('the other documents', () => {
     const page = { type: 'object', required: ['items'], properties: { items: { type: 'array' }, next: { type: 'string' } } };
     expect(paths['/v1/jobs']?.get?.responses).toMatchObject({ 200: { content: { 'application/json': { schema: page } } } });
     expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
-    expect(paths['/v1/buckets/{bucket}']?.delete?.responses[204]).toEqual({ description: 'Done.' });
+    expect(paths['/v1/buckets/{bucket}/apply']?.post?.responses).toMatchObject({
+      200: {},
+      202: { description: expect.stringContaining('again') },
+    });
     const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
     for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
       expect(operation.responses.default?.content).toEqual(problem);
     }
     expect(paths['/v1/buckets/{bucket}/reindex']?.post?.responses[409]).toEqual({
-      description: 'Codes: job.conflict, job.limit, job.repair-refused, state.conflict.',
+      description:
+        'Codes: job.conflict, job.limit, job.repair-refused, state.conflict, connect.denied, connect.overlap, connect.blocked, connect.plan-needed, connect.paused, connect.changed-meanwhile, connect.busy.',
       content: problem,
     });
     expect(components.schemas.Problem).toMatchObject({ required: ['type', 'title', 'status', 'detail', 'code'] });

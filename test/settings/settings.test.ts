@@ -317,6 +317,8 @@ describe('the AWS environment', () => {
       sqs: 'http://all',
       sns: 'http://all',
       s3: 'http://minio',
+      events: 'http://all',
+      trails: 'http://all',
     });
   });
 

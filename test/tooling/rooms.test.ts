@@ -34,6 +34,7 @@ const pipelineRank = [
   'compare',
   'reindex-jobs',
   'calendar',
+  'provision',
   'control',
   'ingest',
 ];

@@ -1,7 +1,10 @@
 /** The AWS SDK clients: one per queue or region, each created when it is first used. */
+import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
@@ -12,7 +15,13 @@ export interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
   readonly region: string;
   /** From the SDK's own variables (AWS_ENDPOINT_URL_SQS, else AWS_ENDPOINT_URL …) or the profile; absent: AWS itself. */
-  readonly endpoints: { readonly sqs?: string | undefined; readonly sns?: string | undefined; readonly s3?: string | undefined };
+  readonly endpoints: {
+    readonly sqs?: string | undefined;
+    readonly sns?: string | undefined;
+    readonly s3?: string | undefined;
+    readonly events?: string | undefined;
+    readonly trails?: string | undefined;
+  };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
   readonly proxyEnv?: ProxyEnv | undefined;
@@ -39,6 +48,10 @@ export interface AwsClients {
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
   readonly s3For: (region: string) => S3Client;
+  /** Its module is loaded with the first client: few processes need one. */
+  readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
+  /** The same. */
+  readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -106,6 +119,26 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return withResolvedRequests(client);
   }
 
+  let eventsFor: ((region: string) => EventBridgeClient) | undefined;
+
+  async function cachedEvents(region: string): Promise<EventBridgeClient> {
+    const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
+    eventsFor ??= cached(
+      (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, requestHandler }),
+    );
+    return eventsFor(region);
+  }
+
+  let trailsFor: ((region: string) => CloudTrailClient) | undefined;
+
+  async function cachedTrails(region: string): Promise<CloudTrailClient> {
+    const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
+    trailsFor ??= cached(
+      (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, requestHandler }),
+    );
+    return trailsFor(region);
+  }
+
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
@@ -123,6 +156,8 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
           requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
         }),
     ),
+    eventsFor: cachedEvents,
+    trailsFor: cachedTrails,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },
@@ -133,6 +168,14 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
 export function chainCredentials(options: { readonly region: string; readonly proxyEnv?: ProxyEnv | undefined }): CredentialsProvider {
   const requestHandler = handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, options.proxyEnv);
   return createCredentials({ region: options.region, requestHandler });
+}
+
+/** The credentials of a role that is assumed with those of the process. */
+export function roleCredentials(
+  options: Omit<AssumedRoleOptions, 'requestHandler'> & { readonly proxyEnv?: ProxyEnv | undefined },
+): CredentialsProvider {
+  const { proxyEnv, ...role } = options;
+  return createAssumedRole({ ...role, requestHandler: handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, proxyEnv) });
 }
 
 /** Options of the SDK's request handler. Each client creates its own handler from them. */

@@ -5,6 +5,7 @@ import type { ObjectStorage } from '../../pipeline/ports/storage.ts';
 import type { Ask } from './s3-ask.ts';
 import type { S3Refusal } from './s3-faults.ts';
 import { questionText, s3Fault } from './s3-faults.ts';
+import { ownerInput } from './s3-owner.ts';
 import { stateOfHead } from './s3-states.ts';
 
 /** Creates the reader of versions. */
@@ -14,7 +15,13 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       const { bucket } = location;
       const question = { ...location, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
-      const command = new HeadObjectCommand({ Bucket: bucket, Key: key, ...condition, ...versionInput(versionId) });
+      const command = new HeadObjectCommand({
+        Bucket: bucket,
+        Key: key,
+        ...condition,
+        ...versionInput(versionId),
+        ...ownerInput(location),
+      });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const state = stateOfHead(reply.output);
@@ -28,7 +35,7 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
     async readTags(location, { key, versionId }, signal) {
       const { bucket } = location;
       const question = { ...location, operation: 'GetObjectTagging', key };
-      const command = new GetObjectTaggingCommand({ Bucket: bucket, Key: key, ...versionInput(versionId) });
+      const command = new GetObjectTaggingCommand({ Bucket: bucket, Key: key, ...versionInput(versionId), ...ownerInput(location) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { TagSet, VersionId } = reply.output;

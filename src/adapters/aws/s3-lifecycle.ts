@@ -7,6 +7,7 @@ import type { BucketLifecycle } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { createAsk, isFromS3 } from './s3-ask.ts';
 import { questionText, s3Fault } from './s3-faults.ts';
+import { ownerInput } from './s3-owner.ts';
 
 interface S3LifecycleDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -21,7 +22,7 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
   return {
     async rulesOf(location, signal) {
       const question = { ...location, operation: 'GetBucketLifecycleConfiguration' };
-      const command = new GetBucketLifecycleConfigurationCommand({ Bucket: location.bucket });
+      const command = new GetBucketLifecycleConfigurationCommand({ Bucket: location.bucket, ...ownerInput(location) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         // a bucket without rules answers with an error: this is not its configuration

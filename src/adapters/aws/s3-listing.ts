@@ -18,6 +18,7 @@ import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
 import { createAsk, isRepeated, observedAt, presentState } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
+import { ownerInput } from './s3-owner.ts';
 
 interface S3ListingDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -71,6 +72,7 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
   ) {
     const command = new ListObjectsV2Command({
       Bucket: question.bucket,
+      ...ownerInput(question),
       Prefix: range.prefix,
       MaxKeys: range.limit,
       // without the encoding, XML cannot represent keys with control characters

@@ -12,6 +12,7 @@ import { createS3Details } from './s3-details.ts';
 import { createS3Listing } from './s3-listing.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
+import { ownerInput } from './s3-owner.ts';
 import { otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 import { stateOfHead } from './s3-states.ts';
 
@@ -59,7 +60,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   /** `isListed`: a listing has shown it, which the bucket itself answered. */
   async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation & { readonly isListed?: true }> {
     const question = { ...target, operation: 'HeadObject', key };
-    const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key });
+    const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key, ...ownerInput(target) });
     const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
     if (reply.ok) {
       const seen = { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
@@ -126,7 +127,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
 
   async function headBucket(target: Target): Promise<void> {
     const question = { ...target, operation: 'HeadBucket' };
-    const command = new HeadBucketCommand({ Bucket: target.bucket });
+    const command = new HeadBucketCommand({ Bucket: target.bucket, ...ownerInput(target) });
     const sentMs = clock.monotonicMs();
     const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
@@ -161,7 +162,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
     },
     async versioningOf(target, signal) {
       const question = { ...target, operation: 'GetBucketVersioning' };
-      const command = new GetBucketVersioningCommand({ Bucket: target.bucket });
+      const command = new GetBucketVersioningCommand({ Bucket: target.bucket, ...ownerInput(target) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (reply.ok) {
         const { Status } = reply.output;

@@ -1,6 +1,7 @@
 /** Decides which log line and which metrics each fact becomes. Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
+import { watchedStates } from '../../domain/bucket.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
 import { exportedAudit } from '../../domain/identity/audit.ts';
 import { withoutPasswords } from '../../domain/passwords.ts';
@@ -281,6 +282,15 @@ function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
         }
       }
     },
+    connections(states, oldestPauseMs) {
+      for (const state of watchedStates) metrics.set('tally_connection_state', states.filter((each) => each === state).length, { state });
+      metrics.set('tally_notification_pause_age_seconds', Math.max(0, oldestPauseMs) / 1_000);
+    },
+    connectionSeen({ bucket, state, findings }) {
+      const facts = { bucket, state, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
+      if (state === 'ok') log.info(facts, 'the connection of the bucket is in order');
+      else log.warn(facts, 'the connection of the bucket is not in order');
+    },
     gapClosed({ bucket, kind, prefix, jobId }) {
       metrics.count('tally_gaps_closed_total', 1, { kind });
       log.info({ bucket, kind, prefix, jobId }, 'gap closed');
@@ -292,7 +302,7 @@ function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
     sweepEnded({ sweep, bucket, result, objects }) {
       metrics.count('tally_sweeps_total', 1, { sweep, result });
       if (sweep === 'tombstones') metrics.count('tally_purged_tombstones_total', objects);
-      else if (sweep !== 'full') metrics.count('tally_swept_objects_total', objects, { sweep });
+      else if (sweep === 'unsettled' || sweep === 'lifecycle') metrics.count('tally_swept_objects_total', objects, { sweep });
       if (result !== 'ok' || objects > 0) log.info({ sweep, bucket, result, objects }, 'sweep ended');
     },
   };

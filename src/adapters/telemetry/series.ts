@@ -1,4 +1,5 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
+import { watchedStates } from '../../domain/bucket.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
@@ -262,11 +263,25 @@ export const seriesTable = {
     labels: { kind: gapKinds },
     help: 'Counts the jobs that did not close their gap or could not begin. Each gap shows the reason and is tried again.',
   },
+  tally_connection_state: {
+    type: 'gauge',
+    unit: 'buckets',
+    labels: { state: watchedStates },
+    help: 'Shows how many connected buckets have a connection in this state, as the hourly watch found it last: ok, degraded, broken (events are lost), unknown (it could not be read), or paused on request.',
+    alert: 'state="broken" > 0; state="unknown" > 0 for 6 h',
+  },
+  tally_notification_pause_age_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: {},
+    help: 'Shows how long the notification of a bucket has been paused, for the longest pause; 0 if none is paused.',
+    alert: '> 24 h',
+  },
   tally_sweeps_total: {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: sweeps, result: ['ok', ...faultCodes] },
-    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun.',
+    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },
   tally_swept_objects_total: {

@@ -4,7 +4,7 @@
  * already was never compared.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -19,13 +19,16 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
 /** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
 
+/** A request to connect; `topic_arn: null` forgets the topic. */
+export type ConnectRequest = Omit<AddBucketRequest, 'topic_arn'> & { readonly topic_arn?: string | null };
+
 export interface ConnectBucket {
   /**
    * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
    * topic and enrich as far as they are given, reads region and versioning again, and creates the parts of its index that are
    * missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
-  connect(request: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
+  connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
   autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
@@ -47,14 +50,13 @@ interface ConnectDependencies {
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, gaps, topics, clock, telemetry } = dependencies;
 
-  async function connect(wishes: AddBucketRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
+  async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    if (wishes.topic_arn !== undefined && (await topics?.isMissing(wishes.topic_arn, signal)) === true) {
-      throw new RequestError('request.invalid', `topic_arn: there is no topic ${wishes.topic_arn}`);
-    }
-    const read = await readBucket(bucket, signal);
+    await refuse(wishes, signal);
+    const account = wishes.bucket_account ?? current?.account;
+    const read = await readBucket({ bucket, account }, signal);
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
     const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
@@ -74,9 +76,21 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     return record;
   }
 
-  async function readBucket(bucket: string, signal?: AbortSignal): Promise<Reading> {
+  /** Throws `request.invalid` for what cannot be connected. */
+  async function refuse({ bucket, topic_arn: topicArn }: ConnectRequest, signal: AbortSignal | undefined): Promise<void> {
+    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
+    if (topicArn === undefined || topicArn === null) return;
+    if (topicArn.endsWith('.fifo')) {
+      throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+    }
+    if ((await topics?.isMissing(topicArn, signal)) === true) {
+      throw new RequestError('request.invalid', `topic_arn: there is no topic ${topicArn}`);
+    }
+  }
+
+  async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
-    const versioning = await storage.versioningOf({ bucket, region }, signal);
+    const versioning = await storage.versioningOf({ bucket, region, account }, signal);
     return { region, versioning, checkedAtMs: clock.nowMs() };
   }
 
@@ -98,7 +112,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     async refresh(bucket, signal) {
       const before = await readRecord(state, refs.bucket(bucket), signal);
       if (before === undefined) return undefined;
-      const read = await readBucket(bucket, signal);
+      const read = await readBucket(before, signal);
       await reportLossOf(before, withRead(before, read));
       const { unsubscribed } = before;
       // as long as no event arrives, the index is repaired once a day
@@ -131,11 +145,10 @@ function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Rea
   return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
 }
 
-function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: AddBucketRequest): BucketRecord {
-  const { topicArn: oldTopicArn, unsubscribed, ...rest } = record;
-  // a topic belongs to its source: a new source without a topic must not keep the old one
-  const keptTopicArn = source === undefined || source === record.source ? oldTopicArn : undefined;
-  const newTopicArn = topicArn ?? keptTopicArn;
+function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
+  const { source, enrich, bucket_account: account } = wishes;
+  const { topicArn: _, unsubscribed, ...rest } = record;
+  const newTopicArn = topicAfter(record, wishes);
   return {
     ...rest,
     ...(source !== undefined && { source }),
@@ -143,7 +156,17 @@ function changed(record: BucketRecord, { source, topic_arn: topicArn, enrich }: 
     // another topic delivers from now on
     ...(unsubscribed !== undefined && unsubscribed.topicArn === newTopicArn && { unsubscribed }),
     ...(enrich !== undefined && { enrich }),
+    ...(account !== undefined && { account }),
   };
+}
+
+/** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */
+export function topicAfter(
+  record: BucketRecord,
+  { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
+): string | undefined {
+  if (topicArn !== undefined) return topicArn ?? undefined;
+  return source === undefined || source === record.source ? record.topicArn : undefined;
 }
 
 function requireTopic(record: BucketRecord): BucketRecord {

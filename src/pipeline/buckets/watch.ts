@@ -1,4 +1,4 @@
-/** Reports open gaps and jobs for the metrics, and reads region and versioning of each bucket again once a day. */
+/** Reports open gaps, jobs and the states of connections for the metrics, and reads region and versioning of each bucket again once a day. */
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
@@ -40,6 +40,12 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
       [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>
         first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
       ),
+    );
+    const checks = (await listAllRecords(state, 'bucket', bucketRecordSchema)).flatMap(({ connectionCheck }) => connectionCheck ?? []);
+    const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
+    telemetry.connections(
+      checks.map(({ state: found }) => found),
+      Math.max(0, ...pauses),
     );
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.jobs(jobs.map((job) => job.state));

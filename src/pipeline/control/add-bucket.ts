@@ -34,7 +34,7 @@ export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBu
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
     const isNew = before === undefined;
     const record = await connectBucket.connect(request, by, signal);
-    const jobId = isNew && request.reindex !== false ? await startFirst(request.bucket, by, signal) : undefined;
+    const jobId = isNew && request.reindex !== false ? await startFirst(request, by, signal) : undefined;
     return {
       record,
       ...(jobId !== undefined && { jobId }),
@@ -42,10 +42,14 @@ export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBu
     };
   };
 
-  /** The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. */
-  async function startFirst(bucket: string, by: string, signal?: AbortSignal): Promise<string | undefined> {
+  /**
+   * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While its parts in AWS
+   * are being made no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of
+   * its gap follows when the change has taken effect.
+   */
+  async function startFirst({ bucket, apply }: AddBucketRequest, by: string, signal?: AbortSignal): Promise<string | undefined> {
     try {
-      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', repair: false, fill: false, now: false }, by, signal);
+      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', fill: false, now: apply === true }, by, signal);
       return job?.id;
     } catch (error) {
       signal?.throwIfAborted();

@@ -22,7 +22,7 @@ interface DisconnectDependencies {
 
 /**
  * Creates the function. It deletes the record first, so that workers stop indexing within C (10 s), then cancels the job that
- * occupies the bucket, and deletes the documents and the gaps. A second call completes a removal that was interrupted, and
+ * occupies the bucket, and deletes the documents, unless they are to stay, and the gaps. A second call completes a removal that was interrupted, and
  * then throws `bucket.not-connected`.
  */
 export function createDisconnectBucket({
@@ -30,13 +30,13 @@ export function createDisconnectBucket({
   objects,
   jobs,
   clock,
-}: DisconnectDependencies): (bucket: string, signal?: AbortSignal) => Promise<void> {
-  return async function disconnectBucket(bucket, signal) {
+}: DisconnectDependencies): (bucket: string, signal?: AbortSignal, how?: { readonly keepDocuments?: boolean }) => Promise<void> {
+  return async function disconnectBucket(bucket, signal, { keepDocuments = false } = {}) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
     const wasConnected = (await readRecord(state, refs.bucket(bucket), signal)) !== undefined;
     await removeRecord(state, refs.bucket(bucket).id);
     await jobs.cancelOf(bucket);
-    await objects.removeBucket(bucket, signal);
+    if (!keepDocuments) await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
     // a bucket that is connected again starts without a history: no earlier job may close its first gap
     await createOccupancy(state).forget(bucket);

@@ -41,10 +41,10 @@ export interface OwnRequest {
 
 export interface ReindexJobs {
   /**
-   * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.repair-refused`, `job.limit` and
-   * `bucket.not-connected`.
+   * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`. A repair
+   * comes before it.
    */
-  request(request: ReindexRequest, by: string, signal?: AbortSignal): Promise<JobView>;
+  request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<JobView>;
   get(id: string, signal?: AbortSignal): Promise<JobView>;
   /** The oldest first, without their examples. */
   list(request: JobsRequest, signal?: AbortSignal): Promise<Page<JobView>>;
@@ -141,8 +141,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   }
 
   return {
-    async request({ repair, fill, now, allow_deletes: allowDeletes, ...wanted }, by, signal) {
-      if (repair) throw repairRefused((await requireBucket(state, wanted.bucket, signal)).source);
+    async request(requested, by, signal) {
+      const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
       const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
@@ -228,12 +228,4 @@ function heldByBrake({ id, brake }: JobRecord): RequestError {
   const total = reserved + waiting;
   const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its brake does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
   return new RequestError('job.not-resumable', detail, { waiting });
-}
-
-function repairRefused(source: string): RequestError {
-  const reason =
-    source === 'notification'
-      ? 'this version cannot create the notification of a bucket: set it up as the documentation says'
-      : `the events of the bucket come by ${source}, and a notification would clash with that`;
-  return new RequestError('job.repair-refused', `repair: ${reason}. Start the re-index without it.`);
 }

@@ -1,10 +1,11 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
+import { applyAdvice, bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
+import { RequestError } from '../../domain/request-error.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
@@ -22,7 +23,10 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
+import type { Provisioning } from '../provision/provisioning.ts';
 import { createAddBucket } from './add-bucket.ts';
+import { createChangeBucket } from './change-bucket.ts';
+import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
@@ -38,6 +42,7 @@ interface VerbDependencies {
   readonly sendTask?: SendTask | undefined;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
+  readonly provisioning: Provisioning;
   /** Default: limits of these verbs alone. */
   readonly limits?: Pick<AbuseLimits, 'failed'>;
   /** When API keys end besides their own expiry. Default: at their expiry. */
@@ -48,16 +53,18 @@ interface VerbDependencies {
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
+  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
   const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
   const { objects, state, audit } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
+  const changeBucket = createChangeBucket({ state, connectBucket, clock });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
+  const connections = createConnections({ state, provisioning, connectBucket });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
@@ -79,7 +86,13 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
         const { record, jobId, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
-        return { ...bucketView(record), job_id: jobId, advice: isFillWanted ? fillAdvice(record) : undefined };
+        const connection = body.apply === true ? await connections.applyAdded(body, nameOfActor(actor), signal) : undefined;
+        return {
+          connection,
+          ...bucketView(record),
+          job_id: jobId,
+          advice: isFillWanted ? fillAdvice(record) : undefined,
+        };
       },
       ({ job_id }) => ({ job_id }),
     ),
@@ -87,14 +100,41 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       const record = await requireBucket(state, params.bucket, signal);
       return bucketView(record, circuitOfBucket(await listCircuits(state, clock.nowMs()), record));
     },
-    removeBucket: audited('BucketRemove', ({ params }, { signal }) => disconnectBucket(params.bucket, signal)),
+    changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
+      const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
+      const fill = isFillWanted ? fillAdvice(record) : undefined;
+      return { ...bucketView(record), advice: madeFor === undefined ? fill : applyAdvice(record, madeFor) };
+    }),
+    removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
+      const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
+      await disconnectBucket(bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
+        // its record was removed by an earlier request, which left the parts in AWS
+        if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
+      });
+      return { bucket, kept: kept ?? [] };
+    }),
+    planBucket: ({ params, query }, { signal }) => connections.plan(params.bucket, query, signal),
+    emitBucket: ({ params, query }, { signal }) => connections.emit(params.bucket, query, signal),
+    applyBucket: audited(
+      'BucketApply',
+      ({ params, body }, { actor, signal }) => connections.apply(params.bucket, body, nameOfActor(actor), signal),
+      ({ state: reached }) => ({ state: reached }),
+    ),
+    pauseNotification: audited('BucketPause', ({ params }, { signal }) => connections.pause(params.bucket, signal)),
+    resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
+    cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
+    diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     async listGaps({ query }, { signal }) {
       const { items, ...rest } = await listGaps(query, signal);
       return { ...rest, items: items.map(gapView) };
     },
     startReindex: audited(
       'ReindexStart',
-      async ({ params, body }, { actor, signal }) => jobView(await jobs.request({ ...params, ...body }, nameOfActor(actor), signal)),
+      async ({ params, body: { repair, ...body } }, { actor, signal }) => {
+        const by = nameOfActor(actor);
+        if (repair) await connections.repair(params.bucket, by, signal);
+        return jobView(await jobs.request({ ...params, ...body }, by, signal));
+      },
       ({ id }) => ({ job_id: id }),
     ),
     async listJobs({ query }, { signal }) {

@@ -26,7 +26,7 @@ const LATE = new Error('the time for enrichment is over');
 const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
 
 export interface EnrichRequest<State extends ObjectState> {
-  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'enrich'> & Traced;
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'account' | 'enrich'> & Traced;
   readonly key: string;
   readonly state: State;
   /** When the write of this decision or answer expires, by the monotonic clock (rule 9). */

@@ -129,14 +129,14 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   async function head(
-    { bucket: { bucket, region }, key, byListing = false }: LookRequest,
+    { bucket: { bucket, region, account }, key, byListing = false }: LookRequest,
     traces: Traces,
   ): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
       telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
     try {
-      const observation = await storage.observe({ bucket, region, traces }, key, stopped, { byListing });
+      const observation = await storage.observe({ bucket, region, account, traces }, key, stopped, { byListing });
       sent(observation.state.present ? 'present' : 'absent');
       circuits.looked({ bucket, region }, { key, sentAtMs: startedMs });
       return observation;

@@ -9,6 +9,8 @@ import type { TracedBucket } from './tracing.ts';
 export interface BucketLocation {
   readonly bucket: string;
   readonly region: string;
+  /** The account that must own it: S3 refuses the request if another one does, because a name that was freed may be another's bucket by now. Absent: any. */
+  readonly account?: string | undefined;
 }
 
 /** What one request saw at a key. `observedAtMs` is D: the Date header (whole seconds) minus the measured duration of the request. */

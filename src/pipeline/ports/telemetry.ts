@@ -1,4 +1,5 @@
 /** The facts that become log lines and metrics. One adapter decides line, counter and labels; labels never contain keys or ids. */
+import type { ConnectionCheck, WatchedState } from '../../domain/bucket.ts';
 import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
@@ -107,8 +108,8 @@ export interface ReindexTelemetry {
   jobEnded(job: JobRecord): void;
 }
 
-/** The jobs of the calendar that read through whole buckets. */
-export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'full'] as const;
+/** The jobs of the calendar that visit every bucket. */
+export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'] as const;
 
 export type Sweep = (typeof sweeps)[number];
 
@@ -116,6 +117,10 @@ export type Sweep = (typeof sweeps)[number];
 export interface CalendarTelemetry {
   /** How many gaps are stored now, by kind and state. A pair that is not named has none. */
   gapStates(counts: readonly { readonly kind: GapKind; readonly state: GapRecord['state']; readonly count: number }[]): void;
+  /** What the watch found last of the connection of each bucket, and how long the oldest pause of a notification has lasted. */
+  connections(states: readonly WatchedState[], oldestPauseMs: number): void;
+  /** The watch found a connection in another state than before. */
+  connectionSeen(fact: { readonly bucket: string; readonly state: WatchedState; readonly findings: ConnectionCheck['findings'] }): void;
   gapClosed(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'jobId'>): void;
   /** The gap stays open: its job did not close it, or could not begin. */
   gapStays(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'waits'>): void;

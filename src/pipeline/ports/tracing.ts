@@ -44,6 +44,8 @@ export interface Traced {
 export interface TracedBucket extends Traced {
   readonly bucket: string;
   readonly region: string;
+  /** The account that must own it; absent: any. */
+  readonly account?: string | undefined;
 }
 
 /** A request to S3. */

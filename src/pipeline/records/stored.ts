@@ -6,6 +6,7 @@ import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-re
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
+import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
@@ -51,6 +52,8 @@ export const refs = {
     ({ id: `circuit:${level}:${name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
+  connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,
+  installation: { id: 'installation', kind: 'installation', schema: installationSchema } as const,
   user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
   apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
   userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,

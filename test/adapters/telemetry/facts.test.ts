@@ -128,6 +128,17 @@ it('forgets the gaps that closed', async () => {
   expect(await value('tally_gaps_oldest_age_seconds{kind="loss"}')).toBe(0);
 });
 
+it('counts the connections by state, and the longest pause', async () => {
+  const { telemetry, value } = createWorld();
+  telemetry.connections(['ok', 'broken', 'broken'], 90_000);
+  expect(await value('tally_connection_state{state="broken"}')).toBe(2);
+  expect(await value('tally_connection_state{state="ok"}')).toBe(1);
+  expect(await value('tally_notification_pause_age_seconds')).toBe(90);
+  telemetry.connections([], 0);
+  expect(await value('tally_connection_state{state="broken"}')).toBe(0);
+  expect(await value('tally_notification_pause_age_seconds')).toBe(0);
+});
+
 it('Fix: names no bucket in the metrics, which everyone may read who reaches the health listener', async () => {
   const world = createWorld();
   const { telemetry } = world;

@@ -10,6 +10,7 @@ import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../../support/fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -95,12 +96,53 @@ const acts: readonly Act[] = [
     code: 'request.invalid',
   },
   {
+    verb: 'changeBucket',
+    event: 'BucketChange',
+    good: (control, context) => control.changeBucket({ params: { bucket: 'photos' }, body: { source: 'eventbridge' } }, context),
+    names: { bucket: 'photos', source: 'eventbridge' },
+    bad: (control, context) => control.changeBucket({ params: { bucket: 'photos' }, body: { source: 'topic' } }, context),
+    code: 'request.invalid',
+  },
+  {
     verb: 'removeBucket',
     event: 'BucketRemove',
     good: (control, context) => control.removeBucket({ params: { bucket: 'photos' } }, context),
     names: { bucket: 'photos' },
     bad: (control, context) => control.removeBucket({ params: { bucket: 'absent' } }, context),
     code: 'bucket.not-connected',
+  },
+  {
+    verb: 'applyBucket',
+    event: 'BucketApply',
+    good: (control, context) => control.applyBucket({ params: { bucket: 'photos' }, body: { enrich: 'head' } }, context),
+    names: { bucket: 'photos', enrich: 'head' },
+    came: { state: 'applied' },
+    bad: (control, context) => control.applyBucket({ params: { bucket: 'absent' } }, context),
+    code: 'bucket.missing',
+  },
+  {
+    verb: 'cleanBucket',
+    event: 'BucketChange',
+    good: (control, context) => control.cleanBucket({ params: { bucket: 'applied' } }, context),
+    names: { bucket: 'applied' },
+    bad: (control, context) => control.cleanBucket({ params: { bucket: 'photos' } }, context),
+    code: 'connect.not-applied',
+  },
+  {
+    verb: 'pauseNotification',
+    event: 'BucketPause',
+    good: (control, context) => control.pauseNotification({ params: { bucket: 'applied' } }, context),
+    names: { bucket: 'applied' },
+    bad: (control, context) => control.pauseNotification({ params: { bucket: 'photos' } }, context),
+    code: 'connect.not-applied',
+  },
+  {
+    verb: 'resumeNotification',
+    event: 'BucketResume',
+    good: (control, context) => control.resumeNotification({ params: { bucket: 'paused' } }, context),
+    names: { bucket: 'paused' },
+    bad: (control, context) => control.resumeNotification({ params: { bucket: 'applied' } }, context),
+    code: 'connect.not-paused',
   },
   {
     verb: 'startReindex',
@@ -234,7 +276,19 @@ async function startWorld() {
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };
-  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters }));
+  const aws = createFakeAws();
+  const provisioning = provisioningOn(aws, { state, storage, clock });
+  for (const bucket of ['applied', 'paused']) {
+    storage.createBucket(bucket);
+    aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
+    await connectBucket.connect({ bucket }, 'test');
+    await provisioning.apply({ bucket }, {});
+  }
+  for (const bucket of ['applied', 'paused']) {
+    await updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const });
+  }
+  await provisioning.pause('paused', new AbortController().signal);
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
   const address = '127.0.0.1';
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address };
   const { signal } = new AbortController();

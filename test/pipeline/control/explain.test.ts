@@ -8,6 +8,7 @@ import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createFakeAws, provisioningOn } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 async function setUp(signal = new AbortController().signal) {
@@ -27,8 +28,9 @@ async function setUp(signal = new AbortController().signal) {
     queueWatch: fakeDeadLetterQueues(),
     bucketQueueUrls: [],
   });
+  const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
   const context = { actor: { kind: 'local', user: 'someone', host: 'here' }, signal } as const;
-  const operations = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters }));
+  const operations = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning }));
   await operations.addBucket({ body: { bucket: 'photos' } }, { ...context, signal: new AbortController().signal });
   const explain = (bucket: string, key: string) => operations.explainObject({ params: { bucket }, query: { key } }, context);
   return { store, clock, storage, explain };

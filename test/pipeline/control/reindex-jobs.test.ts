@@ -113,10 +113,9 @@ describe('requesting a re-index', () => {
     });
   });
 
-  it.each<[string, { readonly bucket: string; readonly repair?: boolean }]>([
+  it.each<[string, { readonly bucket: string }]>([
     ['bucket.not-connected', { bucket: 'elsewhere' }],
     ['bucket.not-connected', { bucket: 'x'.repeat(9_999) }],
-    ['job.repair-refused', { bucket: 'photos', repair: true }],
   ])('answers %s where it must', async (code, request) => {
     const { jobs } = await setUp();
     await expect(jobs.request(reindexRequest(request), 'someone')).rejects.toMatchObject({ code });

@@ -9,6 +9,7 @@ import {
   type VerbName,
   type Verbs,
 } from '../../../src/api/contract.ts';
+import type { PlanView } from '../../../src/api/connections.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
@@ -114,6 +115,38 @@ export const deadLetter: DeadLetter = {
   size_bytes: 3,
 };
 
+export const planAnswer: PlanView = {
+  bucket: 'photos',
+  region: 'eu-west-1',
+  source: 'notification',
+  enrich: 'none',
+  account: '123456789012',
+  bucket_account: '123456789012',
+  installation: '0a1b2c3d',
+  state: 'none',
+  token: '0f1e2d3c4b5a6978',
+  changes: [
+    {
+      part: 'notification',
+      action: 'create',
+      name: 'photos',
+      before: { QueueConfigurations: [{ Id: 'theirs\u001b[2J' }] },
+      after: { QueueConfigurations: [{ Id: 'theirs\u001b[2J' }], TopicConfigurations: [{ Id: 'tally-0a1b2c3d' }] },
+    },
+  ],
+  foreign: ['arn:aws:sqs:eu-west-1:123456789012:theirs gets an s3:TestEvent'],
+  findings: [
+    {
+      code: 'connect.notification-missing',
+      severity: 'broken',
+      what: 'photos has no notification with the Id tally-0a1b2c3d',
+      why: 'S3 sends no events to Tally',
+      fix: 'tally bucket apply photos',
+      blocks: false,
+    },
+  ],
+};
+
 export const auditRecord: AuditRecord = {
   id: 'audit-0mk3x1a2b-0123456789ab',
   eventtime: AT,
@@ -190,7 +223,15 @@ export function createFakeControl(): FakeControl {
     }),
     getBucket: () => bucketAnswer,
     addBucket: () => bucketAnswer,
-    removeBucket: () => undefined,
+    changeBucket: () => bucketAnswer,
+    removeBucket: () => ({ bucket: 'photos', kept: [] }),
+    planBucket: () => planAnswer,
+    emitBucket: () => ({ script: '#!/usr/bin/env bash\n' }),
+    applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
+    pauseNotification: () => ({ bucket: 'photos', state: 'paused', source: 'notification' }),
+    resumeNotification: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
+    cleanBucket: () => ({ bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }),
+    diagnoseBucket: () => ({ bucket: 'photos', status: 'broken', findings: planAnswer.findings }),
     listGaps: () => ({ items: [gap] }),
     startReindex: () => job,
     getJob: () => job,

@@ -14,6 +14,7 @@ import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
@@ -78,6 +79,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
         queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
         bucketQueueUrls: ['http://queues/events'],
       }),
+      provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
       limits,
       keyRule: rule,
     }),

@@ -103,7 +103,7 @@ export function createTestAws(endpoint: string): TestAws {
     clients({ waitS = 1, s3TimeoutMs = 60_000 } = {}) {
       const clients = createAwsClients({
         region: REGION,
-        endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint },
+        endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint },
         credentials,
         s3: { forcePathStyle: true, timeoutMs: s3TimeoutMs, connectionsMax: 50 },
         sqs: { receivesMax: 50, waitS },

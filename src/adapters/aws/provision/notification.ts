@@ -1,0 +1,112 @@
+/** Reads and writes the notification configuration of a bucket. LocalStack does not check ExpectedBucketOwner; AWS answers 403. */
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import {
+  GetBucketNotificationConfigurationCommand,
+  PutBucketNotificationConfigurationCommand,
+  type NotificationConfiguration as SdkNotification,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { z } from 'zod';
+import { FaultError } from '../../../domain/fault.ts';
+import { sdkConfiguration } from '../../../domain/provisioning/notification.ts';
+import { printable } from '../../../domain/printable.ts';
+import { RequestError, type RequestErrorCode } from '../../../domain/request-error.ts';
+import type { Clock } from '../../../pipeline/ports/clock.ts';
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { createAsk, isRepeated } from '../s3-ask.ts';
+import { questionText, s3Fault, type S3Question, type S3Refusal } from '../s3-faults.ts';
+
+interface Dependencies {
+  readonly clientFor: (region: string) => S3Client;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** What replaces a body that was read here, for the SDK to parse. */
+const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
+
+/** The SDK sends names of events as they are, also those that its types do not know. */
+const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
+
+/** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
+export function createS3Notification({ clientFor, clock }: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
+  const ask = createAsk(clientFor, clock);
+  return {
+    async notificationOf({ bucket, region, account }, signal) {
+      const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
+      const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
+      let xml: string | undefined;
+      const reply = await ask(question, signal, {
+        send: (client, options) => client.send(command, options),
+        read: async (response) => {
+          xml = await readBody(response);
+        },
+      });
+      if (!reply.ok) throw readFault(question, reply, account);
+      if (xml === undefined || isRepeated(reply.answer)) {
+        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or comes from a cache`);
+      }
+      return xml;
+    },
+    async putNotification({ bucket, region, account }, configuration, { skipValidation }, signal) {
+      const question = { bucket, region, operation: 'PutBucketNotificationConfiguration' };
+      const command = new PutBucketNotificationConfigurationCommand({
+        Bucket: bucket,
+        ExpectedBucketOwner: account,
+        NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
+        ...(skipValidation && { SkipDestinationValidation: true }),
+      });
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      if (!reply.ok) throw writeFault(question, reply, account);
+    },
+  };
+}
+
+async function readBody(response: unknown): Promise<string | undefined> {
+  if (!hasBody(response) || !(response.body instanceof Readable)) return undefined;
+  const bytes = await buffer(response.body);
+  response.body = READ_ALREADY;
+  return bytes.toString('utf8');
+}
+
+function hasBody(response: unknown): response is { readonly statusCode: 200; body: unknown } {
+  return typeof response === 'object' && response !== null && 'statusCode' in response && response.statusCode === 200 && 'body' in response;
+}
+
+/** A text of AWS in a reason. */
+const TEXT_MAX = 500;
+
+function readFault(question: S3Question, refusal: S3Refusal, account: string): Error {
+  return denial(question, refusal, { account, action: 's3:GetBucketNotification' }) ?? s3Fault(question, refusal);
+}
+
+/** S3's own texts: the codes of these errors are too general. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
+const REFUSALS: readonly (readonly [RequestErrorCode, RegExp])[] = [
+  ['connect.overlap', /Configurations overlap|Configuration is ambiguously defined/i],
+  ['connect.destination', /Unable to validate the following destination configurations/i],
+];
+
+function writeFault(question: S3Question, refusal: S3Refusal, account: string): Error {
+  const { error } = refusal;
+  const text = error instanceof Error ? error.message : '';
+  const [code] = REFUSALS.find(([, pattern]) => pattern.test(text)) ?? [];
+  if (code !== undefined) return new RequestError(code, `${questionText(question)}: ${printable(text, TEXT_MAX)}`);
+  if (error instanceof Error && error.name === 'OperationAborted') {
+    return new RequestError(
+      'connect.busy',
+      `${questionText(question)}: another change of the bucket is under way (${printable(text, TEXT_MAX)})`,
+    );
+  }
+  return denial(question, refusal, { account, action: 's3:PutBucketNotification' }) ?? s3Fault(question, refusal);
+}
+
+function denial(
+  question: S3Question,
+  refusal: S3Refusal,
+  { account, action }: { readonly account: string; readonly action: string },
+): Error | undefined {
+  const fault = s3Fault(question, refusal);
+  if (fault.code !== 'object.denied') return undefined;
+  const reason = `the permission ${action} is missing, or the bucket does not belong to the account ${account}`;
+  return new RequestError('connect.denied', `${questionText(question)} is denied: ${reason}`, { action });
+}

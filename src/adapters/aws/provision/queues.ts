@@ -1,0 +1,95 @@
+/** Reads and writes the policies of queues. */
+import { GetQueueAttributesCommand, GetQueueUrlCommand, SetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { z } from 'zod';
+import { FaultError } from '../../../domain/fault.ts';
+import { jsonOf } from '../../../domain/provisioning/facts.ts';
+import { parseArn } from '../../../domain/provisioning/names.ts';
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { regionInQueueUrl } from '../queue-address.ts';
+import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
+
+interface Dependencies {
+  readonly clientFor: (queueUrl: string) => SQSClient;
+  /** The URL of the bucket queue: other queues are looked for where it is. */
+  readonly queueUrl: string | undefined;
+}
+
+const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
+
+/** Creates the functions. */
+export function createSqsProvision({
+  clientFor,
+  queueUrl: bucketQueueUrl,
+}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'setQueuePolicy'> {
+  /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
+  const urls = new Map<string, string>();
+
+  async function urlOf(queueArn: string, signal?: AbortSignal): Promise<string> {
+    const known = urls.get(queueArn);
+    if (known !== undefined) return known;
+    const arn = parseArn(queueArn);
+    if (arn === undefined || bucketQueueUrl === undefined)
+      throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+    // the URL of the bucket queue is known: the daemon need not be permitted to look for it
+    const isBucketQueue = bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`);
+    if (isBucketQueue && (regionInQueueUrl(bucketQueueUrl) ?? arn.region) === arn.region) return bucketQueueUrl;
+    const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
+    const send = () => clientFor(bucketQueueUrl).send(command, optionsOf(signal));
+    const { QueueUrl } = await found(`GetQueueUrl ${queueArn}`, asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal));
+    if (QueueUrl === undefined) throw new FaultError('connect.unavailable', `GetQueueUrl ${queueArn}: the answer has no URL`);
+    urls.set(queueArn, QueueUrl);
+    return QueueUrl;
+  }
+
+  async function queueAt(queueUrl: string, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+    const command = new GetQueueAttributesCommand({
+      QueueUrl: queueUrl,
+      AttributeNames: [
+        'QueueArn',
+        'Policy',
+        'RedrivePolicy',
+        'KmsMasterKeyId',
+        ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
+      ],
+    });
+    const send = () => clientFor(queueUrl).send(command, optionsOf(signal));
+    const { Attributes = {} } = await found(
+      `GetQueueAttributes ${queueUrl}`,
+      asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal),
+    );
+    const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
+    if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
+    const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
+    urls.set(QueueArn, queueUrl);
+    return {
+      arn: QueueArn,
+      isFifo: queueUrl.endsWith('.fifo'),
+      ...(Policy !== undefined && { policy: Policy }),
+      ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
+      ...(redrive.success && { maxReceiveCount: redrive.data.maxReceiveCount, deadLetterArn: redrive.data.deadLetterTargetArn }),
+    };
+  }
+
+  return {
+    queueAt,
+    queueOf: async (queueArn, signal) => queueAt(await urlOf(queueArn, signal), signal),
+    async setQueuePolicy(queueArn, policy, signal) {
+      const queueUrl = await urlOf(queueArn, signal);
+      const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
+      const what = `SetQueueAttributes ${queueArn}`;
+      await found(
+        what,
+        asking(what, 'sqs:SetQueueAttributes', () => clientFor(queueUrl).send(command, optionsOf(signal)), signal),
+      );
+    },
+  };
+}
+
+/** A queue of the settings that does not exist is a fault. */
+async function found<Answer>(what: string, answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw isMissing(error) ? refusalOf(what, '', new Error('the queue does not exist', { cause: error })) : error;
+  }
+}

@@ -1,0 +1,159 @@
+/** Reads and makes topics and the subscriptions of the bucket queue. */
+import {
+  CreateTopicCommand,
+  DeleteTopicCommand,
+  GetSubscriptionAttributesCommand,
+  GetTopicAttributesCommand,
+  ListSubscriptionsByTopicCommand,
+  SetSubscriptionAttributesCommand,
+  SetTopicAttributesCommand,
+  SubscribeCommand,
+  UnsubscribeCommand,
+  type SNSClient,
+} from '@aws-sdk/client-sns';
+import { z } from 'zod';
+import { FaultError } from '../../../domain/fault.ts';
+import { jsonOf } from '../../../domain/provisioning/facts.ts';
+import { parseArn } from '../../../domain/provisioning/names.ts';
+import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { asking, isMissing, optionsOf } from './refusals.ts';
+
+type TopicFunctions = 'topicOf' | 'createTopic' | 'setTopicPolicy' | 'subscribe' | 'setSubscription' | 'unsubscribe' | 'deleteTopic';
+
+/** Of 100 subscriptions each. A topic of more is none that Tally can read in time. */
+const PAGES_MAX = 50;
+
+const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
+
+/** Creates the functions. */
+export function createSnsProvision({
+  clientFor,
+}: {
+  readonly clientFor: (region: string) => SNSClient;
+}): Pick<Provisioner, TopicFunctions> {
+  const clientOf = (arn: string): SNSClient => clientFor(regionOf(arn));
+
+  /** The subscription of the queue, and how many others there are. */
+  async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
+    let others = 0;
+    let found: string | undefined;
+    let token: string | undefined;
+    for (let page = 0; page < PAGES_MAX; page += 1) {
+      const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
+      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
+      const answer = await asking(`ListSubscriptionsByTopic ${topicArn}`, 'sns:ListSubscriptionsByTopic', send, signal);
+      for (const { Endpoint, Protocol, SubscriptionArn } of answer.Subscriptions ?? []) {
+        if (Endpoint === queueArn && Protocol === 'sqs') found = SubscriptionArn ?? PENDING;
+        else others += 1;
+      }
+      token = answer.NextToken;
+      if (token === undefined || token === '') return { found, others };
+    }
+    throw new FaultError(
+      'connect.unavailable',
+      `ListSubscriptionsByTopic ${topicArn}: the topic has more than ${PAGES_MAX * 100} subscriptions`,
+    );
+  }
+
+  async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
+    // SNS lists no ARN until it is confirmed
+    if (!arn.startsWith('arn:')) return { isPending: true, isRaw: false };
+    const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
+    const send = () => clientOf(arn).send(command, optionsOf(signal));
+    try {
+      const { Attributes = {} } = await asking(`GetSubscriptionAttributes ${arn}`, 'sns:GetSubscriptionAttributes', send, signal);
+      return observed(arn, Attributes);
+    } catch (error) {
+      if (isMissing(error)) return 'absent';
+      throw error;
+    }
+  }
+
+  return {
+    async topicOf(topicArn, queueArn, signal) {
+      const command = new GetTopicAttributesCommand({ TopicArn: topicArn });
+      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
+      try {
+        const { Attributes = {} } = await asking(`GetTopicAttributes ${topicArn}`, 'sns:GetTopicAttributes', send, signal);
+        const { found, others } = await subscriptionsOf(topicArn, queueArn, signal);
+        const { Policy, KmsMasterKeyId, FifoTopic } = Attributes;
+        const topic = {
+          isFifo: FifoTopic === 'true',
+          otherSubscriptions: others,
+          ...(Policy !== undefined && { policy: Policy }),
+          ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
+        };
+        return { topic, subscription: found === undefined ? 'absent' : await subscriptionOf(found, signal) };
+      } catch (error) {
+        if (isMissing(error)) return 'absent';
+        throw error;
+      }
+    },
+    async createTopic(topicArn, tags, signal) {
+      const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+      const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags });
+      await asking(`CreateTopic ${topicArn}`, 'sns:CreateTopic', () => clientOf(topicArn).send(command, optionsOf(signal)), signal);
+    },
+    async setTopicPolicy(topicArn, policy, signal) {
+      const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
+      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
+      await asking(`SetTopicAttributes ${topicArn}`, 'sns:SetTopicAttributes', send, signal);
+    },
+    async subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
+      const command = new SubscribeCommand({
+        TopicArn: topicArn,
+        Protocol: 'sqs',
+        Endpoint: queueArn,
+        ReturnSubscriptionArn: true,
+        ...(deadLetterArn !== undefined && { Attributes: { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) } }),
+      });
+      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => clientOf(topicArn).send(command, optionsOf(signal)), signal);
+    },
+    async setSubscription(arn, attributes, signal) {
+      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+        const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
+        const send = () => clientOf(arn).send(command, optionsOf(signal));
+        await asking(`SetSubscriptionAttributes ${arn}`, 'sns:SetSubscriptionAttributes', send, signal);
+      }
+    },
+    async unsubscribe(arn, signal) {
+      const command = new UnsubscribeCommand({ SubscriptionArn: arn });
+      await gone(asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => clientOf(arn).send(command, optionsOf(signal)), signal));
+    },
+    async deleteTopic(topicArn, signal) {
+      const command = new DeleteTopicCommand({ TopicArn: topicArn });
+      await gone(asking(`DeleteTopic ${topicArn}`, 'sns:DeleteTopic', () => clientOf(topicArn).send(command, optionsOf(signal)), signal));
+    },
+  };
+}
+
+const PENDING = 'PendingConfirmation';
+
+function observed(arn: string, attributes: Readonly<Record<string, string>>): ObservedSubscription {
+  const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy, ConfirmationWasAuthenticated } = attributes;
+  const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
+  return {
+    arn,
+    isPending: PendingConfirmation === 'true',
+    isRaw: RawMessageDelivery === 'true',
+    ...(FilterPolicy !== undefined && FilterPolicy !== '' && { filterPolicy: FilterPolicy }),
+    ...(redrive.success && { deadLetterArn: redrive.data.deadLetterTargetArn }),
+    ...(ConfirmationWasAuthenticated !== undefined && { wasAuthenticated: ConfirmationWasAuthenticated === 'true' }),
+  };
+}
+
+function regionOf(arn: string): string {
+  const region = parseArn(arn)?.region;
+  if (region === undefined || region === '') throw new FaultError('connect.unavailable', `${arn} is not the ARN of a topic`);
+  return region;
+}
+
+/** What is gone already need not be removed. */
+async function gone(removal: Promise<unknown>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}

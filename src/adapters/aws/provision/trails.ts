@@ -1,0 +1,71 @@
+/** Reads trails of CloudTrail and their selectors, and writes selectors. */
+import {
+  DescribeTrailsCommand,
+  GetEventSelectorsCommand,
+  GetTrailStatusCommand,
+  PutEventSelectorsCommand,
+  type CloudTrailClient,
+  type PutEventSelectorsCommandInput,
+  type Trail,
+} from '@aws-sdk/client-cloudtrail';
+import { z } from 'zod';
+import { FaultError } from '../../../domain/fault.ts';
+import { parseArn } from '../../../domain/provisioning/names.ts';
+import type { ObservedTrail } from '../../../domain/provisioning/observed.ts';
+import { parseSelectors, selectorsInput } from '../../../domain/provisioning/trail.ts';
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { asking, optionsOf } from './refusals.ts';
+
+/** The SDK's client is loaded only when a trail is needed. */
+type ClientFor = (region: string) => Promise<CloudTrailClient>;
+
+/** What the domain has checked is sent as it is. */
+const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
+  (value) => typeof value === 'object',
+);
+
+/** Creates the functions. */
+export function createTrailProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
+  async function observe(
+    { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
+    signal?: AbortSignal,
+  ): Promise<ObservedTrail> {
+    // requests about a trail are answered completely in its home region only
+    const client = await clientFor(HomeRegion);
+    const options = optionsOf(signal);
+    const status = () => client.send(new GetTrailStatusCommand({ Name: arn }), options);
+    const { IsLogging } = await asking(`GetTrailStatus ${arn}`, 'cloudtrail:GetTrailStatus', status, signal);
+    const select = () => client.send(new GetEventSelectorsCommand({ TrailName: arn }), options);
+    const selectors = await asking(`GetEventSelectors ${arn}`, 'cloudtrail:GetEventSelectors', select, signal);
+    return {
+      arn,
+      homeRegion: HomeRegion,
+      isMultiRegion: trail.IsMultiRegionTrail === true,
+      isOrganization: trail.IsOrganizationTrail === true,
+      isLogging: IsLogging === true,
+      ...(S3BucketName !== undefined && { logBucket: S3BucketName }),
+      selectors: parseSelectors(selectors),
+    };
+  }
+
+  return {
+    async trailsOf(region, which, signal) {
+      const client = await clientFor('arn' in which ? (parseArn(which.arn)?.region ?? region) : region);
+      const describe = () => client.send(new DescribeTrailsCommand({ includeShadowTrails: true }), optionsOf(signal));
+      const { trailList = [] } = await asking('DescribeTrails', 'cloudtrail:DescribeTrails', describe, signal);
+      const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
+        'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
+      );
+      const observed: ObservedTrail[] = [];
+      for (const trail of wanted) observed.push(await observe(trail, signal));
+      return observed;
+    },
+    async putSelectors(trailArn, selectors, signal) {
+      const region = parseArn(trailArn)?.region;
+      if (region === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
+      const client = await clientFor(region);
+      const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
+      await asking(`PutEventSelectors ${trailArn}`, 'cloudtrail:PutEventSelectors', () => client.send(command, optionsOf(signal)), signal);
+    },
+  };
+}

@@ -1,0 +1,283 @@
+/** Connections: what Tally makes in AWS so that the events of a bucket reach the bucket queue. */
+import { z } from 'zod';
+import { bucketSources, enrichModes } from '../domain/bucket.ts';
+import { severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
+import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
+import { documentsOf } from '../domain/provisioning/planning/parts.ts';
+import type { Plan } from '../domain/provisioning/planning/plan.ts';
+import { bucketName, must, textOf } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+export const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
+
+const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
+
+/** What a bucket is to have in AWS, in a query and in a body. */
+const wishFields = {
+  source: z
+    .enum(bucketSources, oneOf(bucketSources))
+    .exactOptional()
+    .describe('How its events are to reach the bucket queue. Default: as stored, else notification.'),
+  topic_arn: z
+    .string(must('must be the ARN of an SNS topic'))
+    .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
+    .exactOptional()
+    .describe('With the source topic: the SNS topic that receives the events of the bucket. Default: as stored.'),
+  enrich: z
+    .enum(enrichModes, oneOf(enrichModes))
+    .exactOptional()
+    .describe('What is read of each object besides its events. Default: as stored, else none.'),
+  bucket_account: z
+    .string(must('must be 12 digits'))
+    .regex(/^\d{12}$/, 'must be 12 digits')
+    .exactOptional()
+    .describe('The account of the bucket. Default: that of the bucket queue.'),
+  minimal: z
+    .enum(['true', 'false'], must('must be true or false'))
+    .exactOptional()
+    .describe('With the source routed: whether the rule has the smallest input transformer. Default: false.'),
+  adopt: z
+    .enum(['true', 'false'], must('must be true or false'))
+    .exactOptional()
+    .describe(
+      'With the source notification: whether the notification of an earlier installation of Tally on this bucket is taken over. Default: false.',
+    ),
+};
+
+const finding = z
+  .object({
+    code: z.string().describe('What kind of finding it is; it never changes its meaning.'),
+    severity: z
+      .enum(severities)
+      .describe('`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read.'),
+    what: z.string().describe('What is wrong, with which thing.'),
+    why: z.string().describe('Why it matters.'),
+    fix: z.string().describe('A command or a statement to paste.'),
+    blocks: z.boolean().describe('Whether no apply can heal it.'),
+  })
+  .meta({ id: 'Finding', description: 'Something that a check of a connection found.' });
+
+const change = z
+  .object({
+    part: z.enum(partKinds),
+    action: z.enum(['create', 'change']),
+    name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
+    before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
+    after: z.unknown().optional().describe('The document that is written.'),
+  })
+  .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
+
+export const plan = z
+  .object({
+    bucket: z.string(),
+    region: z.string(),
+    source: z.enum(bucketSources),
+    topic_arn: z.string().optional(),
+    enrich: z.enum(enrichModes),
+    account: z.string().describe('The account of the queues and topics.'),
+    bucket_account: z.string().describe('The account that must own the bucket.'),
+    installation: z.string().describe('The name of this installation, by which its parts are known.'),
+    state: z
+      .enum(['none', ...connectionStates])
+      .describe('What is stored of the connection. `none`: Tally has made nothing for the bucket.'),
+    token: z.string().describe('Identifies the wish together with everything in AWS that is not of Tally. An apply takes it.'),
+    changes: z.array(change).readonly().describe('What an apply writes, in this order.'),
+    foreign: z.array(z.string()).readonly().describe('What of others the changes touch. If there is any, an apply needs the token.'),
+    findings: z.array(finding).readonly(),
+  })
+  .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing was written.' });
+export type PlanView = z.infer<typeof plan>;
+
+export const connection = z
+  .object({
+    bucket: z.string(),
+    state: z.enum(connectionStates),
+    source: z.enum(bucketSources).optional(),
+    waiting_for: z.string().optional().describe('While it is `applying`: what the next request waits for.'),
+    retry_after_ms: z.int().min(0).optional().describe('While it is `applying`: when to send the request again.'),
+  })
+  .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
+export type ConnectionView = z.infer<typeof connection>;
+
+/** What a removal has left in AWS. */
+export const keptParts = z
+  .array(z.object({ name: z.string(), reason: z.string() }))
+  .readonly()
+  .describe('Parts in AWS that Tally has left there, and why.');
+
+const diagnosis = z
+  .object({
+    bucket: z.string(),
+    status: z.enum(['ok', ...severities]).describe('The worst severity of the findings.'),
+    findings: z.array(finding).readonly(),
+  })
+  .meta({ id: 'Diagnosis', description: 'What the checks of a connection found.' });
+export type Diagnosis = z.infer<typeof diagnosis>;
+
+export const applyBody = z
+  .strictObject(
+    {
+      plan: textOf(64, 1)
+        .exactOptional()
+        .describe('The `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
+      ...wishFields,
+      skip_destination_validation: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe('Whether S3 is not to check the destinations of the other notifications, of which one is broken. Default: false.'),
+    },
+    must('must be an object'),
+  )
+  .default({});
+
+const params = z.object({ bucket: bucketName });
+const PHOTOS = { params: { bucket: 'photos' } };
+const AWS_ERRORS = [
+  'connect.embedded',
+  'connect.no-queue',
+  'connect.denied',
+  'connect.unavailable',
+  'bucket.missing',
+  's3.unavailable',
+  's3.throttled',
+  's3.credentials',
+] as const;
+const WRITE_ERRORS = [
+  'connect.overlap',
+  'connect.unknown-configuration',
+  'connect.blocked',
+  'connect.changed-meanwhile',
+  'connect.destination',
+  'connect.busy',
+  'connect.removing',
+  'bucket.not-connected',
+  'audit.unavailable',
+] as const;
+
+export const connectionRows = {
+  'GET /v1/buckets/{bucket}/plan': {
+    operation: 'planBucket',
+    summary: 'Says what an apply would write in AWS for the bucket.',
+    description: 'It only reads. The bucket need not be connected.',
+    scope: 'admin',
+    params,
+    query: z.strictObject(wishFields),
+    answer: plan,
+    status: 200,
+    errors: AWS_ERRORS,
+    example: { ...PHOTOS, query: { source: 'notification' } },
+  },
+  'GET /v1/buckets/{bucket}/script': {
+    operation: 'emitBucket',
+    summary: 'Writes the plan as a script for the AWS CLI.',
+    description: 'For people who may not let Tally change AWS. The script reads, merges, compares and writes, and may be run again.',
+    scope: 'admin',
+    params,
+    query: z.strictObject(wishFields),
+    answer: z.object({ script: z.string().describe('For bash, with the AWS CLI 2 and jq.') }),
+    status: 200,
+    errors: AWS_ERRORS,
+    example: { ...PHOTOS, query: { source: 'eventbridge' } },
+  },
+  'POST /v1/buckets/{bucket}/apply': {
+    operation: 'applyBucket',
+    summary: 'Makes in AWS what the bucket needs.',
+    description:
+      'One request works for at most 20 s. While the answer has the state `applying`, send the request again after `retry_after_ms`. It may be repeated after any failure, and writes nothing that is there already.',
+    scope: 'admin',
+    params,
+    body: applyBody,
+    answer: connection,
+    status: 200,
+    otherStatuses: { 202: 'It is not applied yet: send the request again.' },
+    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'],
+    example: PHOTOS,
+  },
+  'POST /v1/buckets/{bucket}/pause-notification': {
+    operation: 'pauseNotification',
+    summary: 'Takes away the notification of the bucket for a moment.',
+    description:
+      'For the moment in which another notification is made that would overlap with it. Nothing restores it but the operation that resumes it.',
+    scope: 'admin',
+    params,
+    answer: connection,
+    status: 200,
+    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied'],
+    example: PHOTOS,
+  },
+  'POST /v1/buckets/{bucket}/resume-notification': {
+    operation: 'resumeNotification',
+    summary: 'Makes the notification of a paused bucket again.',
+    description:
+      'Events of the meantime are lost, so a re-index follows. While the answer has the state `applying`, send the request again.',
+    scope: 'admin',
+    params,
+    answer: connection,
+    status: 200,
+    otherStatuses: { 202: 'It is not applied yet: send the request again.' },
+    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied', 'connect.not-paused'],
+    example: PHOTOS,
+  },
+  'POST /v1/buckets/{bucket}/clean': {
+    operation: 'cleanBucket',
+    summary: 'Takes away in AWS what is left of the sources that the bucket had before.',
+    description: 'It is refused until the present source is applied and the gap of the change is closed.',
+    scope: 'admin',
+    params,
+    answer: connection.extend({ kept: keptParts }),
+    status: 200,
+    errors: [
+      ...AWS_ERRORS,
+      'connect.not-applied',
+      'connect.blocked',
+      'connect.busy',
+      'connect.removing',
+      'connect.changed-meanwhile',
+      'audit.unavailable',
+    ],
+    example: PHOTOS,
+  },
+  'GET /v1/buckets/{bucket}/doctor': {
+    operation: 'diagnoseBucket',
+    summary: 'Checks the way of the events of the bucket in AWS.',
+    description: 'It only reads. What may not be read is a finding of the severity `unknown`.',
+    scope: 'admin',
+    params,
+    answer: diagnosis,
+    status: 200,
+    errors: ['bucket.not-connected', 'connect.embedded'],
+    example: PHOTOS,
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** Converts a plan to its form in the API. */
+export function planView({ wish, changes, foreign, findings, token }: Plan, state: PlanView['state']): PlanView {
+  return {
+    bucket: wish.bucket,
+    region: wish.region,
+    source: wish.source,
+    topic_arn: wish.topicArn,
+    enrich: wish.enrich,
+    account: wish.account,
+    bucket_account: wish.bucketAccount,
+    installation: wish.installation,
+    state,
+    token,
+    changes: changes.map((each) => {
+      const { before, after } = documentsOf(each);
+      return { part: each.part, action: each.action, name: each.name, before, after };
+    }),
+    foreign,
+    findings,
+  };
+}
+
+/** Converts a stored connection to its form in the API. */
+export function connectionView({ bucket, state, source }: Pick<ConnectionRecord, 'bucket' | 'state' | 'source'>): ConnectionView {
+  return { bucket, state, source };
+}
+
+/** The answer of a check. */
+export function diagnosisView(bucket: string, findings: readonly Finding[]): Diagnosis {
+  return { bucket, status: statusOf(findings), findings };
+}

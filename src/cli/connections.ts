@@ -1,0 +1,208 @@
+import { type Command, Option } from 'commander';
+import type { ConnectionView, PlanView } from '../api/connections.ts';
+import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
+import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { printable } from '../domain/printable.ts';
+import { accountOption, printing, withExamples } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { CommandError } from './errors.ts';
+import { fieldsText, linesText } from './output.ts';
+
+interface WishOptions {
+  readonly source?: BucketSource;
+  readonly topic?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucketAccount?: string;
+  readonly minimal?: true;
+  readonly adopt?: true;
+}
+
+interface ApplyOptions extends JsonOption, WishOptions {
+  readonly plan?: string;
+  readonly skipDestinationValidation?: true;
+}
+
+/** Adds what the commands about a wish share. */
+function withWish(command: Command): Command {
+  return command
+    .argument('<name>', 'the bucket')
+    .addOption(new Option('--source <source>', 'how its events are to reach the bucket queue').choices(bucketSources))
+    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic')
+    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .option('--minimal', 'with --source routed: the smallest input transformer')
+    .option('--adopt', 'take over the notification of an earlier installation of Tally on this bucket')
+    .addOption(accountOption());
+}
+
+function wishOf({ source, topic, enrich, bucketAccount, minimal, adopt }: WishOptions) {
+  return {
+    ...(source !== undefined && { source }),
+    ...(topic !== undefined && { topic_arn: topic }),
+    ...(enrich !== undefined && { enrich }),
+    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+    ...(minimal === true && { minimal: 'true' as const }),
+    ...(adopt === true && { adopt: 'true' as const }),
+  };
+}
+
+/** `tally bucket plan|apply|emit|pause-notification|resume-notification|clean`. */
+export function addConnectionCommands(bucket: Command, cli: Cli): void {
+  addPlan(bucket, cli);
+  addApply(bucket, cli);
+  addEmit(bucket, cli);
+  addPause(bucket, cli);
+  addResume(bucket, cli);
+  addClean(bucket, cli);
+}
+
+function addPlan(bucket: Command, cli: Cli): void {
+  const plan = withWish(bucket.command('plan'))
+    .summary('show what an apply would write in AWS')
+    .description('Shows what exists in AWS, what an apply would change, and what stands in its way. It only reads.');
+  printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
+    async (name: string, options: JsonOption & WishOptions) => {
+      const request = { params: { bucket: name }, query: wishOf(options) };
+      const answer = await cli.withControl((control, context) => control.planBucket(request, context));
+      cli.print(options, answer, () => planText(answer));
+      cli.hint(options, nextText(cli, name, options, answer));
+    },
+  );
+}
+
+/** What to do with the plan. */
+function nextText(cli: Cli, name: string, options: WishOptions, { changes, findings, foreign, token }: PlanView): string {
+  if (findings.some(({ blocks }) => blocks)) return 'Nothing can be applied as it is.';
+  if (changes.length === 0) return 'Nothing to do: AWS is as it must be.';
+  const wish = [
+    ...(options.source === undefined ? [] : [`--source ${options.source}`]),
+    ...(options.topic === undefined ? [] : [`--topic ${options.topic}`]),
+    ...(options.enrich === undefined ? [] : [`--enrich ${options.enrich}`]),
+    ...(options.bucketAccount === undefined ? [] : [`--bucket-account ${options.bucketAccount}`]),
+    ...(options.minimal === true ? ['--minimal'] : []),
+    ...(options.adopt === true ? ['--adopt'] : []),
+    ...(foreign.length === 0 ? [] : [`--plan ${token}`]),
+  ];
+  return `To apply it: ${cli.typed(['bucket apply', name, ...wish].join(' '))}`;
+}
+
+function addApply(bucket: Command, cli: Cli): void {
+  const apply = withWish(bucket.command('apply'))
+    .summary('make in AWS what a bucket needs')
+    .description(
+      'Makes in AWS what the bucket needs, and verifies it. It may be repeated after any failure, and writes nothing that is there already. What touches things of others needs the token of a plan.',
+    )
+    .option('--plan <token>', 'the token of the plan that you have agreed to')
+    .option('--skip-destination-validation', 'do not let S3 check the other destinations, of which one is broken');
+  printing(apply, 'tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978').action(
+    async (name: string, options: ApplyOptions) => {
+      const body = {
+        ...wishOf(options),
+        ...(options.plan !== undefined && { plan: options.plan }),
+        ...(options.skipDestinationValidation === true && { skip_destination_validation: true }),
+      };
+      const applied = await cli.withControl((control, context) =>
+        untilApplied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
+      );
+      cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+      cli.hint(options, 'S3 needs about five minutes until it sends every event. A re-index follows then.');
+    },
+  );
+}
+
+/** Ten minutes. AWS needs one at most until policies count. */
+const REQUESTS_MAX = 300;
+
+/** Repeats the request while its answer says that it is not applied yet. */
+export async function untilApplied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
+  for (let count = 0; count < REQUESTS_MAX; count += 1) {
+    const answer = await request();
+    if (answer.state !== 'applying') return answer;
+    cli.hint(options, `Waiting for ${answer.waiting_for ?? 'AWS'}.`);
+    await cli.clock.sleep(answer.retry_after_ms ?? 0);
+  }
+  throw new CommandError('declined', 'AWS does not show what was made: repeat the command later');
+}
+
+function addEmit(bucket: Command, cli: Cli): void {
+  const emit = withWish(bucket.command('emit'))
+    .summary('write the plan as a script for the AWS CLI')
+    .description(
+      'Writes a script for bash, the AWS CLI 2 and jq that makes what an apply makes, for people who may not let Tally change AWS.',
+    );
+  withExamples(emit, 'tally bucket emit photos > connect-photos.sh').action(async (name: string, options: WishOptions) => {
+    const request = { params: { bucket: name }, query: wishOf(options) };
+    const { script } = await cli.withControl((control, context) => control.emitBucket(request, context));
+    cli.print({}, undefined, () => linesText(script));
+  });
+}
+
+function addPause(bucket: Command, cli: Cli): void {
+  const pause = bucket
+    .command('pause-notification')
+    .summary('take away the notification of a bucket for a moment')
+    .description(
+      'Takes away the notification of the bucket, while another one is made that would overlap with it. Nothing but resume-notification restores it.',
+    )
+    .argument('<name>', 'the bucket');
+  printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
+    const paused = await cli.withControl((control, context) => control.pauseNotification({ params: { bucket: name } }, context));
+    cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
+    cli.hint(options, `To restore it: ${cli.typed(`bucket resume-notification ${name}`)}`);
+  });
+}
+
+function addResume(bucket: Command, cli: Cli): void {
+  const resume = bucket
+    .command('resume-notification')
+    .summary('make the notification of a paused bucket again')
+    .description('Makes the notification of a paused bucket again. A re-index follows, because events of the meantime are lost.')
+    .argument('<name>', 'the bucket');
+  printing(resume, 'tally bucket resume-notification photos').action(async (name: string, options: JsonOption) => {
+    const resumed = await cli.withControl((control, context) =>
+      untilApplied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
+    );
+    cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
+  });
+}
+
+function addClean(bucket: Command, cli: Cli): void {
+  const clean = bucket
+    .command('clean')
+    .summary('take away what is left of an earlier source')
+    .description(
+      'Takes away in AWS what is left of the sources that the bucket had before. It is refused until the present source is applied and a re-index has closed the gap of the change.',
+    )
+    .argument('<name>', 'the bucket');
+  printing(clean, 'tally bucket clean photos').action(async (name: string, options: JsonOption) => {
+    const cleaned = await cli.withControl((control, context) => control.cleanBucket({ params: { bucket: name } }, context));
+    cli.print(options, cleaned, () => `Only what ${printable(name)} needs now is left in AWS.`);
+    for (const { name: part, reason } of cleaned.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
+  });
+}
+
+function planText(plan: PlanView): string {
+  const { bucket, region, source, topic_arn: topic, enrich, account, bucket_account: owner, installation, state, token } = plan;
+  const facts = fieldsText({
+    bucket,
+    region,
+    source,
+    topic,
+    enrich,
+    account,
+    owner: owner === account ? undefined : owner,
+    installation,
+    state,
+    token,
+  });
+  const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
+  const foreign =
+    plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
+  return linesText([facts, ...changes, ...foreign, ...plan.findings.map(findingText)].join('\n\n'));
+}
+
+type FindingView = PlanView['findings'][number];
+
+/** A finding as people read it. */
+export function findingText({ code, severity, what, why, fix }: FindingView): string {
+  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
+}

@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+import type { Diagnosis } from '../api/connections.ts';
+import { statusOf } from '../domain/provisioning/checks/finding.ts';
+import { printing } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { findingText } from './connections.ts';
+import { exitCodes } from './exit-codes.ts';
+import { linesText } from './output.ts';
+
+/** `tally doctor [NAME]`: what keeps events from arriving. */
+export function addDoctorCommand(program: Command, cli: Cli): void {
+  const doctor = program
+    .command('doctor')
+    .summary('check the way of the events in AWS')
+    .description(
+      'Checks everything in AWS that the events of a bucket, or of all connected buckets, pass on their way. It only reads. Each finding has a command or a statement to paste.',
+    )
+    .argument('[name]', 'the bucket; without it, all connected buckets');
+  printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {
+    const items = await cli.withControl(async (control, context) => {
+      const names = name === undefined ? (await control.listBuckets({}, context)).items.map(({ bucket }) => bucket) : [name];
+      const found: Diagnosis[] = [];
+      for (const bucket of names) found.push(await control.diagnoseBucket({ params: { bucket } }, context));
+      return found;
+    });
+    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME --apply')}`);
+    else if (options.json !== true) cli.print(options, undefined, () => items.map(diagnosisText).join('\n\n'));
+    if (options.json === true) cli.print(options, { items }, () => '');
+    cli.endWith(exitCodeOf(items));
+  });
+}
+
+/** What could not be read counts as broken: it is not known to work. */
+function exitCodeOf(items: readonly Diagnosis[]): number {
+  const status = statusOf(items.flatMap(({ findings }) => findings));
+  switch (status) {
+    case 'ok':
+      return exitCodes.ok;
+    case 'degraded':
+      return exitCodes.degraded;
+    case 'broken':
+    case 'unknown':
+      return exitCodes.broken;
+  }
+}
+
+function diagnosisText({ bucket, status, findings }: Diagnosis): string {
+  return linesText([`${bucket}: ${status}`, ...findings.map(findingText)].join('\n'));
+}

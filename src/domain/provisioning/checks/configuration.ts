@@ -1,0 +1,118 @@
+/** Checks of the notification configuration of the bucket. */
+import { canonicalJson } from '../canonical.ts';
+import { otherInstallationOf } from '../names.ts';
+import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
+import { completeTopic, overlapsOf } from '../overlap.ts';
+import { blocking, healable, unchecked, type Check, type Finding } from './finding.ts';
+
+export const configurationUnknown: Check = ({ wish, observed: { notification } }) =>
+  notification.ok
+    ? undefined
+    : unchecked(
+        'connect.unknown-configuration',
+        `the notification configuration of ${wish.bucket} contains something that this version does not know: ${notification.reason}`,
+        'a write replaces the whole configuration, and would delete what is not known',
+        `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
+      );
+
+/** MinIO and others answer the requests of S3, and notify by other ways: a queue of SQS is not among them. */
+export const storeElsewhere: Check = ({ wish, observed: { notification } }) => {
+  const foreign = notification.ok && notification.configuration.entries.find(({ arn }) => /^arn:(?!aws[a-z-]*:)/.test(arn));
+  if (!foreign) return undefined;
+  return unchecked(
+    'connect.other-store',
+    `${wish.bucket} sends its notifications to ${foreign.arn}, which is not in AWS`,
+    'the store only speaks the protocol of S3: it notifies by webhook, AMQP or Kafka, and not by SNS or EventBridge',
+    'docs/connect.md, “Other stores and special buckets”',
+  );
+};
+
+export const notificationOverlap: Check = ({ wish, wiring, observed: { notification } }) => {
+  if (!notification.ok || wiring.entry === undefined) return undefined;
+  const others = foreignEntries(notification.configuration, wish);
+  const [first, ...more] = overlapsOf(wiring.entry, others);
+  if (first === undefined) return undefined;
+  const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
+  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish.installation)))
+    return earlierOverlap(wish.bucket, first);
+  const topic = completeTopic({ entries: others, eventBridge: false });
+  const plan = `tally bucket plan ${wish.bucket} --source`;
+  const fix = topic === undefined ? `${plan} eventbridge` : `${plan} topic --topic ${topic}`;
+  const fanOut = first.kind === 'topic' ? '' : '. Or put a topic between the bucket and its destination, and use --source topic';
+  return blocking(
+    'connect.overlap',
+    `${wish.bucket} has notifications for the same events: ${named}`,
+    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or tally bucket pause-notification around the moment when the other one is made`,
+    fix,
+  );
+};
+
+/** The other installation may be in use: only a person knows. */
+function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding {
+  return blocking(
+    'connect.overlap',
+    `${bucket} has the notification ${id} (${arn}) of another installation of Tally for the same events`,
+    'S3 refuses overlapping configurations of one bucket. If that installation is not used any more, its notification can be taken over; if only its store was lost, set TALLY_INSTALLATION to its name',
+    `tally bucket plan ${bucket} --adopt`,
+  );
+}
+
+export const tooManyEntries: Check = ({ wish, wiring, observed: { notification } }) => {
+  if (!notification.ok || wiring.entry === undefined) return undefined;
+  if (foreignEntries(notification.configuration, wish).length < ENTRIES_MAX) return undefined;
+  return blocking(
+    'connect.limit',
+    `${wish.bucket} has ${ENTRIES_MAX} notification configurations already`,
+    'S3 allows no more',
+    `tally bucket plan ${wish.bucket} --source eventbridge`,
+  );
+};
+
+export const notificationMissing: Check = (facts) => {
+  const { wish, wiring, observed } = facts;
+  if (!observed.notification.ok || wiring.entry === undefined) return undefined;
+  if (observed.notification.configuration.entries.some(({ id }) => id === wiring.entry?.id)) return undefined;
+  const why = 'S3 sends no events to Tally: the configuration was not made, or it was replaced';
+  return healable(facts, 'connect.notification-missing', `${wish.bucket} has no notification with the Id ${wiring.entry.id}`, why);
+};
+
+export const notificationAltered: Check = (facts) => {
+  const { wish, wiring, observed } = facts;
+  const { entry } = wiring;
+  const found = observed.notification.ok && observed.notification.configuration.entries.find(({ id }) => id === entry?.id);
+  if (entry === undefined || !found) return undefined;
+  const [is, should] = [found, entry].map(({ arn, events, filter }) => canonicalJson({ arn, events, filter }));
+  if (is === should) return undefined;
+  return healable(
+    facts,
+    'connect.notification-altered',
+    `the notification ${entry.id} of ${wish.bucket} was changed: ${is}`,
+    `it must be ${should}, or events are missing`,
+  );
+};
+
+export const eventBridgeOff: Check = (facts) => {
+  const { wish, wiring, observed } = facts;
+  if (!wiring.eventBridge || !observed.notification.ok || observed.notification.configuration.eventBridge) return undefined;
+  return healable(
+    facts,
+    'connect.eventbridge-off',
+    `${wish.bucket} does not send its events to EventBridge`,
+    'the rule of the bucket matches nothing',
+  );
+};
+
+export const earlierInstallation: Check = ({ wish, observed: { notification } }) => {
+  if (!notification.ok) return undefined;
+  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish.installation) !== undefined);
+  if (found === undefined) return undefined;
+  const other = otherInstallationOf(found.id, wish.installation) ?? '';
+  return {
+    code: 'connect.earlier-installation',
+    severity: 'degraded',
+    what: `${wish.bucket} has the notification ${found.id}, perhaps of an earlier installation of Tally`,
+    why: `it is not touched, because another installation may use it. If only the store of that one was lost, set TALLY_INSTALLATION=${other}`,
+    fix: isOfEarlierInstallation(found, wish.installation) ? `tally bucket plan ${wish.bucket} --adopt` : `TALLY_INSTALLATION=${other}`,
+    blocks: false,
+  };
+};

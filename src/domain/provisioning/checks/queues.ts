@@ -1,0 +1,75 @@
+/** Checks of the bucket queue and its dead-letter queue. */
+import { queueOf, queuePolicies } from '../facts.ts';
+import { parseArn } from '../names.ts';
+import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
+import { blocking, healable, keyFinding, tooLarge, unchecked, unreadable, type Check } from './finding.ts';
+
+export const queuePolicyMissing: Check = (facts) => {
+  for (const queue of facts.wiring.queues) {
+    const observed = queueOf(facts.observed, queue.arn);
+    if (observed === undefined) continue;
+    if (parsePolicy(observed.policy) === undefined) return unreadable(queue.arn);
+    const { before, after } = queuePolicies(facts, queue);
+    if (policyBytes(after) > QUEUE_POLICY_BYTES_MAX || after.Statement.length > QUEUE_STATEMENTS_MAX)
+      return tooLarge(queue.arn, QUEUE_POLICY_BYTES_MAX);
+    if (sameStatements(before.Statement, after.Statement)) continue;
+    return healable(
+      facts,
+      'connect.queue-policy',
+      `the policy of ${queue.arn} does not allow what it must: ${policyText(after)}`,
+      'events are refused by the queue and lost',
+    );
+  }
+  return undefined;
+};
+
+export const queueKey: Check = ({ wish, wiring, observed }) => {
+  for (const { arn, senders } of wiring.queues) {
+    const key = queueOf(observed, arn)?.kmsKeyId;
+    const services = [...(senders.topics?.principals ?? []), ...(senders.rules === true ? ['events.amazonaws.com'] : [])];
+    if (key !== undefined) return keyFinding(wish.region, { arn, key, services });
+  }
+  return undefined;
+};
+
+export const queueFifo: Check = ({ wiring, observed }) => {
+  const fifo = wiring.queues.find(({ arn }) => arn.endsWith('.fifo') || queueOf(observed, arn)?.isFifo === true);
+  if (fifo === undefined) return undefined;
+  return blocking(
+    'connect.queue-fifo',
+    `${fifo.arn} is a FIFO queue`,
+    'S3, SNS and EventBridge send to standard queues here',
+    'TALLY_QUEUE_URL=… the URL of a standard queue',
+  );
+};
+
+/** A message that waits for an object or for the end of an outage is received again, and must not be given up for that. */
+const RECEIVES_MIN = 10;
+
+export const queueRedrive: Check = ({ wish, observed }) => {
+  const queue = queueOf(observed, wish.queueArn);
+  const count = queue?.maxReceiveCount;
+  if (queue === undefined || (count !== undefined && count >= RECEIVES_MIN)) return undefined;
+  const what =
+    count === undefined ? `${wish.queueArn} has no redrive policy` : `SQS moves messages of ${wish.queueArn} away after ${count} receives`;
+  const redrive = { deadLetterTargetArn: wish.deadLetterArn ?? 'ARN of a standard queue', maxReceiveCount: 20 };
+  return {
+    code: 'connect.redrive',
+    severity: 'degraded',
+    what,
+    why: 'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue',
+    fix: `aws sqs set-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${parseArn(wish.queueArn)?.resource ?? ''} --query QueueUrl --output text)" --attributes '${JSON.stringify({ RedrivePolicy: JSON.stringify(redrive) })}'`,
+    blocks: false,
+  };
+};
+
+export const queueElsewhere: Check = ({ wish }) => {
+  const queue = parseArn(wish.queueArn);
+  if (queue === undefined || queue.region === wish.region) return undefined;
+  return unchecked(
+    'connect.region',
+    `${wish.bucket} is in ${wish.region}, and the bucket queue in ${queue.region}`,
+    'a subscription and a rule need a dead-letter queue in the region of the bucket, which this version does not make',
+    'docs/connect.md, “Another region or account”',
+  );
+};

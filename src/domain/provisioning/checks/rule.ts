@@ -1,0 +1,76 @@
+/** Checks of the EventBridge rule. */
+import { canonicalJson } from '../canonical.ts';
+import { existing, isTargetRight, samePattern, type Facts } from '../facts.ts';
+import { healable, type Check } from './finding.ts';
+
+export const ruleMissing: Check = (facts) => {
+  if (facts.observed.rule !== 'absent' || facts.wiring.rule === undefined) return undefined;
+  return healable(facts, 'connect.rule-missing', `there is no rule ${facts.wiring.rule.name}`, 'no event of the bucket reaches the queue');
+};
+
+export const ruleDisabled: Check = (facts) => {
+  const rule = existing(facts.observed.rule);
+  if (rule === undefined || rule.isEnabled || facts.wiring.rule === undefined) return undefined;
+  return healable(
+    facts,
+    'connect.rule-disabled',
+    `the rule ${facts.wiring.rule.name} is disabled`,
+    'no event of the bucket reaches the queue',
+  );
+};
+
+export const rulePattern: Check = (facts) => {
+  const rule = existing(facts.observed.rule);
+  if (rule === undefined || facts.wiring.rule === undefined || samePattern(facts.wiring.rule, rule.pattern)) return undefined;
+  return healable(
+    facts,
+    'connect.rule-pattern',
+    `the pattern of the rule ${facts.wiring.rule.name} was changed: ${rule.pattern ?? 'none'}`,
+    `it must be ${JSON.stringify(facts.wiring.rule.pattern)}`,
+  );
+};
+
+export const ruleTarget: Check = (facts) => {
+  const target = targetOf(facts);
+  if (target === undefined || (target.is !== undefined && target.is.arn === target.should.arn && target.is.roleArn === undefined))
+    return undefined;
+  const what =
+    target.is === undefined
+      ? `the rule ${target.rule} has no target ${target.should.id}`
+      : `the target ${target.should.id} of the rule ${target.rule} is ${target.is.arn}${target.is.roleArn === undefined ? '' : ` with the role ${target.is.roleArn}`}`;
+  return healable(facts, 'connect.rule-target', what, `events must go to ${target.should.arn}, without a role`);
+};
+
+export const ruleTransformer: Check = (facts) => {
+  const target = targetOf(facts);
+  if (target?.is === undefined || canonicalJson(target.is.transformer ?? {}) === canonicalJson(target.should.transformer ?? {}))
+    return undefined;
+  return healable(
+    facts,
+    'connect.rule-transformer',
+    `the input transformer of the rule ${target.rule} is missing or was changed`,
+    'records arrive in a form that lacks something, or that EventBridge drops',
+  );
+};
+
+export const targetDeadLetters: Check = (facts) => {
+  const target = targetOf(facts);
+  if (target?.is === undefined || target.is.arn !== target.should.arn || target.is.deadLetterArn === target.should.deadLetterArn)
+    return undefined;
+  return {
+    ...healable(
+      facts,
+      'connect.target-dead-letters',
+      `the target ${target.should.id} of the rule ${target.rule} has not the dead-letter queue ${target.should.deadLetterArn ?? ''}`,
+      'what EventBridge cannot deliver is lost',
+    ),
+    severity: 'degraded',
+  };
+};
+
+function targetOf({ wiring: { rule }, observed }: Facts) {
+  const present = existing(observed.rule);
+  if (rule === undefined || present === undefined) return undefined;
+  const is = present.targets.find(({ id }) => id === rule.target.id);
+  return is !== undefined && isTargetRight(rule.target, is) ? undefined : { rule: rule.name, is, should: rule.target };
+}

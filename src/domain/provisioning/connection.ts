@@ -1,0 +1,80 @@
+/**
+ * The record of what Tally made in AWS for a bucket. It outlives the bucket's own record until every part of ours is gone.
+ *
+ *   applying ──► applied ⇄ paused
+ *       └────────────┴──────┴──► removing ──► (deleted)
+ */
+import { z } from 'zod';
+import { bucketSources, enrichModes } from '../bucket.ts';
+
+export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
+
+export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'trail', 'notification'] as const;
+
+/** A part that exists, or is about to be made. */
+const partSchema = z.object({
+  kind: z.enum(partKinds),
+  /** What it belongs to: the ARN of a topic, queue or rule, or of the bucket. */
+  arn: z.string(),
+  /** False: it was there before, for example as the topic of another team. */
+  createdByUs: z.boolean(),
+  /** SHA-256 of its content, by which changes of others are noticed. */
+  fingerprint: z.string(),
+});
+export type ConnectionPart = z.infer<typeof partSchema>;
+
+const earlierSchema = z.object({ source: z.enum(bucketSources), topicArn: z.string().optional() });
+
+export const connectionSchema = z.object({
+  bucket: z.string(),
+  region: z.string(),
+  partition: z.string(),
+  /** Of the queues and topics. */
+  account: z.string(),
+  bucketAccount: z.string(),
+  installation: z.string(),
+  source: z.enum(bucketSources),
+  topicArn: z.string().optional(),
+  enrich: z.enum(enrichModes),
+  queueArn: z.string(),
+  deadLetterArn: z.string().optional(),
+  /** The rule has the transformer with the names of the specification. */
+  minimal: z.boolean().optional(),
+  trailArn: z.string().optional(),
+  trailBucket: z.string().optional(),
+  state: z.enum(connectionStates),
+  /** What it was before its source was changed, as far as its parts may be left in AWS. */
+  earlier: z.array(earlierSchema).optional(),
+  /** The token under which it is applied. */
+  token: z.string().optional(),
+  parts: z.array(partSchema),
+  /** The notification configuration of the bucket as it was before Tally first wrote it: S3's own XML. */
+  preImage: z.string().optional(),
+  /** The last write of the configuration, and S3's own XML before it: by it the loss of what others configured is noticed. */
+  lastWrite: z.object({ atMs: z.number(), xml: z.string() }).optional(),
+  /** When a policy was last written: S3 may refuse a destination for a minute after that. */
+  policyChangedAtMs: z.number().optional(),
+  /** When AWS was last changed: events may be missing until some minutes later. */
+  changedAtMs: z.number().optional(),
+  pausedAtMs: z.number().optional(),
+  lastCheckMs: z.number().optional(),
+});
+export type ConnectionRecord = z.infer<typeof connectionSchema>;
+
+/** The name of this installation, made once. */
+export const installationSchema = z.object({ installation: z.string() });
+
+/** The most sources that are remembered: each of the four, and some topics. */
+const EARLIER_MAX = 10;
+
+/** What is left over after a connection becomes another: the sources that it had, without the one that it has now. */
+export function earlierAfter(
+  before: ConnectionRecord | undefined,
+  now: Pick<ConnectionRecord, 'source' | 'topicArn'>,
+): NonNullable<ConnectionRecord['earlier']> {
+  const same = (a: Pick<ConnectionRecord, 'source' | 'topicArn'>): boolean => a.source === now.source && a.topicArn === now.topicArn;
+  if (before === undefined) return [];
+  const { source, topicArn, earlier = [] } = before;
+  const others = earlier.filter((each) => each.source !== source || each.topicArn !== topicArn);
+  return [...others, { source, ...(topicArn !== undefined && { topicArn }) }].filter((each) => !same(each)).slice(-EARLIER_MAX);
+}

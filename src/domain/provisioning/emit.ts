@@ -1,0 +1,114 @@
+/**
+ * The plan as a script for the AWS CLI and jq, for people who may not let Tally change AWS. It reads, merges, compares and puts,
+ * so it may be run again, and what others configured stays.
+ */
+import { sdkConfiguration } from './notification.ts';
+import { parseArn, prefixOf, tagsOf } from './names.ts';
+import { queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
+
+/** Writes the script. */
+export function emitScript(wish: Wish, wiring: Wiring): string {
+  return [
+    head(wish),
+    ...(wiring.topic === undefined ? [] : [topicText(wish, wiring.topic)]),
+    ...wiring.queues.map((queue) => queueText(wish, queue)),
+    ...(wiring.subscription === undefined ? [] : [subscriptionText(wiring.subscription)]),
+    ...(wiring.rule === undefined ? [] : [ruleText(wish, wiring.rule)]),
+    ...(wiring.selector === undefined ? [] : [selectorText(wiring.selector)]),
+    ...(wiring.entry === undefined && !wiring.eventBridge ? [] : [notificationText(wish, wiring)]),
+  ].join('\n\n');
+}
+
+/** In single quotes for a shell. */
+function quoted(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value ?? '');
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function head({ bucket, source, region, bucketAccount }: Wish): string {
+  return `#!/usr/bin/env bash
+# Connects the bucket ${bucket} to Tally (source ${source}). It needs the AWS CLI 2 and jq, and may be run again.
+set -euo pipefail
+export AWS_REGION=${quoted(region)}
+BUCKET=${quoted(bucket)}
+OWNER=${quoted(bucketAccount)}
+FOLDER=$(mktemp -d)
+
+# the statements of $2 in the policy $1, in place of those with the same ids
+merged() { jq -cn --argjson policy "$1" --argjson ours "$2" '
+  ($ours | map(.Sid)) as $ids | $policy | .Statement = ([.Statement] | flatten | map(select(.Sid as $id | $ids | index([$id]) | not))) + $ours'; }`;
+}
+
+function topicText({ installation }: Wish, { arn, statement }: NonNullable<Wiring['topic']>): string {
+  const tags = Object.entries(tagsOf(installation)).map(([name, value]) => `Key=${name},Value=${value}`);
+  return `# the topic, and who may publish to it
+TOPIC=${quoted(arn)}
+aws sns create-topic --name ${quoted(parseArn(arn)?.resource ?? '')} --tags ${tags.map(quoted).join(' ')} > /dev/null
+POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
+aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$(merged "$POLICY" ${quoted([statement])})"`;
+}
+
+function queueText(wish: Wish, queue: Wiring['queues'][number]): string {
+  const [region, name] = queue.arn.split(':').filter((_, index) => index === 3 || index === 5);
+  // topics of others that the statement names already are kept
+  const statements = queueStatements(wish, queue, []);
+  return `# who may send to the queue ${name}
+QUEUE_URL=$(aws sqs get-queue-url --region ${quoted(region)} --queue-name ${quoted(name)} --query QueueUrl --output text)
+POLICY=$(aws sqs get-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
+case "$POLICY" in '{'*) ;; *) POLICY='{"Version":"2012-10-17","Statement":[]}' ;; esac
+OURS=$(jq -cn --argjson policy "$POLICY" --argjson ours ${quoted(statements)} '
+  ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
+    | [$present[] | select(.Sid == $one.Sid) | .Condition.ArnLike["aws:SourceArn"]?] as $known
+    | .Condition.ArnLike["aws:SourceArn"] |= ([., $known] | flatten | map(select(. != null)) | unique))')
+aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$(jq -cn --arg policy "$(merged "$POLICY" "$OURS")" '{Policy: $policy}')"`;
+}
+
+function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
+  const attributes = deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
+  return `# the subscription of the bucket queue
+aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null`;
+}
+
+function ruleText({ installation, bucket }: Wish, { name, pattern, target }: NonNullable<Wiring['rule']>): string {
+  const tags = Object.entries(tagsOf(installation, bucket)).map(([Key, Value]) => ({ Key, Value }));
+  return `# the rule and its target
+aws events put-rule --name ${quoted(name)} --event-pattern ${quoted(pattern)} --state ENABLED > /dev/null
+aws events tag-resource --resource-arn "$(aws events describe-rule --name ${quoted(name)} --query Arn --output text)" --tags ${quoted(tags)}
+aws events put-targets --rule ${quoted(name)} --targets ${quoted([targetOf(target)])} > /dev/null`;
+}
+
+function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
+  return {
+    Id: id,
+    Arn: arn,
+    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
+    ...(transformer !== undefined && { InputTransformer: { InputPathsMap: transformer.paths, InputTemplate: transformer.template } }),
+  };
+}
+
+function selectorText(selector: object): string {
+  return `# A trail must record the data events of the bucket: add this advanced selector to those that it has. Writing selectors
+# replaces all of them, so docs/connect.md reads them first.
+# ${JSON.stringify(selector)}`;
+}
+
+/** The configuration is written only if it was not changed meanwhile. */
+function notificationText({ installation, adopt }: Wish, { entry, eventBridge }: Wiring): string {
+  const ours = entry === undefined ? [] : (sdkConfiguration({ entries: [entry], eventBridge: false }).TopicConfigurations ?? []);
+  const earlier = adopt === true ? ' and (.Id | test("^tally-[0-9a-f]{8}$") | not)' : '';
+  const change = entry === undefined ? '.' : `.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id${earlier})] + $ours)`;
+  return `# the notification configuration of the bucket: one document, which a write replaces as a whole
+read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --output json | jq -S '. // {}'; }
+read_it > "$FOLDER/before.json"
+[ -s "$FOLDER/before.json" ] || echo '{}' > "$FOLDER/before.json"
+jq --arg id ${quoted(prefixOf(installation))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
+diff "$FOLDER/before.json" "$FOLDER/after.json" || true
+read_it > "$FOLDER/now.json"
+[ -s "$FOLDER/now.json" ] || echo '{}' > "$FOLDER/now.json"
+if ! cmp -s "$FOLDER/before.json" "$FOLDER/now.json"; then
+  echo "the configuration was changed meanwhile: run this script again" >&2
+  exit 1
+fi
+aws s3api put-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --notification-configuration "file://$FOLDER/after.json"
+`;
+}

@@ -1,0 +1,71 @@
+/** A wish together with what was read about it, and the comparisons that plans and checks share. */
+import { canonicalJson } from './canonical.ts';
+import type { Observed, ObservedQueue, ObservedSubscription, ObservedTarget } from './observed.ts';
+import { parsePolicy, withStatements, type Policy } from './policy.ts';
+import { queueStatements, type Rule, type Subscription, type Target, type Wiring, type Wish } from './wiring.ts';
+
+export interface Facts {
+  readonly wish: Wish;
+  readonly wiring: Wiring;
+  readonly observed: Observed;
+}
+
+/** The policy of a queue as it is, and as it must be. */
+export function queuePolicies(
+  { wish, observed }: Facts,
+  queue: Wiring['queues'][number],
+): { readonly before: Policy; readonly after: Policy } {
+  const before = parsePolicy(queueOf(observed, queue.arn)?.policy) ?? { Statement: [] };
+  return { before, after: withStatements(before, queueStatements(wish, queue, before.Statement)) };
+}
+
+export function queueOf({ queues }: Observed, arn: string): ObservedQueue | undefined {
+  return queues.find((queue) => queue.arn === arn);
+}
+
+/** The attributes of a subscription that must change: as they are, and as they must be. */
+export function subscriptionAttributes(
+  present: ObservedSubscription,
+  wanted: Pick<Subscription, 'deadLetterArn'>,
+): readonly [before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>] {
+  const isFiltered = present.filterPolicy !== undefined && canonicalJson(jsonOf(present.filterPolicy)) !== '{}';
+  const hasWrongLetters = wanted.deadLetterArn !== undefined && present.deadLetterArn !== wanted.deadLetterArn;
+  const redrive = (arn: string | undefined): string => JSON.stringify(arn === undefined ? {} : { deadLetterTargetArn: arn });
+  return [
+    {
+      ...(isFiltered && { FilterPolicy: present.filterPolicy }),
+      ...(present.isRaw && { RawMessageDelivery: 'true' }),
+      ...(hasWrongLetters && { RedrivePolicy: redrive(present.deadLetterArn) }),
+    },
+    {
+      ...(isFiltered && { FilterPolicy: '{}' }),
+      ...(present.isRaw && { RawMessageDelivery: 'false' }),
+      ...(hasWrongLetters && { RedrivePolicy: redrive(wanted.deadLetterArn) }),
+    },
+  ];
+}
+
+/** Whether the pattern is the rule's. */
+export function samePattern(rule: Rule, pattern: string | undefined): boolean {
+  return pattern !== undefined && canonicalJson(jsonOf(pattern)) === canonicalJson(rule.pattern);
+}
+
+/** Whether the target is the rule's, with the same transformer and dead-letter queue and without a role. */
+export function isTargetRight(wanted: Target, { arn, deadLetterArn, transformer, roleArn }: ObservedTarget): boolean {
+  const isSameArn = arn === wanted.arn && deadLetterArn === wanted.deadLetterArn && roleArn === undefined;
+  return isSameArn && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
+}
+
+/** What was found, if it exists. */
+export function existing<Part>(part: Part | 'absent' | undefined): Part | undefined {
+  return part === 'absent' ? undefined : part;
+}
+
+/** The JSON of a text; undefined if it is none. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,162 @@
+/** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
+import type { BucketSource } from '../bucket.ts';
+
+export const iamRoles = ['daemon', 'connecting'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
+export type IamRole = (typeof iamRoles)[number];
+
+type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key';
+
+interface Permission {
+  readonly sid: string;
+  readonly roles: readonly IamRole[];
+  /** Absent: every source. */
+  readonly sources?: readonly BucketSource[];
+  readonly actions: readonly string[];
+  readonly resource: Resource;
+}
+
+const BOTH = ['daemon', 'connecting'] as const;
+const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
+const BY_RULES = ['eventbridge', 'routed'] as const;
+
+/** Every call of Tally to AWS, but for what a key of your own needs (docs/connect.md). */
+export const permissions: readonly Permission[] = [
+  {
+    sid: 'ReceiveAndSettleMessages',
+    roles: ['daemon'],
+    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
+    resource: 'queues',
+  },
+  { sid: 'ReadQueues', roles: BOTH, actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'], resource: 'queues' },
+  { sid: 'ConfirmSubscriptions', roles: ['daemon'], sources: THROUGH_TOPICS, actions: ['sns:ConfirmSubscription'], resource: 'topics' },
+  {
+    sid: 'ReadTopics',
+    roles: BOTH,
+    sources: THROUGH_TOPICS,
+    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
+    resource: 'topics',
+  },
+  {
+    sid: 'ReadTheBucket',
+    roles: BOTH,
+    actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
+    resource: 'bucket',
+  },
+  { sid: 'ReadLifecycleRules', roles: ['daemon'], actions: ['s3:GetLifecycleConfiguration'], resource: 'bucket' },
+  { sid: 'LookAtObjects', roles: ['daemon'], actions: ['s3:GetObject'], resource: 'objects' },
+  {
+    sid: 'EnrichDocuments',
+    roles: ['daemon'],
+    actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+    resource: 'objects',
+  },
+  { sid: 'ReadRules', roles: BOTH, sources: BY_RULES, actions: ['events:DescribeRule', 'events:ListTargetsByRule'], resource: 'rules' },
+  {
+    sid: 'ReadTrails',
+    roles: BOTH,
+    sources: ['routed'],
+    actions: ['cloudtrail:DescribeTrails', 'cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
+    resource: 'trails',
+  },
+  // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
+  { sid: 'UseTheKeyOfTheQueues', roles: ['daemon'], actions: ['kms:Decrypt', 'kms:GenerateDataKey'], resource: 'key' },
+  // only where TALLY_CONNECT_ROLE_ARN is set
+  { sid: 'AssumeTheConnectingRole', roles: ['daemon'], actions: ['sts:AssumeRole'], resource: 'role' },
+  { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
+  { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'queues' },
+  {
+    sid: 'MakeTopics',
+    roles: ['connecting'],
+    sources: ['notification', 'routed'],
+    actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
+    resource: 'topics',
+  },
+  {
+    sid: 'SubscribeTheQueue',
+    roles: ['connecting'],
+    sources: THROUGH_TOPICS,
+    actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
+    resource: 'topics',
+  },
+  {
+    sid: 'NotifyTally',
+    roles: ['connecting'],
+    sources: ['notification', 'eventbridge'],
+    actions: ['s3:PutBucketNotification'],
+    resource: 'bucket',
+  },
+  {
+    sid: 'MakeRules',
+    roles: ['connecting'],
+    sources: BY_RULES,
+    actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
+    resource: 'rules',
+  },
+];
+
+/** The names of a policy's resources. `*` where one is not known. */
+export interface IamNames {
+  readonly partition: string;
+  readonly region: string;
+  readonly account: string;
+  /** The names of the queues. */
+  readonly queues: readonly string[];
+  readonly bucket: string;
+  readonly installation: string;
+  /** The role that plans and applies; absent: that of the process. */
+  readonly connectRoleArn?: string | undefined;
+  /** The key of the queues; absent: that of SQS. */
+  readonly keyArn?: string | undefined;
+}
+
+/** The policy of a role as an IAM document. */
+export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
+  const wanted = permissions.filter(
+    ({ roles, sources: only, resource }) =>
+      roles.includes(role) &&
+      (only === undefined || only.some((source) => sources.includes(source))) &&
+      (resource !== 'role' || names.connectRoleArn !== undefined) &&
+      (resource !== 'key' || names.keyArn !== undefined),
+  );
+  return {
+    Version: '2012-10-17',
+    Statement: wanted.map(({ sid, actions, resource }) => ({
+      Sid: sid,
+      Effect: 'Allow',
+      Action: [...actions],
+      Resource: resourcesOf(resource, sources, names),
+      // the key is for the queues: no request to KMS itself is permitted
+      ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': serviceOf('sqs', names) } } }),
+    })),
+  };
+}
+
+/** The name of a service in conditions. */
+function serviceOf(service: string, { partition, region }: IamNames): string {
+  return `${service}.${region}.amazonaws.com${partition === 'aws-cn' ? '.cn' : ''}`;
+}
+
+function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
+  const { partition, region, account, queues, bucket, installation } = names;
+  switch (resource) {
+    case 'queues':
+      return queues.map((queue) => `arn:${partition}:sqs:${region}:${account}:${queue}`);
+    case 'topics':
+      // the source topic names topics of others
+      return `arn:${partition}:sns:${region}:${account}:${sources.includes('topic') ? '*' : `tally-${installation}-*`}`;
+    case 'bucket':
+      return `arn:${partition}:s3:::${bucket}`;
+    case 'objects':
+      return `arn:${partition}:s3:::${bucket}/*`;
+    case 'trails':
+      // DescribeTrails takes no resource, and trails may have any name
+      return '*';
+    case 'key':
+      return names.keyArn ?? '*';
+    case 'role':
+      return names.connectRoleArn ?? '*';
+    case 'rules':
+      return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * The notification configuration of a bucket: one document, which a PUT replaces as a whole. It is read from S3's own XML, and
+ * not from an SDK's answer, because an SDK drops what it does not know, and writing that back would delete it.
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
+ */
+import { otherInstallationOf, parseArn, prefixOf } from './names.ts';
+import { parseXml, type Element } from './xml.ts';
+
+export const destinationKinds = ['topic', 'queue', 'function'] as const;
+export type DestinationKind = (typeof destinationKinds)[number];
+
+export interface FilterRule {
+  /** S3 returns `Prefix` and takes `prefix`; here it is in lower case. */
+  readonly name: string;
+  /** Form-encoded, as it is stored. */
+  readonly value: string;
+}
+
+/** One configuration of the document. */
+export interface NotificationEntry {
+  readonly kind: DestinationKind;
+  readonly id: string;
+  readonly arn: string;
+  readonly events: readonly string[];
+  readonly filter: readonly FilterRule[];
+}
+
+export interface NotificationConfiguration {
+  readonly entries: readonly NotificationEntry[];
+  /** Whether all events of the bucket go to EventBridge too. */
+  readonly eventBridge: boolean;
+}
+
+/** S3's limit. */
+export const ENTRIES_MAX = 100;
+
+export type NotificationResult =
+  | { readonly ok: true; readonly configuration: NotificationConfiguration }
+  /** It contains something that this version does not know and could not write back. */
+  | { readonly ok: false; readonly reason: string };
+
+/** The elements by which S3 names the kinds and their destinations. A function is a CloudFunction here, whatever SDKs call it. */
+const KINDS: ReadonlyMap<string, readonly [kind: DestinationKind, destination: string]> = new Map([
+  ['TopicConfiguration', ['topic', 'Topic']],
+  ['QueueConfiguration', ['queue', 'Queue']],
+  ['CloudFunctionConfiguration', ['function', 'CloudFunction']],
+]);
+
+/** Reads the document. It is refused as a whole if it contains anything unknown. */
+export function parseNotification(xml: string): NotificationResult {
+  const parsed = parseXml(xml);
+  if (!parsed.ok) return parsed;
+  try {
+    return { ok: true, configuration: configurationOf(parsed.root) };
+  } catch (error) {
+    if (error instanceof UnknownPartError) return { ok: false, reason: error.message };
+    throw error;
+  }
+}
+
+class UnknownPartError extends Error {}
+
+function configurationOf({ name, children }: Element): NotificationConfiguration {
+  if (name !== 'NotificationConfiguration') throw new UnknownPartError(`the root is <${name}>`);
+  const entries: NotificationEntry[] = [];
+  let eventBridge = false;
+  for (const child of children) {
+    const known = KINDS.get(child.name);
+    if (known !== undefined) entries.push(entryOf(child, ...known));
+    else if (child.name === 'EventBridgeConfiguration' && isEmpty(child)) eventBridge = true;
+    else throw new UnknownPartError(`<${child.name}> is not known, or not in this form`);
+  }
+  return { entries, eventBridge };
+}
+
+function entryOf(element: Element, kind: DestinationKind, destination: string): NotificationEntry {
+  const of = (name: string): readonly Element[] => element.children.filter((child) => child.name === name);
+  const known = new Set(['Event', 'Filter', 'Id', destination]);
+  const stranger = element.children.find(({ name }) => !known.has(name));
+  const isTwice = ['Filter', 'Id', destination].some((name) => of(name).length > 1);
+  if (stranger !== undefined || isTwice) {
+    throw new UnknownPartError(`<${stranger?.name ?? 'a part'}> in <${element.name}> is not known, or is there twice`);
+  }
+  const [id, arn, filter] = [of('Id')[0], of(destination)[0], of('Filter')[0]];
+  const events = of('Event').map(textOf);
+  if (arn === undefined || events.length === 0) throw new UnknownPartError(`<${element.name}> has no <${destination}> or no <Event>`);
+  return { kind, id: id === undefined ? '' : textOf(id), arn: textOf(arn), events, filter: filter === undefined ? [] : filterOf(filter) };
+}
+
+function filterOf(element: Element): readonly FilterRule[] {
+  const rules = element.children.flatMap((child) => {
+    if (child.name !== 'S3Key') throw new UnknownPartError(`<${child.name}> in <Filter> is not known`);
+    return child.children.map(ruleOf);
+  });
+  if (new Set(rules.map(({ name }) => name)).size !== rules.length) throw new UnknownPartError('<Filter> has two rules of one name');
+  return rules.filter(({ value }) => value !== '');
+}
+
+function ruleOf(element: Element): FilterRule {
+  const fields = new Map(element.children.map((child) => [child.name, textOf(child)]));
+  const name = fields.get('Name')?.toLowerCase();
+  const isKnown = element.name === 'FilterRule' && fields.size === 2 && element.children.length === 2 && fields.has('Value');
+  if (!isKnown || (name !== 'prefix' && name !== 'suffix')) throw new UnknownPartError('a rule in <Filter> is not known');
+  return { name, value: fields.get('Value') ?? '' };
+}
+
+function textOf({ name, children, text }: Element): string {
+  if (children.length > 0) throw new UnknownPartError(`<${name}> has elements`);
+  return text;
+}
+
+function isEmpty({ children, text }: Element): boolean {
+  return children.length === 0 && text.trim() === '';
+}
+
+/** A text that is equal for two entries exactly if they mean the same. */
+export function canonicalEntry({ kind, id, arn, events, filter }: NotificationEntry): string {
+  const rules = filter.map(({ name, value }) => `${name}=${value}`).sort();
+  return JSON.stringify([kind, arn, [...new Set(events)].sort(), rules, id]);
+}
+
+/** Whether two lists of entries mean the same, in whatever order. */
+export function sameEntries(a: readonly NotificationEntry[], b: readonly NotificationEntry[]): boolean {
+  const [first, second] = [a, b].map((entries) => entries.map(canonicalEntry).sort());
+  return JSON.stringify(first) === JSON.stringify(second);
+}
+
+/** The entries that do not have this Id. */
+export function entriesWithout({ entries }: NotificationConfiguration, id: string): readonly NotificationEntry[] {
+  return entries.filter((entry) => entry.id !== id);
+}
+
+/**
+ * The entry of an earlier installation of Tally: its Id has the form of Tally's, and so has the topic that it names. An entry
+ * of which only one looks like that belongs to others.
+ */
+export function isOfEarlierInstallation({ kind, id, arn }: NotificationEntry, installation: string): boolean {
+  const other = otherInstallationOf(id, installation);
+  return other !== undefined && kind === 'topic' && parseArn(arn)?.resource.startsWith(`${prefixOf(other)}-`) === true;
+}
+
+/** The entries that a wish leaves as they are: those that are neither this installation's nor taken over from an earlier one. */
+export function foreignEntries(
+  { entries }: NotificationConfiguration,
+  { installation, adopt }: { readonly installation: string; readonly adopt?: boolean },
+): readonly NotificationEntry[] {
+  const id = prefixOf(installation);
+  return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, installation)));
+}
+
+export interface SdkEntry {
+  readonly Id?: string;
+  readonly Events: string[];
+  readonly Filter?: { readonly Key: { readonly FilterRules: { readonly Name: string; readonly Value: string }[] } };
+}
+
+/** The document as the SDKs and the AWS CLI take it. Everything that {@link parseNotification} accepts is in it. */
+export interface SdkConfiguration {
+  readonly TopicConfigurations?: (SdkEntry & { readonly TopicArn: string })[];
+  readonly QueueConfigurations?: (SdkEntry & { readonly QueueArn: string })[];
+  readonly LambdaFunctionConfigurations?: (SdkEntry & { readonly LambdaFunctionArn: string })[];
+  readonly EventBridgeConfiguration?: Record<string, never>;
+}
+
+/** Converts the configuration. */
+export function sdkConfiguration({ entries, eventBridge }: NotificationConfiguration): SdkConfiguration {
+  const of = (kind: DestinationKind): readonly NotificationEntry[] => entries.filter((entry) => entry.kind === kind);
+  const [topics, queues, functions] = [of('topic'), of('queue'), of('function')];
+  return {
+    ...(topics.length > 0 && { TopicConfigurations: topics.map((entry) => ({ ...sdkEntry(entry), TopicArn: entry.arn })) }),
+    ...(queues.length > 0 && { QueueConfigurations: queues.map((entry) => ({ ...sdkEntry(entry), QueueArn: entry.arn })) }),
+    ...(functions.length > 0 && {
+      LambdaFunctionConfigurations: functions.map((entry) => ({ ...sdkEntry(entry), LambdaFunctionArn: entry.arn })),
+    }),
+    ...(eventBridge && { EventBridgeConfiguration: {} }),
+  };
+}
+
+function sdkEntry({ id, events, filter }: NotificationEntry): SdkEntry {
+  return {
+    ...(id !== '' && { Id: id }),
+    Events: [...events],
+    ...(filter.length > 0 && { Filter: { Key: { FilterRules: filter.map(({ name, value }) => ({ Name: name, Value: value })) } } }),
+  };
+}

@@ -1,0 +1,67 @@
+/** What was read in AWS about a wish: the input of plans and checks. */
+import type { NotificationResult } from './notification.ts';
+import type { Selectors } from './trail.ts';
+import type { Target } from './wiring.ts';
+
+export interface ObservedTopic {
+  readonly policy?: string;
+  readonly kmsKeyId?: string;
+  readonly isFifo: boolean;
+  /** Absent: they may not be read. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** The subscriptions of other endpoints than the bucket queue. */
+  readonly otherSubscriptions: number;
+}
+
+export interface ObservedQueue {
+  readonly arn: string;
+  readonly policy?: string;
+  readonly kmsKeyId?: string;
+  readonly isFifo: boolean;
+  readonly maxReceiveCount?: number;
+}
+
+export interface ObservedSubscription {
+  /** Absent while it is not confirmed: SNS names no ARN then. */
+  readonly arn?: string;
+  readonly isPending: boolean;
+  readonly isRaw: boolean;
+  readonly filterPolicy?: string;
+  readonly deadLetterArn?: string;
+  /** Undefined: SNS did not say. */
+  readonly wasAuthenticated?: boolean;
+}
+
+export interface ObservedTarget extends Omit<Target, 'id'> {
+  readonly id: string;
+  readonly roleArn?: string;
+}
+
+export interface ObservedRule {
+  readonly pattern?: string;
+  readonly isEnabled: boolean;
+  readonly targets: readonly ObservedTarget[];
+}
+
+export interface ObservedTrail {
+  readonly arn: string;
+  readonly homeRegion: string;
+  readonly isMultiRegion: boolean;
+  readonly isOrganization: boolean;
+  readonly isLogging: boolean;
+  /** The bucket of its logs. */
+  readonly logBucket?: string;
+  /** Undefined: they have a form that this version does not know. */
+  readonly selectors: Selectors | undefined;
+}
+
+export interface Observed {
+  readonly notification: NotificationResult & { readonly xml: string };
+  readonly queues: readonly ObservedQueue[];
+  /** Undefined: the wish has no topic; absent: it does not exist. */
+  readonly topic?: ObservedTopic | 'absent';
+  readonly subscription?: ObservedSubscription | 'absent';
+  readonly rule?: ObservedRule | 'absent';
+  /** The trails that the settings name. Undefined: they name none, or none is needed. */
+  readonly trails?: readonly ObservedTrail[];
+}

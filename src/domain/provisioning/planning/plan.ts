@@ -1,0 +1,196 @@
+/**
+ * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
+ * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
+ */
+import { fingerprintOf } from '../canonical.ts';
+import { checks } from '../checks/all.ts';
+import type { Finding } from '../checks/finding.ts';
+import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
+import { prefixOf } from '../names.ts';
+import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
+import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
+import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
+import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
+import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+
+type Act = 'create' | 'change';
+
+/** One write. `name` is the ARN of what it writes to, or the name of the bucket. */
+export type Change =
+  | { readonly part: 'topic'; readonly action: 'create'; readonly name: string }
+  | {
+      readonly part: 'topic-policy' | 'queue-policy';
+      readonly action: Act;
+      readonly name: string;
+      readonly before: Policy;
+      readonly after: Policy;
+    }
+  | { readonly part: 'subscription'; readonly action: 'create'; readonly name: string; readonly subscription: Subscription }
+  | {
+      readonly part: 'subscription';
+      readonly action: 'change';
+      readonly name: string;
+      readonly before: Readonly<Record<string, string>>;
+      readonly after: Readonly<Record<string, string>>;
+    }
+  | { readonly part: 'rule'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedRule }
+  | { readonly part: 'target'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedTarget }
+  | { readonly part: 'trail'; readonly action: 'change'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
+  | {
+      readonly part: 'notification';
+      readonly action: Act;
+      readonly name: string;
+      readonly before: NotificationConfiguration;
+      readonly after: NotificationConfiguration;
+    };
+
+export interface Plan {
+  readonly wish: Wish;
+  readonly wiring: Wiring;
+  /** In the order in which they are made. */
+  readonly changes: readonly Change[];
+  readonly findings: readonly Finding[];
+  /** Why a person must agree: what of others the changes touch. Empty: nothing. */
+  readonly foreign: readonly string[];
+  /** Identifies the wish together with everything that is not ours. */
+  readonly token: string;
+}
+
+/** Makes the plan. */
+export function planOf(wish: Wish, observed: Observed): Plan {
+  const wiring = wiringOf(wish);
+  const facts = { wish, wiring, observed };
+  const notification = notificationChange(facts);
+  const changes = [
+    ...topicChanges(facts),
+    ...queueChanges(facts),
+    ...subscriptionChanges(facts),
+    ...ruleChanges(facts),
+    ...trailChanges(facts),
+    ...(notification === undefined ? [] : [notification]),
+  ];
+  const findings = checks.flatMap((check) => check(facts) ?? []);
+  return {
+    wish,
+    wiring,
+    changes,
+    findings,
+    foreign: [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)],
+    token: tokenOf(facts),
+  };
+}
+
+function topicChanges({ wiring, observed: { topic } }: Facts): readonly Change[] {
+  if (wiring.topic === undefined) return [];
+  const { arn, statement } = wiring.topic;
+  const present = existing(topic);
+  const policy = parsePolicy(present?.policy) ?? { Statement: [] };
+  const after = withStatements(policy, [topicStatement(statement, policy.Statement)]);
+  return [
+    ...(present === undefined ? [{ part: 'topic', action: 'create', name: arn } as const] : []),
+    ...policyChange('topic-policy', arn, policy, after),
+  ];
+}
+
+function queueChanges(facts: Facts): readonly Change[] {
+  return facts.wiring.queues.flatMap((queue) => {
+    const { before, after } = queuePolicies(facts, queue);
+    return policyChange('queue-policy', queue.arn, before, after);
+  });
+}
+
+function policyChange(part: 'topic-policy' | 'queue-policy', name: string, before: Policy, after: Policy): readonly Change[] {
+  if (sameStatements(before.Statement, after.Statement)) return [];
+  return [{ part, action: before.Statement.length === 0 ? 'create' : 'change', name, before, after }];
+}
+
+function subscriptionChanges({ wiring: { subscription }, observed }: Facts): readonly Change[] {
+  if (subscription === undefined) return [];
+  const present = existing(observed.subscription);
+  const name = `${subscription.topicArn} → ${subscription.queueArn}`;
+  if (present === undefined || present.isPending || present.arn === undefined) {
+    return [{ part: 'subscription', action: 'create', name, subscription }];
+  }
+  const [before, after] = subscriptionAttributes(present, subscription);
+  if (Object.keys(after).length === 0) return [];
+  return [{ part: 'subscription', action: 'change', name: present.arn, before, after }];
+}
+
+function ruleChanges({ wiring: { rule }, observed }: Facts): readonly Change[] {
+  if (rule === undefined) return [];
+  const present = existing(observed.rule);
+  const target = present?.targets.find(({ id }) => id === rule.target.id);
+  return [...ruleChange(rule, present), ...targetChange(rule, target)];
+}
+
+function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Change[] {
+  if (present === undefined) return [{ part: 'rule', action: 'create', name: rule.arn, rule }];
+  return isRuleRight(rule, present) ? [] : [{ part: 'rule', action: 'change', name: rule.arn, rule, before: present }];
+}
+
+function targetChange(rule: Rule, present: ObservedTarget | undefined): readonly Change[] {
+  if (present === undefined) return [{ part: 'target', action: 'create', name: rule.arn, rule }];
+  return isTargetRight(rule.target, present) ? [] : [{ part: 'target', action: 'change', name: rule.arn, rule, before: present }];
+}
+
+/** Only the trail that the settings give to Tally is written to, and only if it does not record the bucket by any selector. */
+function trailChanges({ wish, observed }: Facts): readonly Change[] {
+  const [trail] = observed.trails ?? [];
+  if (wish.trailArn === undefined || trail?.selectors === undefined || recordsBucket(trail.selectors, wish)) return [];
+  return [{ part: 'trail', action: 'change', name: trail.arn, before: trail.selectors, after: withSelector(trail.selectors, wish) }];
+}
+
+function isRuleRight(rule: Rule, { pattern, isEnabled }: ObservedRule): boolean {
+  return isEnabled && samePattern(rule, pattern);
+}
+
+function notificationChange({ wish, wiring, observed }: Facts): (Change & { readonly part: 'notification' }) | undefined {
+  if (!observed.notification.ok) return undefined;
+  const before = observed.notification.configuration;
+  const { entry } = wiring;
+  const entries = entry === undefined ? before.entries : [...foreignEntries(before, wish), entry];
+  const after = { entries, eventBridge: before.eventBridge || wiring.eventBridge };
+  if (sameEntries(before.entries, after.entries) && before.eventBridge === after.eventBridge) return undefined;
+  const isThere = entry !== undefined && before.entries.some(({ id }) => id === entry.id);
+  return { part: 'notification', action: isThere ? 'change' : 'create', name: wish.bucket, before, after };
+}
+
+/**
+ * Writing the bucket's configuration touches others if there are any: each of their destinations gets a test event, and what
+ * they write at the same moment would be lost.
+ */
+function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
+  const others = foreignEntries(before, wish);
+  const adopted = entriesWithout(before, prefixOf(wish.installation)).filter((entry) => !others.includes(entry));
+  return [
+    ...adopted.map(({ id }) => `the notification ${id} of an earlier installation is taken over: what it delivers comes to this one only`),
+    ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
+    ...(before.eventBridge === after.eventBridge ? [] : ['all events of the bucket also go to EventBridge from then on']),
+  ];
+}
+
+/** Selectors of others stay, but are written again. */
+function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly string[] {
+  return changes.flatMap((change) =>
+    change.part === 'trail' && foreignSelectors(change.before, wish).length > 0
+      ? [`all selectors of ${change.name} are written again`]
+      : [],
+  );
+}
+
+/** The part of a token that is compared: 64 bits are far more than can be tried. */
+const TOKEN_LENGTH = 16;
+
+/** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
+function tokenOf({ wish, observed }: Facts): string {
+  const { notification, queues } = observed;
+  const sids = sidsOf(wish.installation).all;
+  const theirs = {
+    entries: notification.ok ? foreignEntries(notification.configuration, wish).map(canonicalEntry) : notification.xml,
+    // the source eventbridge switches it on
+    eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
+    selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
+    statements: queues.map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
+  };
+  return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);
+}

@@ -1,0 +1,107 @@
+/**
+ * The watch of a connection: when it looks, and what follows from what it finds. It only reads, because a watch that repairs
+ * would wage war with whatever else manages the same parts.
+ *
+ *   ok, degraded ──found broken──► broken: a gap, once
+ *        ▲                           │
+ *        └──found in order again─────┘  a second gap for what was lost since, unless an apply has opened one
+ *
+ * `unknown` and `paused` say nothing about events, and keep what was known.
+ */
+import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
+import { statusOf, type Finding } from '../checks/finding.ts';
+import type { ConnectionRecord } from '../connection.ts';
+
+/** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
+const LOOK_MS = 3_600_000;
+/** A write of others that crossed ours shows soon after it. */
+const AFTER_CHANGE_MS = [5_000, 30_000] as const;
+/** An apply that no one continues is looked at after this time: until then parts are missing because they are being made. */
+const APPLYING_MS = 600_000;
+/** A bucket that is wired by hand is connected before or after its wiring: the watch does not judge what is being made. */
+const WIRING_MS = 600_000;
+/** Enough to show the kind of trouble. The doctor shows all. */
+const FINDINGS_MAX = 3;
+const WHAT_LENGTH_MAX = 500;
+
+type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
+
+type Seen = Pick<BucketRecord, 'createdAtMs' | 'connectionCheck'>;
+
+/** Whether the watch looks at the bucket now. */
+export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
+  const { connectionCheck: last } = record;
+  if (isBeingMade(record, connection, nowMs)) return false;
+  // a clock that was set back must not stop the watch
+  if (last === undefined || Math.abs(nowMs - last.atMs) >= LOOK_MS) return true;
+  if ((connection?.state === 'paused') !== (last.state === 'paused')) return true;
+  const changedAtMs = connection?.changedAtMs ?? 0;
+  return AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs);
+}
+
+/** Parts are being made or taken away now, so that some are missing rightfully. */
+function isBeingMade({ createdAtMs }: Seen, connection: Watched | undefined, nowMs: number): boolean {
+  if (connection === undefined) return nowMs - createdAtMs < WIRING_MS;
+  return connection.state === 'removing' || (connection.state === 'applying' && nowMs - (connection.changedAtMs ?? 0) < APPLYING_MS);
+}
+
+export interface Looked {
+  readonly findings: readonly Finding[];
+  /** Absent: the bucket was wired by hand. */
+  readonly connection: Watched | undefined;
+  readonly nowMs: number;
+}
+
+export interface AfterLook {
+  readonly check: ConnectionCheck;
+  /** `lost`: events are being lost. `restored`: they arrive again, and those of the meantime are missing. */
+  readonly gap?: 'lost' | 'restored';
+}
+
+/** What is stored after a look, and the gap that is opened before that. */
+export function afterLook(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Looked): AfterLook {
+  const state: WatchedState = connection?.state === 'paused' ? 'paused' : statusOf(findings);
+  const brokenSinceMs = brokenSince(before, state, nowMs);
+  const check: ConnectionCheck = {
+    state,
+    atMs: nowMs,
+    sinceMs: stateSince(before, state, nowMs),
+    ...(state === 'paused' && connection?.pausedAtMs !== undefined && { sinceMs: connection.pausedAtMs }),
+    findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
+    ...(brokenSinceMs !== undefined && { brokenSinceMs }),
+    ...(wasEverInOrder(before, state) && { wasInOrder: true }),
+  };
+  const gap = gapOf(before?.brokenSinceMs, check, connection);
+  return gap === undefined ? { check } : { check, gap };
+}
+
+function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
+  return isInOrder(state) || before?.wasInOrder === true;
+}
+
+function stateSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number {
+  return before?.state === state ? before.sinceMs : nowMs;
+}
+
+function isInOrder(state: WatchedState): boolean {
+  return state === 'ok' || state === 'degraded';
+}
+
+/** Since when events have been lost, as far as is known. */
+function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number | undefined {
+  if (isInOrder(state)) return undefined;
+  return before?.brokenSinceMs ?? (state === 'broken' ? nowMs : undefined);
+}
+
+function gapOf(
+  beforeMs: number | undefined,
+  { brokenSinceMs: nowMs, wasInOrder }: ConnectionCheck,
+  connection: Watched | undefined,
+): AfterLook['gap'] {
+  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
+  if (connection === undefined && wasInOrder !== true) return undefined;
+  if (beforeMs === undefined) return nowMs === undefined ? undefined : 'lost';
+  if (nowMs !== undefined) return undefined;
+  // the apply that repaired it has opened a gap that covers this time
+  return (connection?.changedAtMs ?? 0) > beforeMs ? undefined : 'restored';
+}

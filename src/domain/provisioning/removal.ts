@@ -1,0 +1,133 @@
+/**
+ * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent, then the
+ * subscription, the topic and the policies. Parts that other buckets use stay, and so does what others have altered.
+ */
+import { canonicalJson } from './canonical.ts';
+import { existing, isTargetRight, queueOf, samePattern, type Facts } from './facts.ts';
+import { entriesWithout, type NotificationConfiguration } from './notification.ts';
+import { conditionValues, parsePolicy, withoutStatements, withStatements, type Policy, type Statement } from './policy.ts';
+import { withoutSelector, type Selectors } from './trail.ts';
+import { sidsOf, wiringOf, type Rule, type Wish } from './wiring.ts';
+
+export type Removal =
+  | {
+      readonly part: 'notification';
+      readonly name: string;
+      readonly before: NotificationConfiguration;
+      readonly after: NotificationConfiguration;
+    }
+  | { readonly part: 'rule'; readonly name: string; readonly rule: Rule }
+  | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
+  | { readonly part: 'subscription'; readonly name: string }
+  | { readonly part: 'topic'; readonly name: string }
+  | { readonly part: 'queue-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
+
+/** What stays although it is ours, and why. */
+export interface Kept {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** The wishes of the other buckets that are connected. */
+type Others = readonly Wish[];
+
+/** What must go, what stays because others altered it, and nothing else. Parts that do not exist any more are not listed. */
+export function removalOf(facts: Facts, others: Others): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
+  const steps = [
+    notificationRemoval(facts),
+    ruleRemoval(facts),
+    trailRemoval(facts),
+    ...subscriptionRemovals(facts, others),
+    ...policyRemovals(facts, others),
+  ];
+  return {
+    removals: steps.flatMap((step) => (step === undefined || 'reason' in step ? [] : [step])),
+    kept: steps.flatMap((step) => (step !== undefined && 'reason' in step ? [step] : [])),
+  };
+}
+
+/** Only Tally's own configuration, and only in the form in which Tally made it, whatever the enrichment was then. */
+export function notificationRemoval({
+  wish,
+  wiring,
+  observed: { notification },
+}: Facts): (Removal & { readonly part: 'notification' }) | Kept | undefined {
+  const { entry } = wiring;
+  if (entry === undefined) return undefined;
+  if (!notification.ok) return { name: wish.bucket, reason: notification.reason };
+  const before = notification.configuration;
+  const found = before.entries.find(({ id }) => id === entry.id);
+  if (found === undefined) return undefined;
+  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${wish.bucket} ${found.id}`, reason: 'it was changed by others' };
+  return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
+}
+
+function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | undefined {
+  const present = existing(observed.rule);
+  if (rule === undefined || present === undefined) return undefined;
+  const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
+  // a rule without targets was left behind by a removal that was interrupted
+  if (targets.length > 0)
+    return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
+  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
+  return { part: 'rule', name: rule.arn, rule };
+}
+
+/** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
+function trailRemoval({ wish, wiring: { selector }, observed }: Facts): Removal | Kept | undefined {
+  const name = `the selector “tally ${wish.bucket}” of a trail`;
+  if (selector === undefined) return undefined;
+  if (wish.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
+  const [trail] = observed.trails ?? [];
+  const after = trail?.selectors && withoutSelector(trail.selectors, wish);
+  if (trail?.selectors === undefined || after === undefined) return undefined;
+  if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
+  return { part: 'trail', name: trail.arn, before: trail.selectors, after };
+}
+
+function subscriptionRemovals({ wiring, observed }: Facts, others: Others): readonly (Removal | Kept)[] {
+  const { subscription, topic } = wiring;
+  if (subscription === undefined) return [];
+  const isShared = others.some((other) => wiringOf(other).subscription?.topicArn === subscription.topicArn);
+  if (isShared) return [];
+  const present = existing(observed.subscription);
+  const observedTopic = existing(observed.topic);
+  const removed: (Removal | Kept)[] = present?.arn === undefined ? [] : [{ part: 'subscription', name: present.arn }];
+  if (topic === undefined || observedTopic === undefined) return removed;
+  if (observedTopic.otherSubscriptions > 0) return [...removed, { name: topic.arn, reason: 'others are subscribed to it' }];
+  return [...removed, { part: 'topic', name: topic.arn }];
+}
+
+/** Our statements in the queues' policies, as far as no other bucket needs them. */
+function policyRemovals({ wish, wiring, observed }: Facts, others: Others): readonly Removal[] {
+  const sids = sidsOf(wish.installation);
+  const needed = others.flatMap((other) => wiringOf(other).queues);
+  return wiring.queues.flatMap(({ arn }) => {
+    const policy = parsePolicy(queueOf(observed, arn)?.policy);
+    if (policy === undefined) return [];
+    const needs = needed.filter((queue) => queue.arn === arn).map(({ senders }) => senders);
+    const gone = new Set([
+      ...(needs.some(({ topics }) => topics !== undefined) ? [] : [sids.topics]),
+      ...(needs.some(({ rules }) => rules === true) ? [] : [sids.rules]),
+    ]);
+    const topics = new Set(needs.flatMap((need) => need.topics?.foreign ?? []));
+    const after = withoutTopics(
+      withoutStatements(policy, gone),
+      sids.topics,
+      (topicArn) => topicArn !== wish.topicArn || topics.has(topicArn),
+    );
+    return canonicalJson(after) === canonicalJson(policy) ? [] : [{ part: 'queue-policy', name: arn, before: policy, after } as const];
+  });
+}
+
+/** The policy whose statement for topics names only those that are still needed. */
+function withoutTopics(policy: Policy, sid: string, isNeeded: (topicArn: string) => boolean): Policy {
+  const statement = policy.Statement.find(({ Sid }) => Sid === sid);
+  if (statement === undefined) return policy;
+  const named = conditionValues(statement, 'ArnLike', 'aws:SourceArn');
+  const kept = named.filter(isNeeded);
+  if (kept.length === named.length || kept.length === 0) return policy;
+  const [only, ...more] = kept;
+  const next: Statement = { ...statement, Condition: { ArnLike: { 'aws:SourceArn': more.length === 0 ? only : kept } } };
+  return withStatements(policy, [next]);
+}

@@ -1,0 +1,167 @@
+/**
+ * The selectors of an audit trail, which decide whose data events it records. A write replaces all of them, so ours is put
+ * beside those that are there, in the kind that the trail has: basic or advanced.
+ * https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-data-events-with-cloudtrail.html
+ */
+import { z } from 'zod';
+import { canonicalJson } from './canonical.ts';
+
+const fieldSchema = z.looseObject({
+  Field: z.string(),
+  Equals: z.array(z.string()).optional(),
+  StartsWith: z.array(z.string()).optional(),
+});
+const advancedSchema = z.looseObject({ Name: z.string().optional(), FieldSelectors: z.array(fieldSchema) });
+export type AdvancedSelector = z.infer<typeof advancedSchema>;
+
+const basicSchema = z.looseObject({
+  ReadWriteType: z.string().optional(),
+  DataResources: z.array(z.looseObject({ Type: z.string().optional(), Values: z.array(z.string()).optional() })).optional(),
+});
+export type BasicSelector = z.infer<typeof basicSchema>;
+
+/** The selectors of a trail. A trail has one kind only. */
+export type Selectors =
+  | { readonly kind: 'advanced'; readonly list: readonly AdvancedSelector[] }
+  | { readonly kind: 'basic'; readonly list: readonly BasicSelector[] };
+
+/** Reads what CloudTrail answers. Undefined if it has another form. */
+export function parseSelectors(answer: {
+  readonly EventSelectors?: unknown;
+  readonly AdvancedEventSelectors?: unknown;
+}): Selectors | undefined {
+  const advanced = z.array(advancedSchema).safeParse(answer.AdvancedEventSelectors ?? []);
+  const basic = z.array(basicSchema).safeParse(answer.EventSelectors ?? []);
+  if (!advanced.success || !basic.success) return undefined;
+  return advanced.data.length > 0 ? { kind: 'advanced', list: advanced.data } : { kind: 'basic', list: basic.data };
+}
+
+/** CloudTrail's limits: https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html */
+const BASIC_SELECTORS_MAX = 5;
+const BASIC_RESOURCES_MAX = 250;
+const ADVANCED_VALUES_MAX = 500;
+
+const OBJECTS = 'AWS::S3::Object';
+
+/** The five operations of the routed source. PostObject and RenameObject are not among them. */
+export const routedOperations = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'] as const;
+
+interface Bucket {
+  readonly bucket: string;
+  readonly partition: string;
+}
+
+/** The beginning of the ARNs of the bucket's objects. Without the slash it would select other buckets as well. */
+function objectsOf({ bucket, partition }: Bucket): string {
+  return `arn:${partition}:s3:::${bucket}/`;
+}
+
+/** The name of our selector among advanced ones. */
+function selectorName({ bucket }: Pick<Bucket, 'bucket'>): string {
+  return `tally ${bucket}`;
+}
+
+/** Our selector among advanced ones. */
+export function advancedSelector(wish: Bucket): AdvancedSelector {
+  return {
+    Name: selectorName(wish),
+    FieldSelectors: [
+      { Field: 'eventCategory', Equals: ['Data'] },
+      { Field: 'resources.type', Equals: [OBJECTS] },
+      { Field: 'resources.ARN', StartsWith: [objectsOf(wish)] },
+      { Field: 'readOnly', Equals: ['false'] },
+      { Field: 'eventName', Equals: [...routedOperations] },
+    ],
+  };
+}
+
+/** Our selector among basic ones, which have no names: it is known by its one value. */
+function basicSelector(wish: Bucket): BasicSelector {
+  return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [objectsOf(wish)] }] };
+}
+
+function isOurs(selector: BasicSelector | AdvancedSelector, wish: Bucket): boolean {
+  if ('FieldSelectors' in selector) return 'Name' in selector && selector.Name === selectorName(wish);
+  return canonicalJson(selector) === canonicalJson(basicSelector(wish));
+}
+
+/** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
+export function recordsBucket(selectors: Selectors, wish: Bucket): boolean {
+  const objects = objectsOf(wish);
+  if (selectors.kind === 'basic') {
+    return selectors.list.some(({ ReadWriteType, DataResources = [] }) => {
+      const values = DataResources.filter(({ Type }) => Type === OBJECTS).flatMap(({ Values = [] }) => Values);
+      return ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${wish.partition}:s3` || covers(value, objects));
+    });
+  }
+  return selectors.list.some(({ FieldSelectors }) => FieldSelectors.every((field) => admits(field, objects)));
+}
+
+/** A value ends at a slash, or names all buckets. */
+function covers(value: string, objects: string): boolean {
+  return objects.startsWith(value) && (value === objects || value.endsWith(':::'));
+}
+
+/** Whether a condition of an advanced selector lets all needed events of the bucket pass. An unknown one may not. */
+function admits(field: AdvancedSelector['FieldSelectors'][number], objects: string): boolean {
+  const { Field, Equals, StartsWith, ...others } = field;
+  if (Object.values(others).some((values) => Array.isArray(values) && values.length > 0)) return false;
+  const has = (value: string): boolean => Equals?.includes(value) === true;
+  switch (Field) {
+    case 'eventCategory':
+      return has('Data');
+    case 'resources.type':
+      return has(OBJECTS);
+    case 'resources.ARN':
+      return StartsWith?.some((value) => covers(value, objects)) === true;
+    case 'readOnly':
+      return has('false');
+    case 'eventName':
+      return routedOperations.every(has);
+    default:
+      return false;
+  }
+}
+
+/** The selectors with ours; those of others stay equal and in their order. */
+export function withSelector({ kind, list }: Selectors, wish: Bucket): Selectors {
+  const others = list.filter((each) => !isOurs(each, wish));
+  if (kind === 'advanced') return parsed([...others, advancedSelector(wish)]);
+  return { kind, list: [...others, basicSelector(wish)] };
+}
+
+function parsed(list: readonly unknown[]): Selectors {
+  return { kind: 'advanced', list: z.array(advancedSchema).parse(list) };
+}
+
+/** The selectors without ours; undefined if there is none of ours. */
+export function withoutSelector({ kind, list }: Selectors, wish: Bucket): Selectors | undefined {
+  const others = list.filter((each) => !isOurs(each, wish));
+  if (others.length === list.length) return undefined;
+  return kind === 'advanced' ? parsed(others) : { kind, list: others };
+}
+
+/** The selectors of others. */
+export function foreignSelectors({ list }: Selectors, wish: Bucket): readonly unknown[] {
+  return list.filter((each) => !isOurs(each, wish));
+}
+
+/** Which of CloudTrail's limits the selectors exceed; undefined if none. */
+export function exceededLimit({ kind, list }: Selectors): string | undefined {
+  if (kind === 'basic') {
+    const resources = list.flatMap(({ DataResources = [] }) => DataResources.flatMap(({ Values = [] }) => Values)).length;
+    if (list.length > BASIC_SELECTORS_MAX) return `${BASIC_SELECTORS_MAX} basic selectors`;
+    return resources > BASIC_RESOURCES_MAX ? `${BASIC_RESOURCES_MAX} resources in basic selectors` : undefined;
+  }
+  const fields = list.flatMap(({ FieldSelectors }) => FieldSelectors);
+  const values = fields.flatMap((field) => Object.values(field).filter(Array.isArray)).flat().length;
+  return values > ADVANCED_VALUES_MAX ? `${ADVANCED_VALUES_MAX} values in advanced selectors` : undefined;
+}
+
+/** The selectors as CloudTrail takes them. */
+export function selectorsInput({ kind, list }: Selectors): {
+  readonly EventSelectors?: unknown;
+  readonly AdvancedEventSelectors?: unknown;
+} {
+  return kind === 'advanced' ? { AdvancedEventSelectors: list } : { EventSelectors: list };
+}

@@ -1,0 +1,127 @@
+/** The verbs about connections, and the parts of other verbs that change AWS. */
+import type { AddBucketRequest } from '../../api/buckets.ts';
+import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
+import { requireBucket } from '../buckets/list.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { Applied, ApplyOptions } from '../provision/apply.ts';
+import type { Provisioning } from '../provision/provisioning.ts';
+import type { WishRequest } from '../provision/wishes.ts';
+import { readRecord, refs } from '../records/stored.ts';
+
+interface ConnectionDependencies {
+  readonly state: StateStore;
+  readonly provisioning: Provisioning;
+  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+}
+
+/** A wish as requests have it: flags of a query are texts. */
+interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
+  readonly minimal?: 'true' | 'false';
+  readonly adopt?: 'true' | 'false';
+}
+
+/** Passes of an apply that a repair waits for: together below the 30 s of a verb. */
+const REPAIR_PASSES_MAX = 2;
+
+/** Creates the functions. */
+export function createConnections({ state, provisioning, connectBucket }: ConnectionDependencies) {
+  /** The record follows what is applied: records are believed by their source. */
+  async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(wish.bucket), signal);
+    const topicArn = wiringOf(wish).subscription?.topicArn;
+    if (record === undefined || isAsWished(record, wish, topicArn)) return;
+    const { bucket, source, enrich, bucketAccount } = wish;
+    // S3 has just answered requests that name this account as the owner
+    await connectBucket.connect(
+      { bucket, source, enrich, bucket_account: bucketAccount, ...(topicArn !== undefined && { topic_arn: topicArn }) },
+      by,
+      signal,
+    );
+  }
+
+  async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
+    const { wish, applied } = await provisioning.apply(request, options, signal);
+    if (applied.state === 'applied') await follow(wish, by, signal);
+    return appliedView(request.bucket, applied);
+  }
+
+  return {
+    apply: (bucket: string, body: WishFields & ApplyFields, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      apply(wishRequest(bucket, body), optionsOf(body), by, signal),
+    /** The AWS side of a bucket that was just connected. */
+    applyAdded: ({ bucket, bucket_account: account }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      apply({ bucket, ...(account !== undefined && { bucket_account: account }) }, {}, by, signal),
+    async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
+      const { plan, connection } = await provisioning.plan(wishRequest(bucket, query), signal);
+      return planView(plan, connection?.state ?? 'none');
+    },
+    emit: async (bucket: string, query: WishFields, signal: AbortSignal) => ({
+      script: await provisioning.emit(wishRequest(bucket, query), signal),
+    }),
+    pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
+    resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
+      appliedView(bucket, await provisioning.resume(bucket, signal)),
+    async clean(bucket: string, signal: AbortSignal) {
+      const { connection, kept } = await provisioning.clean(bucket, signal);
+      return { ...connectionView(connection), kept };
+    },
+    async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
+      const record = await requireBucket(state, bucket, signal);
+      return diagnosisView(bucket, await provisioning.diagnose(record, signal));
+    },
+    /**
+     * Makes the notification of the bucket again before its re-index. Throws `job.repair-refused` for every other source, with
+     * nothing changed, and what an apply throws.
+     */
+    async repair(bucket: string, by: string, signal: AbortSignal): Promise<void> {
+      const { source } = await requireBucket(state, bucket, signal);
+      if (source !== 'notification') {
+        const detail = `repair: the events of ${bucket} come by ${source}, and a notification would clash with that. Start the re-index without it.`;
+        throw new RequestError('job.repair-refused', detail);
+      }
+      const isConnected = (await readRecord(state, refs.connection(bucket), signal)) !== undefined;
+      for (let pass = 0; pass < REPAIR_PASSES_MAX; pass += 1) {
+        const { state: reached } = await apply({ bucket }, { isAgreed: isConnected }, by, signal);
+        if (reached === 'applied') return;
+      }
+      throw new RequestError('connect.busy', `AWS does not show the notification of ${bucket} yet: repeat the request`);
+    },
+  };
+}
+
+interface ApplyFields {
+  readonly plan?: string;
+  readonly skip_destination_validation?: boolean;
+}
+
+function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyFields): ApplyOptions {
+  return { ...(plan !== undefined && { token: plan }), ...(skipValidation !== undefined && { skipValidation }) };
+}
+
+function wishRequest(bucket: string, fields: WishFields): WishRequest {
+  const { source, topic_arn: topicArn, enrich, bucket_account: account, minimal, adopt } = fields;
+  return {
+    bucket,
+    ...(source !== undefined && { source }),
+    ...(topicArn !== undefined && { topic_arn: topicArn }),
+    ...(enrich !== undefined && { enrich }),
+    ...(account !== undefined && { bucket_account: account }),
+    ...(minimal !== undefined && { minimal: minimal === 'true' }),
+    ...(adopt !== undefined && { adopt: adopt === 'true' }),
+  };
+}
+
+function appliedView(bucket: string, applied: Applied): ConnectionView {
+  if (applied.state === 'applied') return connectionView(applied.connection);
+  return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
+}
+
+function isAsWished(record: BucketRecord, wish: Wish, topicArn: string | undefined): boolean {
+  return (
+    record.source === wish.source && record.enrich === wish.enrich && record.topicArn === topicArn && record.account === wish.bucketAccount
+  );
+}

@@ -1,0 +1,77 @@
+/**
+ * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. The conventions of object-index.ts hold.
+ * Every function throws `connect.denied` (a RequestError with the missing action) and the fault `connect.unavailable`; those
+ * about buckets also the faults of S3, such as `bucket.missing`.
+ */
+import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
+import type {
+  ObservedQueue,
+  ObservedRule,
+  ObservedSubscription,
+  ObservedTopic,
+  ObservedTrail,
+} from '../../domain/provisioning/observed.ts';
+import type { Selectors } from '../../domain/provisioning/trail.ts';
+import type { Rule, Subscription } from '../../domain/provisioning/wiring.ts';
+
+/** A bucket with the account that must own it: S3 refuses every request if another one does, because a name that was freed may be another's bucket by now. */
+export interface OwnedBucket {
+  readonly bucket: string;
+  readonly region: string;
+  readonly account: string;
+}
+
+export type Tags = Readonly<Record<string, string>>;
+
+export interface AwsReads {
+  /** The notification configuration as S3's own XML. */
+  notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
+  /** The queue with this URL, and the ARN of its redrive target. */
+  queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue & { readonly deadLetterArn?: string }>;
+  /** The queue with this ARN, in this account or another. */
+  queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue>;
+  /** The topic, and the subscription of the queue to it. */
+  topicOf(
+    topicArn: string,
+    queueArn: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
+  /** The rule on the default bus of the region. */
+  ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The trails that apply to the region and have this ARN, or this bucket of logs. */
+  trailsOf(
+    region: string,
+    which: { readonly arn: string } | { readonly logBucket: string },
+    signal?: AbortSignal,
+  ): Promise<readonly ObservedTrail[]>;
+}
+
+export interface AwsWrites {
+  /**
+   * Replaces the whole configuration. Throws `connect.overlap` for either of S3's two errors about it, `connect.destination` if
+   * S3 cannot validate a destination, and `connect.busy` if another change of the bucket is under way.
+   */
+  putNotification(
+    bucket: OwnedBucket,
+    configuration: NotificationConfiguration,
+    options: { readonly skipValidation: boolean },
+    signal?: AbortSignal,
+  ): Promise<void>;
+  /** Makes the topic. It may exist already with these tags. */
+  createTopic(topicArn: string, tags: Tags, signal?: AbortSignal): Promise<void>;
+  setTopicPolicy(topicArn: string, policy: string, signal?: AbortSignal): Promise<void>;
+  /** An empty policy removes it. */
+  setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void>;
+  subscribe(subscription: Subscription, signal?: AbortSignal): Promise<void>;
+  setSubscription(subscriptionArn: string, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
+  putRule(region: string, rule: Rule, tags: Tags, signal?: AbortSignal): Promise<void>;
+  putTarget(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
+  /** Removes the rule's target and the rule. Either may be gone already, as with the functions below. */
+  removeRule(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
+  /** Replaces all selectors of the trail, in its home region. */
+  putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void>;
+  unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
+  deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
+}
+
+export interface Provisioner extends AwsReads, AwsWrites {}

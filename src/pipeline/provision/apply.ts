@@ -1,0 +1,230 @@
+/**
+ * Applies a plan. One call is one pass of at most 20 s; a caller repeats it until it is applied. A pass reads AWS, makes a plan,
+ * makes the next part, and so on until a plan has nothing to do:
+ *
+ *   read ──► plan ──► nothing to do: applied
+ *     ▲        └──► next part ──┐
+ *     └──────────────────────────┘
+ *
+ * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
+ */
+import { canonicalJson } from '../../domain/provisioning/canonical.ts';
+import { earlierAfter, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
+import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { prefixOf } from '../../domain/provisioning/names.ts';
+import type { Observed } from '../../domain/provisioning/observed.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Provisioner } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { KeepLock, UnderLock } from './lock.ts';
+import { openChangeGap } from './loss.ts';
+import type { createMakeParts } from './make.ts';
+import { ownedBucket, type Observe } from './observe.ts';
+import { wishOfConnection } from './wishes.ts';
+import type { WriteNotification } from './write-notification.ts';
+
+/** Below the 30 s after which the listener ends a verb. */
+const PASS_MS = 20_000;
+/** A plan has at most nine parts. Each round makes at least one, or waits. */
+const ROUNDS_MAX = 20;
+/** The waits of a write of the notification, and its requests. */
+const NOTIFICATION_MS = 10_000;
+const RETRY_AFTER_MS = 2_000;
+
+export interface ApplyOptions {
+  /** The token of a plan that a person has agreed to. */
+  readonly token?: string;
+  /** Whatever it touches was agreed to before: it is restored. */
+  readonly isAgreed?: boolean;
+  /** The notification is to come back. */
+  readonly isResuming?: boolean;
+  readonly skipValidation?: boolean;
+}
+
+export type Applied =
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord }
+  | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
+
+/**
+ * Throws `connect.plan-needed`, `connect.plan-outdated`, `connect.paused`, `connect.removing`, the code of what blocks the plan,
+ * `connect.changed-meanwhile`, and what AWS refuses.
+ */
+export type Apply = (wish: Wish, options: ApplyOptions, signal?: AbortSignal) => Promise<Applied>;
+
+interface ApplyDependencies {
+  readonly state: StateStore;
+  readonly aws: Provisioner;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  readonly underLock: UnderLock;
+  readonly makeParts: ReturnType<typeof createMakeParts>;
+  readonly writeNotification: WriteNotification;
+}
+
+/** One pass, as its steps see it. */
+interface Pass {
+  readonly wish: Wish;
+  readonly options: ApplyOptions;
+  readonly keep: KeepLock;
+  readonly endsMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Creates the function. */
+export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
+  return async function apply(wish, options, signal) {
+    const endsMs = clock.monotonicMs() + PASS_MS;
+    const done = await underLock((keep) => pass({ wish, options, keep, endsMs, signal }));
+    return done === 'held' ? waiting('another change of a connection') : done;
+  };
+
+  async function pass(at: Pass): Promise<Applied> {
+    const { wish, signal } = at;
+    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
+      const observed = await observe(wish, signal);
+      const plan = planOf(wish, observed);
+      const connection = await readRecord(state, refs.connection(wish.bucket), signal);
+      refuse(plan, connection, at.options);
+      const [change] = plan.changes;
+      if (change === undefined) return finish(wish, connection);
+      const begun = await begin(plan, observed, connection);
+      const made = await makeNext(at, change, begun);
+      if (made !== undefined) return made;
+    }
+    return waiting('AWS to show what was changed');
+  }
+
+  /** Stores what is about to be made, before it is made. */
+  async function begin(plan: Plan, { notification }: Observed, before: ConnectionRecord | undefined): Promise<ConnectionRecord> {
+    const { changes, token } = plan;
+    const wish = storedWish(plan.wish);
+    const nowMs = clock.nowMs();
+    const changesPolicy = changes.some(({ part }) => part === 'topic-policy');
+    const next: ConnectionRecord = {
+      ...withoutWish(before),
+      ...wish,
+      earlier: earlierAfter(before, wish),
+      state: 'applying',
+      token,
+      parts: partsAfter(before?.parts ?? [], changes),
+      ...(before?.preImage === undefined && { preImage: notification.xml }),
+      ...(changes[0]?.part === 'notification' && { lastWrite: { atMs: nowMs, xml: notification.xml } }),
+      ...(changesPolicy && { policyChangedAtMs: nowMs }),
+      changedAtMs: nowMs,
+    };
+    await updateRecord(state, refs.connection(wish.bucket), () => next);
+    return next;
+  }
+
+  /** Makes one part; defined if the pass ends with it. */
+  async function makeNext(at: Pass, change: Change, connection: ConnectionRecord): Promise<Applied | undefined> {
+    await at.keep();
+    if (change.part !== 'notification') {
+      await makeParts.make(at.wish, change, at.signal);
+      return undefined;
+    }
+    // the rest of the pass is too short for it
+    if (clock.monotonicMs() + NOTIFICATION_MS > at.endsMs) return waiting('the notification');
+    const { before, after } = change;
+    const written = await writeNotification(
+      {
+        bucket: ownedBucket(at.wish),
+        before,
+        after,
+        id: prefixOf(at.wish.installation),
+        skipValidation: at.options.skipValidation === true,
+        policyChangedAtMs: connection.policyChangedAtMs,
+      },
+      at,
+    );
+    return written === 'waiting' ? waiting('S3 to take the notification') : undefined;
+  }
+
+  /** The gap is stored first: a process that is killed in between opens it again. */
+  async function finish(applied: Wish, before: ConnectionRecord | undefined): Promise<Applied> {
+    const wish = storedWish(applied);
+    const nowMs = clock.nowMs();
+    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
+    await openChangeGap({ state, clock }, wish);
+    const { token: _, pausedAtMs: __, ...kept } = withoutWish(before) ?? {};
+    const next: ConnectionRecord = {
+      parts: [],
+      ...kept,
+      ...wish,
+      earlier: earlierAfter(before, wish),
+      state: 'applied',
+      changedAtMs: nowMs,
+      lastCheckMs: nowMs,
+    };
+    await updateRecord(state, refs.connection(wish.bucket), () => next);
+    return { state: 'applied', connection: next };
+  }
+}
+
+/** What was agreed to for one plan only is not stored. */
+function storedWish(wish: Wish): Wish {
+  const { adopt: _, ...stored } = wish;
+  return stored;
+}
+
+/** The record without what only some wishes have. */
+function withoutWish(
+  record: ConnectionRecord | undefined,
+): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
+  if (record === undefined) return undefined;
+  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, ...rest } = record;
+  return rest;
+}
+
+function waiting(waitingFor: string): Applied {
+  return { state: 'applying', waitingFor, retryAfterMs: RETRY_AFTER_MS };
+}
+
+/** Whether the record is about exactly this wish. */
+function isFor(wish: Wish, connection: ConnectionRecord): boolean {
+  return canonicalJson(wish) === canonicalJson(wishOfConnection(connection));
+}
+
+const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
+  ['connect.overlap', 'connect.overlap'],
+  ['connect.unknown-configuration', 'connect.unknown-configuration'],
+]);
+
+function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
+  refuseState(plan.wish.bucket, connection, options);
+  const blocking = plan.findings.find(({ blocks }) => blocks);
+  if (blocking !== undefined) {
+    const { code, what, why, fix } = blocking;
+    throw new RequestError(CODES.get(code) ?? 'connect.blocked', `${what}: ${why}. ${fix}`, { finding: code, token: plan.token });
+  }
+  refuseUnseen(plan, connection, options);
+}
+
+function refuseState(bucket: string, connection: ConnectionRecord | undefined, { isResuming }: ApplyOptions): void {
+  if (connection?.state === 'removing') {
+    throw new RequestError('connect.removing', `${bucket} is being removed: repeat tally bucket remove ${bucket}`);
+  }
+  if (connection?.state === 'paused' && isResuming !== true) {
+    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: tally bucket resume-notification ${bucket}`);
+  }
+}
+
+/** A person must have seen what the plan touches of others. */
+function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed }: ApplyOptions): void {
+  const { bucket } = plan.wish;
+  if (token !== undefined && token !== plan.token) {
+    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with tally bucket plan ${bucket}`;
+    throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
+  }
+  const isContinued = connection?.state === 'applying' && connection.token === plan.token;
+  if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
+  throw new RequestError(
+    'connect.plan-needed',
+    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with tally bucket plan ${bucket}, then tally bucket apply ${bucket} --plan ${plan.token}`,
+    { token: plan.token, plan: changesText(plan.changes) },
+  );
+}

@@ -1,0 +1,157 @@
+/**
+ * What is wrong with the connection of a bucket. It only reads, and what cannot be read is a finding too. A bucket that was
+ * wired by hand has no record of it, so it is judged by what leads to the bucket queue.
+ */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { Observed } from '../../domain/provisioning/observed.ts';
+import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
+import { lostEntries, restoreCommand } from '../../domain/provisioning/restore.ts';
+import { planOf } from '../../domain/provisioning/planning/plan.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AwsReads } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import { ownedBucket, type Observe } from './observe.ts';
+import { wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
+
+/** A pause is meant for the moment in which another notification is made. */
+const PAUSE_MAX_MS = 86_400_000;
+/** The watch looks 5 and 30 s after a write. What is changed later is a matter of others. */
+const LOST_MS = 120_000;
+
+interface DiagnoseDependencies {
+  readonly state: StateStore;
+  readonly aws: Pick<AwsReads, 'notificationOf'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly wishOf: WishOf;
+  readonly observe: Observe;
+}
+
+/** Throws `connect.embedded` only. */
+export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+
+/** Creates the function. */
+export function createDiagnose({ state, aws, clock, wishOf, observe }: DiagnoseDependencies): Diagnose {
+  return async function diagnose(record, signal) {
+    try {
+      const connection = await readRecord(state, refs.connection(record.bucket), signal);
+      if (connection === undefined) return await diagnoseHandMade(record, signal);
+      if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
+      const wish = wishOfConnection(connection);
+      const observed = await observe(wish, signal);
+      const { findings } = planOf(wish, observed);
+      return [...lostFindings(connection, observed, clock.nowMs()), ...findings, ...leftOverFindings(connection)];
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
+      return [unreadFinding(record.bucket, error)];
+    }
+  };
+
+  async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const { wish: asked } = await wishOf(handMade(record), signal);
+    const wish = await asWired(asked, signal);
+    if (wish === 'straight') return [];
+    const observed = await observe(wish, signal);
+    const { findings } = planOf(wish, observed);
+    // a rule that was made by hand has another name, and only those of Tally's are looked for
+    if (observed.rule !== 'absent') return findings;
+    return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off')];
+  }
+
+  /** The topic of a notification need not be known: what the bucket sends everything to is taken for it. */
+  async function asWired(wish: Wish, signal?: AbortSignal): Promise<Wish | 'straight'> {
+    if (wish.source !== 'notification') return wish;
+    const read = parseNotification(await aws.notificationOf(ownedBucket(wish), signal));
+    if (!read.ok) return wish;
+    if (missingFamilies(read.configuration, wish.queueArn, 'queue').length === 0) return 'straight';
+    const topicArn = completeTopic(read.configuration);
+    return topicArn === undefined ? wish : { ...wish, source: 'topic', topicArn };
+  }
+}
+
+/** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */
+function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
+  if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
+  return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+}
+
+/** S3 cannot exclude that others write at the same moment as Tally: what they had is looked for after the write. */
+function lostFindings(connection: ConnectionRecord, { notification }: Observed, nowMs: number): readonly Finding[] {
+  const { bucket, bucketAccount, installation, lastWrite } = connection;
+  if (lastWrite === undefined || !notification.ok || nowMs - lastWrite.atMs > LOST_MS) return [];
+  const { configuration } = notification;
+  const lost = lostEntries(lastWrite.xml, configuration, installation);
+  if (lost.length === 0) return [];
+  const restored = { ...configuration, entries: [...configuration.entries, ...lost] };
+  return [
+    {
+      code: 'connect.changed-meanwhile',
+      severity: 'degraded',
+      what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
+      why: 'if no one removed them on purpose, two writes have crossed',
+      fix: restoreCommand({ bucket, account: bucketAccount }, restored),
+      blocks: false,
+    },
+  ];
+}
+
+function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
+  const { bucket = '', earlier = [] } = connection ?? {};
+  if (earlier.length === 0) return [];
+  const names = earlier.map(({ source, topicArn }) => (topicArn === undefined ? source : `${source} (${topicArn})`));
+  return [
+    {
+      code: 'connect.left-over',
+      severity: 'degraded',
+      what: `parts of ${bucket} may be left in AWS from its earlier source: ${names.join(', ')}`,
+      why: 'they stay until the present source has proved itself, and cost messages',
+      fix: `tally bucket clean ${bucket}`,
+      blocks: false,
+    },
+  ];
+}
+
+function byHandFinding({ bucket, source }: Wish): Finding {
+  return {
+    code: 'connect.by-hand',
+    severity: 'unknown',
+    what: `${bucket} has the source ${source} and no rule that Tally has made`,
+    why: 'a rule that was made by hand is not known, so whether it is right cannot be checked',
+    fix: `tally bucket plan ${bucket}`,
+    blocks: false,
+  };
+}
+
+function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {
+  const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
+  return {
+    code: 'connect.paused',
+    severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
+    what: `the notification of ${bucket} is paused${since}`,
+    why: 'no events arrive until it is resumed',
+    fix: `tally bucket resume-notification ${bucket}`,
+    blocks: false,
+  };
+}
+
+/** A read that failed says nothing about the connection. */
+function unreadFinding(bucket: string, error: unknown): Finding {
+  const isKnown = error instanceof RequestError || error instanceof FaultError;
+  const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
+  const isDenied = error instanceof RequestError && error.code === 'connect.denied';
+  return {
+    code: isKnown ? error.code : 'internal.unexpected',
+    severity: 'unknown',
+    what: `the connection of ${bucket} could not be read: ${reason}`,
+    why: 'whether events arrive is not known',
+    fix: isDenied ? 'tally iam-policy --for daemon' : `tally doctor ${bucket}`,
+    blocks: true,
+  };
+}

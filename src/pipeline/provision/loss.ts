@@ -1,0 +1,30 @@
+/**
+ * The gap of a change. S3 takes about five minutes to apply a configuration, and a trail longer, so events of this time may be
+ * missing although everything is right.
+ */
+import type { BucketSource } from '../../domain/bucket.ts';
+import { gapId, withSighting } from '../../domain/gaps/gap.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { refs, updateRecord } from '../records/stored.ts';
+
+/** https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-event-notifications-how-to.html says five minutes. */
+const S3_MS = 6 * 60_000;
+const TRAIL_MS = 20 * 60_000;
+/** What was sent at the last moment arrives within this time. */
+const ARRIVES_MS = 60_000;
+
+/** Opens the gap of a change that was made now. It is never extended by a job that began too early. */
+export async function openChangeGap(
+  { state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
+  { bucket, source }: { readonly bucket: string; readonly source: BucketSource },
+  reason = 'the connection of the bucket was changed',
+): Promise<void> {
+  const nowMs = clock.nowMs();
+  const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
+  const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
+  await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
+    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs }),
+    notBeforeMs: seenAtMs + ARRIVES_MS,
+  }));
+}

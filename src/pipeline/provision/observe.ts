@@ -1,0 +1,63 @@
+/** Reads what a wish is about. Nothing is written. */
+import { FaultError } from '../../domain/fault.ts';
+import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { Observed, ObservedTrail } from '../../domain/provisioning/observed.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
+
+/** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration. */
+export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
+
+/** The configuration of a bucket without any. */
+const NONE = '<NotificationConfiguration/>';
+
+/** Creates the function. */
+export function createObserve(aws: AwsReads): Observe {
+  return async function observe(wish, signal, { mayBeGone = false } = {}) {
+    const { queues } = wiringOf(wish);
+    const reading = aws.notificationOf(ownedBucket(wish), signal);
+    const xml = await (mayBeGone ? unlessGone(reading) : reading);
+    const observedQueues = [];
+    for (const { arn } of queues) observedQueues.push(await aws.queueOf(arn, signal));
+    return {
+      notification: { ...parseNotification(xml), xml },
+      queues: observedQueues,
+      ...(await topicOf(wish, signal)),
+      ...(await ruleOf(wish, signal)),
+    };
+  };
+
+  async function topicOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'topic' | 'subscription'>> {
+    const { subscription } = wiringOf(wish);
+    if (subscription === undefined) return {};
+    const found = await aws.topicOf(subscription.topicArn, subscription.queueArn, signal);
+    return found === 'absent' ? { topic: found, subscription: found } : found;
+  }
+
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
+    const { rule, selector } = wiringOf(wish);
+    if (rule === undefined) return {};
+    const found = await aws.ruleOf(wish.region, rule.name, signal);
+    const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
+    return { rule: found, ...(trails !== undefined && { trails }) };
+  }
+
+  async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
+    if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
+    return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
+  }
+}
+
+/** The bucket of a wish for requests to S3. */
+export function ownedBucket({ bucket, region, bucketAccount }: Wish): OwnedBucket {
+  return { bucket, region, account: bucketAccount };
+}
+
+async function unlessGone(reading: Promise<string>): Promise<string> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof FaultError && error.code === 'bucket.missing') return NONE;
+    throw error;
+  }
+}

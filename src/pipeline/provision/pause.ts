@@ -1,0 +1,91 @@
+/**
+ * Pauses the notification of a bucket, for the moment in which another notification is made that would overlap with it. Exactly
+ * ours is taken away; `resume` is an apply, which makes it again.
+ */
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { prefixOf } from '../../domain/provisioning/names.ts';
+import { notificationRemoval } from '../../domain/provisioning/removal.ts';
+import { wiringOf } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { Apply, Applied } from './apply.ts';
+import type { UnderLock } from './lock.ts';
+import { ownedBucket, type Observe } from './observe.ts';
+import { wishOfConnection } from './wishes.ts';
+import type { WriteNotification } from './write-notification.ts';
+
+const PASS_MS = 20_000;
+
+interface PauseDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  readonly underLock: UnderLock;
+  readonly apply: Apply;
+  readonly writeNotification: WriteNotification;
+}
+
+/** Creates both functions. They throw `connect.not-applied`, `connect.blocked` for a source that needs no notification, and what an apply throws. */
+export function createPause({ state, clock, observe, underLock, apply, writeNotification }: PauseDependencies) {
+  async function pauseUnderLock(connection: ConnectionRecord, signal: AbortSignal): Promise<ConnectionRecord> {
+    const { bucket } = connection;
+    const wish = wishOfConnection(connection);
+    // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
+    const pausedAtMs = connection.pausedAtMs ?? clock.nowMs();
+    const paused = { ...connection, state: 'paused' as const, pausedAtMs };
+    const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed: await observe(wish, signal) });
+    if (removal !== undefined && 'reason' in removal)
+      throw new RequestError('connect.blocked', `${removal.name} is left alone: ${removal.reason}`);
+    await updateRecord(state, refs.connection(bucket), () => paused);
+    if (removal === undefined) return paused;
+    const { before, after } = removal;
+    const write = {
+      bucket: ownedBucket(wish),
+      before,
+      after,
+      id: prefixOf(wish.installation),
+      // a broken destination of others must not keep ours
+      skipValidation: true,
+      policyChangedAtMs: undefined,
+    };
+    const written = await writeNotification(write, { endsMs: clock.monotonicMs() + PASS_MS, signal });
+    if (written === 'written') return paused;
+    throw new RequestError(
+      'connect.busy',
+      `the notifications of ${bucket} are being changed: repeat tally bucket pause-notification ${bucket}`,
+    );
+  }
+
+  return {
+    async pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
+      const paused = await underLock(async () => {
+        const connection = await requireConnection(state, bucket, signal);
+        if (connection.source !== 'notification') {
+          throw new RequestError(
+            'connect.blocked',
+            `${bucket} has the source ${connection.source}, which needs no notification of Tally's own: nothing can overlap with it`,
+          );
+        }
+        if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
+        return pauseUnderLock(connection, signal);
+      });
+      if (paused === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+      return paused;
+    },
+    async resume(bucket: string, signal: AbortSignal): Promise<Applied> {
+      const connection = await requireConnection(state, bucket, signal);
+      if (connection.state !== 'paused' && connection.state !== 'applying') {
+        throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
+      }
+      return apply(wishOfConnection(connection), { isAgreed: true, isResuming: true }, signal);
+    },
+  };
+}
+
+async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  if (connection !== undefined) return connection;
+  throw new RequestError('connect.not-applied', `Tally has made nothing in AWS for ${bucket}: tally bucket plan ${bucket}`);
+}

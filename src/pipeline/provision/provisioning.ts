@@ -1,0 +1,117 @@
+/** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { emitScript } from '../../domain/provisioning/emit.ts';
+import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import type { Kept } from '../../domain/provisioning/removal.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AwsReads, Provisioner } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import { refs, removeRecord } from '../records/stored.ts';
+import { createApply, type Applied, type ApplyOptions } from './apply.ts';
+import { createInstallation } from './installation.ts';
+import { createDiagnose } from './diagnose.ts';
+import { createConnectLock } from './lock.ts';
+import { createMakeParts } from './make.ts';
+import { createObserve } from './observe.ts';
+import { createPause } from './pause.ts';
+import { createRemoveParts } from './remove.ts';
+import { createWishOf, type WishRequest } from './wishes.ts';
+import { createWriteNotification } from './write-notification.ts';
+
+export interface ProvisionDependencies {
+  readonly state: StateStore;
+  /** For what plans, applies and removes. */
+  readonly aws: Provisioner;
+  /** For checks, which the daemon makes by itself. Default: the same. */
+  readonly reads?: AwsReads;
+  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly clock: Clock;
+  /** The bucket queue; absent if the settings name none. */
+  readonly queueUrl: string | undefined;
+  /** The name of the installation in the settings. */
+  readonly installation: string | undefined;
+  readonly isEmbedded: boolean;
+  readonly trailArn?: string | undefined;
+  readonly trailBucket?: string | undefined;
+}
+
+export interface Planned {
+  readonly plan: Plan;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+export interface Provisioning {
+  /** Reads AWS and says what would change. */
+  plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
+  /** A script for the AWS CLI that makes what an apply makes. */
+  emit(request: WishRequest, signal?: AbortSignal): Promise<string>;
+  /** One pass of an apply, and the wish that it was for. */
+  apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
+  pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
+  resume(bucket: string, signal: AbortSignal): Promise<Applied>;
+  /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
+  remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /** Takes away what is left of the sources that the bucket had before. */
+  clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
+  /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
+  diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+}
+
+/** Creates the functions. */
+export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
+  const { state, aws, clock, reads = aws } = dependencies;
+  const installationOf = createInstallation({ state, named: dependencies.installation });
+  const wishOf = createWishOf({ ...dependencies, installationOf });
+  const observe = createObserve(aws);
+  const underLock = createConnectLock({ state, clock });
+  const makeParts = createMakeParts(aws);
+  const writeNotification = createWriteNotification({ aws, clock });
+  const parts = { state, aws, clock, observe, underLock, makeParts, writeNotification };
+  const apply = createApply(parts);
+  const removeParts = createRemoveParts(parts);
+  const pausing = createPause({ ...parts, apply });
+
+  return {
+    async plan(request, signal) {
+      const { wish, connection } = await wishOf(request, signal);
+      return { plan: planOf(wish, await observe(wish, signal)), connection };
+    },
+    async emit(request, signal) {
+      const { wish } = await wishOf(request, signal);
+      return emitScript(wish, wiringOf(wish));
+    },
+    async apply(request, options, signal) {
+      const { wish, record } = await wishOf(request, signal);
+      if (record === undefined)
+        throw new RequestError('bucket.not-connected', `${request.bucket} is not connected: tally bucket add ${request.bucket} --apply`);
+      return { wish, applied: await apply(wish, options, signal).catch((error: unknown) => Promise.reject(withScript(wish, error))) };
+    },
+    pause: (bucket, signal) => pausing.pause(bucket, signal),
+    resume: (bucket, signal) => pausing.resume(bucket, signal),
+    async remove(bucket, { keepAws }, signal) {
+      if (!keepAws) return removeParts.all(bucket, signal);
+      await removeRecord(state, refs.connection(bucket).id);
+      return undefined;
+    },
+    clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
+    diagnose: createDiagnose({
+      state,
+      aws: reads,
+      clock,
+      wishOf: createWishOf({ ...dependencies, aws: reads, installationOf }),
+      observe: createObserve(reads),
+    }),
+  };
+}
+
+/** A person with the permission can run the script. */
+function withScript(wish: Wish, error: unknown): unknown {
+  if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
+  const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
+  return new RequestError(error.code, detail, { ...error.extra, script: emitScript(wish, wiringOf(wish)) });
+}

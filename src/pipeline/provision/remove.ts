@@ -1,0 +1,134 @@
+/**
+ * Takes away what Tally made in AWS for a bucket. Like an apply it reads AWS, takes the next part away, and so on until nothing
+ * is left, so that it can be repeated after any failure. The record of the connection goes last.
+ */
+import { FaultError } from '../../domain/fault.ts';
+import { gapId } from '../../domain/gaps/gap.ts';
+import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { prefixOf } from '../../domain/provisioning/names.ts';
+import { removalOf, type Kept, type Removal } from '../../domain/provisioning/removal.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { KeepLock, UnderLock } from './lock.ts';
+import type { createMakeParts } from './make.ts';
+import { ownedBucket, type Observe } from './observe.ts';
+import { earlierWishes, wishOfConnection } from './wishes.ts';
+import type { WriteNotification } from './write-notification.ts';
+
+const PASS_MS = 20_000;
+/** A wish has at most six parts. Each round takes one away. */
+const ROUNDS_MAX = 20;
+
+interface RemoveDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  readonly underLock: UnderLock;
+  readonly makeParts: ReturnType<typeof createMakeParts>;
+  readonly writeNotification: WriteNotification;
+}
+
+export interface RemoveParts {
+  /**
+   * Returns what stays because others have altered it; undefined if Tally made nothing for the bucket. Throws
+   * `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
+   */
+  all(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /**
+   * Takes away what is left of the sources that the bucket had before. Throws `connect.blocked` until its present source is
+   * applied and its gap is closed, because the earlier parts may still deliver what the present ones do not.
+   */
+  leftOver(bucket: string, signal?: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
+}
+
+interface Pass {
+  readonly keep: KeepLock;
+  readonly endsMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Creates the functions. */
+export function createRemoveParts({ state, clock, observe, underLock, makeParts, writeNotification }: RemoveDependencies): RemoveParts {
+  /** Takes the parts of a wish away, as far as none of the others needs them. */
+  async function removeWish(wish: Wish, others: readonly Wish[], at: Pass): Promise<readonly Kept[]> {
+    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
+      const observed = await observe(wish, at.signal, { mayBeGone: true });
+      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others);
+      const [next] = removals;
+      if (next === undefined) return kept;
+      await at.keep();
+      await removePart(wish, next, at);
+    }
+    throw new RequestError('connect.removing', `AWS still shows parts of ${wish.bucket}: repeat the command`);
+  }
+
+  async function removePart(wish: Wish, removal: Removal, at: Pass): Promise<void> {
+    if (removal.part !== 'notification') return makeParts.remove(wish, removal, at.signal);
+    const { before, after } = removal;
+    const id = prefixOf(wish.installation);
+    // a broken destination of others must not keep ours
+    const write = { bucket: ownedBucket(wish), before, after, id, skipValidation: true, policyChangedAtMs: undefined };
+    await writeNotification(write, at).catch(unlessGone);
+  }
+
+  /** What the other connections need, and what is left of them. One that is being removed needs nothing any more. */
+  async function otherWishes(bucket: string): Promise<readonly Wish[]> {
+    const all = await listAllRecords(state, 'connection', connectionSchema);
+    const others = all.filter((other) => other.bucket !== bucket && other.state !== 'removing');
+    return others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
+  }
+
+  async function underPass<Result>(signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
+    const endsMs = clock.monotonicMs() + PASS_MS;
+    const done = await underLock((keep) => work({ keep, endsMs, signal }));
+    if (done === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+    return done;
+  }
+
+  return {
+    async all(bucket, signal) {
+      const ref = refs.connection(bucket);
+      if ((await readRecord(state, ref, signal)) === undefined) return undefined;
+      return underPass(signal, async (at) => {
+        const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
+        if (connection === undefined) return undefined;
+        const others = await otherWishes(bucket);
+        const kept: Kept[] = [];
+        for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)]) kept.push(...(await removeWish(wish, others, at)));
+        await removeRecord(state, ref.id);
+        return kept;
+      });
+    },
+    leftOver: (bucket, signal) =>
+      underPass(signal, async (at) => {
+        const connection = await requireSettled(state, bucket, signal);
+        const needed = [...(await otherWishes(bucket)), wishOfConnection(connection)];
+        const kept: Kept[] = [];
+        for (const wish of earlierWishes(connection)) kept.push(...(await removeWish(wish, needed, at)));
+        const { earlier: _, ...cleaned } = connection;
+        await updateRecord(state, refs.connection(bucket), () => cleaned);
+        return { connection: cleaned, kept };
+      }),
+  };
+}
+
+async function requireSettled(state: StateStore, bucket: string, signal: AbortSignal | undefined): Promise<ConnectionRecord> {
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  if (connection?.state !== 'applied') {
+    throw new RequestError('connect.not-applied', `the present source of ${bucket} is not applied: tally bucket apply ${bucket}`);
+  }
+  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
+  if (gap === undefined || gap.state === 'closed') return connection;
+  throw new RequestError(
+    'connect.blocked',
+    `${bucket} has an open gap since its source was changed, so its earlier parts stay until a re-index has closed it: tally gaps --bucket ${bucket}`,
+  );
+}
+
+/** A bucket that is gone has no configuration. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof FaultError) || error.code !== 'bucket.missing') throw error;
+}

@@ -1,0 +1,52 @@
+/** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { afterLook, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
+import type { Visit } from '../calendar/sweep.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { CalendarTelemetry } from '../ports/telemetry.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { openChangeGap } from './loss.ts';
+import type { Provisioning } from './provisioning.ts';
+
+interface WatchDependencies {
+  readonly state: StateStore;
+  readonly provisioning: Pick<Provisioning, 'diagnose'>;
+  readonly gaps: Pick<GapReports, 'report'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly telemetry: Pick<CalendarTelemetry, 'connectionSeen'>;
+}
+
+/** Creates the visit of one bucket. The gap is stored first: a process that is killed in between opens it again. */
+export function createVisitConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): Visit {
+  return async function visitConnection({ bucket }, signal) {
+    // the sweep may have read the bucket some minutes ago
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    if (record === undefined || !isLookDue(record, connection, clock.nowMs())) return undefined;
+    const findings = await provisioning.diagnose(record, signal);
+    const nowMs = clock.nowMs();
+    const after = afterLook(record.connectionCheck, { findings, connection, nowMs });
+    await openGap(record, after, signal);
+    const { check } = after;
+    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, connectionCheck: check });
+    if (check.state !== record.connectionCheck?.state) telemetry.connectionSeen({ bucket, state: check.state, findings: check.findings });
+    return 0;
+  };
+
+  async function openGap(record: BucketRecord, { check, gap }: AfterLook, signal: AbortSignal): Promise<void> {
+    const { bucket } = record;
+    switch (gap) {
+      case undefined:
+        return;
+      case 'lost': {
+        const reason = `the connection of the bucket is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
+        await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: check.atMs }, signal);
+        return;
+      }
+      case 'restored':
+        await openChangeGap({ state, clock }, record, 'the connection of the bucket was broken until now');
+    }
+  }
+}

@@ -1,0 +1,152 @@
+/** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
+import {
+  DIRECTORY_BUCKET,
+  isBucketName,
+  isDirectoryBucket,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+} from '../../domain/bucket.ts';
+import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { parseArn } from '../../domain/provisioning/names.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { AwsReads } from '../ports/provision.ts';
+import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import { readRecord, refs } from '../records/stored.ts';
+import type { InstallationOf } from './installation.ts';
+
+/** A request about a bucket. What is left out is that of its record. */
+export interface WishRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  readonly minimal?: boolean;
+  /** Whether what an earlier installation configured on the bucket is taken over. */
+  readonly adopt?: boolean;
+}
+
+interface WishDependencies {
+  readonly state: StateStore;
+  readonly aws: Pick<AwsReads, 'queueAt'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly installationOf: InstallationOf;
+  readonly queueUrl: string | undefined;
+  readonly isEmbedded: boolean;
+  readonly trailArn?: string | undefined;
+  readonly trailBucket?: string | undefined;
+}
+
+export interface Wished {
+  readonly wish: Wish;
+  readonly record: BucketRecord | undefined;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+/** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for a wish that cannot be, and what reading the queue and the region throws. */
+export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
+
+/** Creates the function. */
+export function createWishOf(dependencies: WishDependencies): WishOf {
+  const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
+  return async function wishOf(request, signal) {
+    const { bucket } = request;
+    refuseName(bucket);
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    const { place, ...queues } = await bucketQueue(signal);
+    const region = record?.region ?? (await storage.regionOf(bucket, signal));
+    const wish = {
+      bucket,
+      ...place,
+      region,
+      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
+      installation: await installationOf(signal),
+      ...choiceOf(request, record),
+      ...queues,
+      ...trailNames(dependencies),
+      ...flagsOf(request, connection),
+    };
+    return { wish, record, connection };
+  };
+
+  /** The bucket queue, its dead-letter queue, and where they are. */
+  async function bucketQueue(signal?: AbortSignal) {
+    if (isEmbedded) {
+      throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+    }
+    if (queueUrl === undefined) {
+      throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+    }
+    const { arn: queueArn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+    const arn = parseArn(queueArn);
+    if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
+    const place = { partition: arn.partition, account: arn.account };
+    return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+  }
+}
+
+function flagsOf({ minimal, adopt }: WishRequest, connection: ConnectionRecord | undefined): Pick<Wish, 'minimal' | 'adopt'> {
+  return { ...((minimal ?? connection?.minimal) === true && { minimal: true }), ...(adopt === true && { adopt: true }) };
+}
+
+function refuseName(bucket: string): void {
+  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
+  if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
+}
+
+function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'trailArn' | 'trailBucket'> {
+  return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
+}
+
+type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
+
+function choiceOf(request: WishRequest, record: BucketRecord | undefined): Choice {
+  const source = request.source ?? record?.source ?? 'notification';
+  const enrich = request.enrich ?? record?.enrich ?? 'none';
+  if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
+  if (request.topic_arn === undefined) return { source, enrich };
+  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`;
+  throw new RequestError('request.invalid', detail);
+}
+
+/** The topic of the source `topic`: that of the request, else the stored one. */
+function foreignTopic(request: WishRequest, record: BucketRecord | undefined): string {
+  const topicArn = request.topic_arn ?? (record?.source === 'topic' ? record.topicArn : undefined);
+  if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
+  if (!topicArn.endsWith('.fifo')) return topicArn;
+  throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+}
+
+/** The wish that a connection was made with. */
+export function wishOfConnection(connection: ConnectionRecord): Wish {
+  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  const { minimal, trailArn, trailBucket } = connection;
+  return {
+    bucket,
+    region,
+    partition,
+    account,
+    bucketAccount,
+    installation,
+    source,
+    enrich,
+    queueArn,
+    ...(topicArn !== undefined && { topicArn }),
+    ...(deadLetterArn !== undefined && { deadLetterArn }),
+    ...(minimal === true && { minimal }),
+    ...(trailArn !== undefined && { trailArn }),
+    ...(trailBucket !== undefined && { trailBucket }),
+  };
+}
+
+/** The wishes that a connection had before its source was changed. */
+export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
+  return (connection.earlier ?? []).map(({ source, topicArn }) => {
+    const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
+    return { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
+  });
+}

@@ -1,0 +1,196 @@
+/**
+ * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
+ * refusals are tested with a fake (test/pipeline/provision) and by their texts.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
+import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { ListTopicsCommand } from '@aws-sdk/client-sns';
+import { randomBytes } from 'node:crypto';
+import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
+import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { unwrap } from '../../../src/domain/events/envelope.ts';
+import { AWS_CLI, JQ } from '../../docs/page-shell.ts';
+import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
+
+describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
+  let aws: TestAws;
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+  });
+  afterAll(() => aws.dispose());
+
+  /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
+  async function startWorld() {
+    const installation = randomBytes(4).toString('hex');
+    const [letters, theirs] = [await aws.createQueue(), await aws.createQueue()];
+    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+    const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
+    const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+    await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy } }));
+    const bucket = await aws.createBucket();
+    const theirEntry = {
+      Id: 'theirs',
+      QueueArn: theirs.arn,
+      Events: ['s3:ObjectTagging:*' as const],
+      Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
+    };
+    await aws.s3.send(
+      new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration: { QueueConfigurations: [theirEntry] } }),
+    );
+    const store = createMemoryStore();
+    const clock = systemClock;
+    const telemetry = createFakeTelemetry();
+    const clients = aws.clients();
+    const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
+    const gaps = createGapReports({ ...store, clock, telemetry });
+    await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
+    const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
+    const provisioning = createProvisioning({
+      state: store.state,
+      aws: provisioner,
+      storage,
+      clock,
+      queueUrl: queue.url,
+      installation,
+      isEmbedded: false,
+    });
+    const policyOf = async (url: string): Promise<string | undefined> =>
+      (await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }))).Attributes?.['Policy'];
+    return {
+      bucket,
+      queue,
+      provisioning,
+      installation,
+      store,
+      /** What is not Tally's. */
+      foreign: async () => {
+        const configuration = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
+        const policy = JSON.parse((await policyOf(queue.url)) ?? '{"Statement":[]}') as { Statement: { Sid: string }[] };
+        return { queues: configuration.QueueConfigurations, statements: policy.Statement.filter(({ Sid }) => Sid === 'Theirs') };
+      },
+      topics: async () => {
+        const { Topics = [] } = await aws.sns.send(new ListTopicsCommand({}));
+        return Topics.filter(({ TopicArn }) => TopicArn?.includes(installation));
+      },
+    };
+  }
+
+  it.each(['notification', 'eventbridge', 'routed'] as const)(
+    'is made for %s, found complete, and taken away without a trace',
+    async (source) => {
+      const { bucket, queue, provisioning, foreign, topics, store, installation } = await startWorld();
+      const before = await foreign();
+      const { plan } = await provisioning.plan({ bucket, source });
+      expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
+      const { applied } = await provisioning.apply({ bucket, source }, { token: plan.token });
+      expect(applied).toMatchObject({ state: 'applied' });
+      expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
+      expect(await foreign()).toEqual(before);
+      const connected = (await readRecord(store.state, refs.bucket(bucket)))!;
+      const found = await provisioning.diagnose({ ...connected, source });
+      expect(found.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
+      if (source !== 'routed') {
+        await aws.put(bucket, 'a.txt', 'x');
+        await eventArrives(queue.url);
+        await aws.remove(bucket, 'a.txt');
+      }
+      expect(await provisioning.remove(bucket, { keepAws: false })).toEqual(
+        source === 'routed' ? [expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })] : [],
+      );
+      expect(await topics()).toEqual([]);
+      expect(await foreign()).toEqual(before);
+      expect((await provisioning.plan({ bucket, source: 'notification' })).plan.wish.installation).toBe(installation);
+      expect(JSON.stringify(await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket })))).not.toContain(
+        installation,
+      );
+    },
+  );
+
+  it('is made for the topic of somebody else, which stays', async () => {
+    const { bucket, provisioning, queue } = await startWorld();
+    const topicArn = await aws.createTopic();
+    await aws.notify(bucket, { topicArn });
+    const wish = { bucket, source: 'topic', topic_arn: topicArn } as const;
+    const { applied } = await provisioning.apply(wish, {});
+    expect(applied).toMatchObject({ state: 'applied' });
+    await aws.put(bucket, 'a.txt', 'x');
+    await eventArrives(queue.url);
+    await aws.remove(bucket, 'a.txt');
+    expect(await provisioning.remove(bucket, { keepAws: false })).toEqual([]);
+    const { Topics = [] } = await aws.sns.send(new ListTopicsCommand({}));
+    expect(Topics.map((topic) => topic.TopicArn)).toContain(topicArn);
+  });
+
+  it('is paused and resumed', async () => {
+    const { bucket, provisioning, foreign } = await startWorld();
+    const { plan } = await provisioning.plan({ bucket });
+    await provisioning.apply({ bucket }, { token: plan.token });
+    const signal = new AbortController().signal;
+    const before = await foreign();
+    expect(await provisioning.pause(bucket, signal)).toMatchObject({ state: 'paused' });
+    const paused = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
+    expect(paused.TopicConfigurations).toBeUndefined();
+    expect(await foreign()).toEqual(before);
+    expect(await provisioning.resume(bucket, signal)).toMatchObject({ state: 'applied' });
+    expect((await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }))).TopicConfigurations).toHaveLength(1);
+  });
+
+  describe.runIf(canRun('the script of a plan', [AWS_CLI, JQ]))('by its script', () => {
+    it.each(['notification', 'eventbridge', 'routed'] as const)(
+      'is what an apply would make for %s, and again when it is run again',
+      async (source) => {
+        const { bucket, provisioning, foreign } = await startWorld();
+        const before = await foreign();
+        const script = await provisioning.emit({ bucket, source });
+        for (let run = 0; run < 2; run += 1) {
+          await runScript(script);
+          expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
+          expect(await foreign()).toEqual(before);
+        }
+        // an apply takes over what the script made, and a removal takes it away
+        expect((await provisioning.apply({ bucket, source }, {})).applied).toMatchObject({ state: 'applied' });
+        await provisioning.remove(bucket, { keepAws: false });
+        expect(await foreign()).toEqual(before);
+      },
+    );
+  });
+
+  /** Test events may come before it, or together with it. */
+  async function eventArrives(queueUrl: string): Promise<void> {
+    const kinds: string[] = [];
+    await until('the event of the object has come', async () => {
+      kinds.push(...(await aws.takeBodies(queueUrl, 1)).map((body) => unwrap(body).kind));
+      return kinds.includes('records');
+    });
+  }
+
+  /** Runs a script by bash, with an AWS CLI that sends everything to the emulator. */
+  async function runScript(script: string): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-script-'));
+    try {
+      const cli = `#!/bin/sh\nexec '${findProgram(AWS_CLI) ?? ''}' --endpoint-url '${awsEndpoint() ?? ''}' "$@"\n`;
+      await writeFile(join(folder, 'aws'), cli, { mode: 0o755 });
+      await writeFile(join(folder, 'script.sh'), script);
+      const PATH = [folder, dirname(findProgram(JQ) ?? ''), process.env['PATH']].join(delimiter);
+      const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_DEFAULT_REGION: aws.region };
+      const env = { PATH, HOME: process.env['HOME'], TMPDIR: folder, ...credentials };
+      const { code, stdout, stderr } = await runProgram('/bin/bash', [join(folder, 'script.sh')], { env });
+      expect({ code, text: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, text: '' });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }
+});

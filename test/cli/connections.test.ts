@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest';
+import { UNPRINTABLE } from '../../src/domain/printable.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
+import { createCliWorld } from './world.ts';
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
+const isUnsafe = (text: string): boolean => text.replaceAll('\n', '').search(UNPRINTABLE) !== -1;
+
+describe('tally bucket plan', () => {
+  it('shows the difference, what it touches of others, what was found, and the command that applies it', async () => {
+    const world = createCliWorld();
+    const { exitCode, stdout, stderr } = await world.run(
+      'bucket',
+      'plan',
+      'photos',
+      '--source',
+      'topic',
+      '--topic',
+      TOPIC,
+      '--enrich',
+      'head',
+      '--minimal',
+    );
+    expect(world.asked).toEqual([
+      ['planBucket', { params: { bucket: 'photos' }, query: { source: 'topic', topic_arn: TOPIC, enrich: 'head', minimal: 'true' } }],
+    ]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^token +0f1e2d3c4b5a6978$/m);
+    expect(stdout).toMatch(/^\+ notification photos$/m);
+    expect(stdout).toMatch(/^ {4}\+ .*"TopicConfigurations": \[$/m);
+    expect(stdout).toMatch(/^ {6}.*"QueueConfigurations": \[$/m);
+    expect(stdout).toContain('gets an s3:TestEvent');
+    expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification-missing)\n  why  ');
+    expect(stderr).toContain(`tally bucket apply photos --source topic --topic ${TOPIC} --enrich head --minimal --plan 0f1e2d3c4b5a6978\n`);
+    expect(isUnsafe(stdout)).toBe(false);
+  });
+
+  it('says so when there is nothing to do, and when nothing can be done', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...planAnswer, changes: [], findings: [], foreign: [] });
+    expect((await world.run('bucket', 'plan', 'photos')).stderr).toBe('Nothing to do: AWS is as it must be.\n');
+    world.nextAnswers({ ...planAnswer, findings: [{ ...planAnswer.findings[0]!, blocks: true }] });
+    expect((await world.run('bucket', 'plan', 'photos')).stderr).toBe('Nothing can be applied as it is.\n');
+  });
+});
+
+describe('tally bucket apply', () => {
+  it('repeats its request until it is applied', async () => {
+    const world = createCliWorld();
+    for (const waiting_for of ['S3', 'another change'])
+      world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
+    const { exitCode, stdout, stderr } = await world.run('bucket', 'apply', 'photos', '--plan', '0f1e', '--skip-destination-validation');
+    expect(exitCode).toBe(0);
+    expect(world.asked).toEqual(
+      Array.from({ length: 3 }, () => [
+        'applyBucket',
+        { params: { bucket: 'photos' }, body: { plan: '0f1e', skip_destination_validation: true } },
+      ]),
+    );
+    expect(stdout).toBe('photos is applied: its events come by notification.\n');
+    expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
+  });
+
+  it('ends with the reason when AWS must be changed by somebody else', async () => {
+    const world = createCliWorld();
+    world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));
+    expect(await world.run('bucket', 'apply', 'photos')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('(connect.overlap)'),
+    });
+  });
+
+  it('follows `bucket add --apply`', async () => {
+    const world = createCliWorld();
+    const { exitCode } = await world.run('bucket', 'add', 'photos', '--apply', '--bucket-account', '210987654321');
+    expect(exitCode).toBe(0);
+    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket']);
+    expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
+    expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', apply: true, bucket_account: '210987654321' } });
+    expect((await world.run('bucket', 'add', 'photos', '--bucket-account', '7')).exitCode).toBe(64);
+  });
+
+  it('ends with `bucket add --apply` if that has applied everything', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applied', source: 'notification' } });
+    await world.run('bucket', 'add', 'photos', '--apply');
+    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket']);
+  });
+});
+
+describe('tally bucket', () => {
+  it('emit prints the script and nothing else', async () => {
+    const world = createCliWorld();
+    expect(await world.run('bucket', 'emit', 'photos', '--source', 'routed')).toEqual({
+      exitCode: 0,
+      stdout: '#!/usr/bin/env bash\n\n',
+      stderr: '',
+    });
+  });
+
+  it('pause-notification names the command that restores it', async () => {
+    const world = createCliWorld();
+    const { stderr } = await world.run('bucket', 'pause-notification', 'photos');
+    expect(stderr).toContain('tally bucket resume-notification photos\n');
+    expect((await world.run('bucket', 'resume-notification', 'photos')).stdout).toContain('there again');
+  });
+
+  it('remove names what it leaves in AWS, and takes wishes', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] });
+    const { stdout, stderr } = await world.run('bucket', 'remove', 'photos', '--keep-aws', '--keep-documents');
+    expect(world.asked).toEqual([['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } }]]);
+    expect(stdout).toContain('its documents stay');
+    expect(stderr).toContain('Left in AWS: arn:topic: others are subscribed to it\n');
+  });
+});
+
+describe('tally doctor', () => {
+  const finding = planAnswer.findings[0]!;
+
+  it('checks every connected bucket, or one', async () => {
+    const world = createCliWorld();
+    const { exitCode, stdout } = await world.run('doctor');
+    expect(world.asked.map(([operation]) => operation)).toEqual(['listBuckets', 'diagnoseBucket']);
+    expect(exitCode).toBe(6);
+    expect(stdout).toMatch(/^photos: broken\nbroken: .*\n {2}why .*\n {2}do {3}tally bucket apply photos$/m);
+    await world.run('doctor', 'videos');
+    expect(world.asked.at(-1)).toEqual(['diagnoseBucket', { params: { bucket: 'videos' } }]);
+  });
+
+  it.each([
+    ['ok', [], 0],
+    ['degraded', [{ ...finding, severity: 'degraded' }], 5],
+    ['unknown', [{ ...finding, severity: 'unknown' }], 6],
+    ['broken', [{ ...finding, severity: 'degraded' }, finding], 6],
+  ])('ends with the exit code of the worst severity: %s', async (status, findings, exitCode) => {
+    const world = createCliWorld();
+    world.nextAnswers({ bucket: 'photos', status, findings });
+    const ran = await world.run('doctor', 'photos', '--json');
+    expect(ran.exitCode).toBe(exitCode);
+    expect(JSON.parse(ran.stdout)).toEqual({ items: [{ bucket: 'photos', status, findings }] });
+  });
+});
+
+describe('tally iam-policy', () => {
+  const env = {
+    TALLY_INDEX_URL: 'sqlite:nowhere',
+    TALLY_QUEUE_URL: 'https://sqs.eu-central-1.amazonaws.com/123456789012/tally-bucket-events',
+    TALLY_INSTALLATION: '0a1b2c3d',
+  };
+
+  it('prints the least for a role, a source and a bucket, with the names of the settings', async () => {
+    const { stdout } = await createCliWorld({ env }).run(
+      'iam-policy',
+      '--for',
+      'connecting',
+      '--source',
+      'notification',
+      '--bucket',
+      'photos',
+    );
+    const policy = JSON.parse(stdout) as { Statement: { Sid: string; Action: string[]; Resource: string | string[] }[] };
+    const of = (sid: string) => policy.Statement.find(({ Sid }) => Sid === sid);
+    expect(of('NotifyTally')).toMatchObject({ Action: ['s3:PutBucketNotification'], Resource: 'arn:aws:s3:::photos' });
+    expect(of('MakeTopics')).toMatchObject({ Resource: 'arn:aws:sns:eu-central-1:123456789012:tally-0a1b2c3d-*' });
+    expect(of('AdmitSenders')).toMatchObject({ Resource: ['arn:aws:sqs:eu-central-1:123456789012:tally-bucket-events'] });
+    expect(JSON.stringify(policy)).not.toMatch(/events:|sqs:ReceiveMessage|s3:GetObject/);
+  });
+
+  it('for the daemon changes nothing in AWS but messages', async () => {
+    const { stdout } = await createCliWorld().run('iam-policy');
+    expect(stdout).not.toMatch(/"(?:sns|events|s3):(?:Put|Set|Create|Delete|Subscribe|Unsubscribe)/);
+    expect(stdout).toContain('events:DescribeRule');
+  });
+});
+
+describe('tally bucket set', () => {
+  it('changes the record, and says what to do next', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...bucketAnswer, source: 'eventbridge', advice: 'tally bucket apply photos' });
+    const { stdout, stderr } = await world.run('bucket', 'set', 'photos', '--source', 'eventbridge', '--no-topic', '--enrich', 'tags');
+    expect(world.asked).toEqual([
+      ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', enrich: 'tags', topic_arn: null } }],
+    ]);
+    expect(stdout).toMatch(/^source +eventbridge$/m);
+    expect(stderr).toContain('Next: tally bucket apply photos\n');
+  });
+
+  it('applies instead with --apply, after which the record follows', async () => {
+    const world = createCliWorld();
+    expect((await world.run('bucket', 'set', 'photos', '--source', 'eventbridge', '--apply')).exitCode).toBe(0);
+    expect(world.asked).toEqual([['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge' } }]]);
+    expect((await world.run('bucket', 'set', 'photos', '--no-topic', '--apply')).exitCode).toBe(64);
+  });
+});

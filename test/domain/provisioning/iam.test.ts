@@ -1,0 +1,91 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bucketSources } from '../../../src/domain/bucket.ts';
+import { iamPolicy, permissions } from '../../../src/domain/provisioning/iam.ts';
+
+const ROOT = new URL('../../..', import.meta.url).pathname;
+
+/** The actions that the adapter names with each of its calls. */
+const called = new Set(
+  globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT }).flatMap((file) =>
+    [...readFileSync(`${ROOT}/${file}`, 'utf8').matchAll(/'((?:s3|sns|sqs|events|cloudtrail):\w+)'/g)].map(([, action = '']) => action),
+  ),
+);
+const actionsFor = (role: 'daemon' | 'connecting'): readonly string[] =>
+  permissions.filter(({ roles }) => roles.includes(role)).flatMap(({ actions }) => actions);
+
+describe('the table of permissions', () => {
+  it('has every call that makes or reads a connection, and no other for the person who connects', () => {
+    expect([...called].filter((action) => !actionsFor('connecting').includes(action))).toEqual([]);
+    // HeadBucket, and the tags that CreateTopic and PutRule take
+    const others = new Set(['s3:ListBucket', 's3:GetBucketVersioning', 'sns:TagResource', 'events:TagResource']);
+    expect(actionsFor('connecting').filter((action) => !called.has(action) && !others.has(action))).toEqual([]);
+  });
+
+  it('has every read of a connection for the daemon, and no write', () => {
+    const isRead = (action: string): boolean => /:(?:Get|List|Describe)/.test(action);
+    expect([...called].filter((action) => isRead(action) && !actionsFor('daemon').includes(action))).toEqual([]);
+    expect(actionsFor('daemon').filter((action) => /:(?:Put|Set|Create|Subscribe|Unsubscribe|Tag|Remove)/.test(action))).toEqual([]);
+  });
+
+  it('contains what config/aws/daemon-policy.json permits, but for keys', () => {
+    const { Statement } = JSON.parse(readFileSync(`${ROOT}/config/aws/daemon-policy.json`, 'utf8')) as {
+      Statement: { Sid: string; Action: string | string[] }[];
+    };
+    const documented = Statement.filter(({ Sid }) => Sid !== 'UseTheKeyOfTheQueues').flatMap(({ Action }) => Action);
+    expect(documented.filter((action) => !actionsFor('daemon').includes(action))).toEqual([]);
+  });
+
+  it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
+    const names = { partition: 'aws', region: 'us-east-1', account: '123456789012', queues: ['a'], bucket: 'photos', installation: '*' };
+    const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
+    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArn })]),
+    });
+    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
+  });
+
+  it('permits the daemon the key of its queues by way of SQS only', () => {
+    const names = {
+      partition: 'aws-cn',
+      region: 'cn-north-1',
+      account: '123456789012',
+      queues: ['a'],
+      bucket: 'photos',
+      installation: '*',
+    };
+    const keyArn = 'arn:aws-cn:kms:cn-north-1:123456789012:key/1';
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('kms:');
+    expect(iamPolicy('daemon', bucketSources, { ...names, keyArn })).toMatchObject({
+      Statement: expect.arrayContaining([
+        {
+          Sid: 'UseTheKeyOfTheQueues',
+          Effect: 'Allow',
+          Action: ['kms:Decrypt', 'kms:GenerateDataKey'],
+          Resource: keyArn,
+          Condition: { StringEquals: { 'kms:ViaService': 'sqs.cn-north-1.amazonaws.com.cn' } },
+        },
+      ]),
+    });
+  });
+
+  it('makes policies in which each statement has a separate name, and only what the source needs', () => {
+    const names = {
+      partition: 'aws-cn',
+      region: 'cn-north-1',
+      account: '123456789012',
+      queues: ['a', 'b'],
+      bucket: 'photos',
+      installation: '0a1b2c3d',
+    };
+    for (const role of ['daemon', 'connecting'] as const) {
+      for (const source of bucketSources) {
+        const { Statement } = iamPolicy(role, [source], names) as { Statement: { Sid: string; Resource: string | string[] }[] };
+        expect(new Set(Statement.map(({ Sid }) => Sid)).size).toBe(Statement.length);
+        for (const resource of Statement.flatMap(({ Resource }) => Resource)) expect(resource).toMatch(/^arn:aws-cn:|^\*$/);
+        expect(JSON.stringify(Statement).includes('events:')).toBe(source === 'eventbridge' || source === 'routed');
+      }
+    }
+  });
+});

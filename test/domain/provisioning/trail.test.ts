@@ -1,0 +1,153 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  advancedSelector,
+  exceededLimit,
+  foreignSelectors,
+  parseSelectors,
+  recordsBucket,
+  withoutSelector,
+  withSelector,
+  type Selectors,
+} from '../../../src/domain/provisioning/trail.ts';
+
+const photos = { bucket: 'photos', partition: 'aws' };
+const field = fc.record({
+  Field: fc.constantFrom('eventCategory', 'resources.ARN', 'eventName'),
+  Equals: fc.array(fc.string({ maxLength: 5 }), { maxLength: 3 }),
+});
+const advanced = fc.record({ Name: fc.constantFrom('theirs', 'audit', 'tally videos'), FieldSelectors: fc.array(field, { maxLength: 3 }) });
+const basic = fc.record({
+  ReadWriteType: fc.constantFrom('All', 'ReadOnly', 'WriteOnly'),
+  IncludeManagementEvents: fc.boolean(),
+  DataResources: fc.array(
+    fc.record({
+      Type: fc.constant('AWS::S3::Object'),
+      Values: fc.array(fc.constantFrom('arn:aws:s3:::videos/', 'arn:aws:s3:::photo'), { maxLength: 3 }),
+    }),
+    { maxLength: 2 },
+  ),
+});
+const selectors: fc.Arbitrary<Selectors> = fc.oneof(
+  fc.record({ kind: fc.constant('advanced' as const), list: fc.array(advanced, { minLength: 1, maxLength: 4 }) }),
+  fc.record({ kind: fc.constant('basic' as const), list: fc.array(basic, { maxLength: 4 }) }),
+);
+
+describe('the selectors of a trail', () => {
+  it('keep those of others and their kind, when ours is added and when it is taken away', () => {
+    fc.assert(
+      fc.property(selectors, (before) => {
+        const after = withSelector(before, photos);
+        expect(after.kind).toBe(before.kind);
+        expect(foreignSelectors(after, photos)).toEqual(before.list);
+        expect(recordsBucket(after, photos)).toBe(true);
+        expect(withSelector(after, photos)).toEqual(after);
+        expect(withoutSelector(after, photos)).toEqual(before);
+        expect(withoutSelector(before, photos)).toBeUndefined();
+      }),
+    );
+  });
+
+  it('are read as CloudTrail answers them, and not in another form', () => {
+    expect(parseSelectors({ EventSelectors: [{ ReadWriteType: 'All', New: 1 }] })).toEqual({
+      kind: 'basic',
+      list: [{ ReadWriteType: 'All', New: 1 }],
+    });
+    expect(parseSelectors({ EventSelectors: [], AdvancedEventSelectors: [advancedSelector(photos)] })).toEqual({
+      kind: 'advanced',
+      list: [advancedSelector(photos)],
+    });
+    expect(parseSelectors({})).toEqual({ kind: 'basic', list: [] });
+    expect(parseSelectors({ AdvancedEventSelectors: [{ Name: 'x' }] })).toBeUndefined();
+  });
+
+  it.each<[string, Selectors, boolean]>([
+    [
+      'all buckets, basic',
+      { kind: 'basic', list: [{ ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3'] }] }] },
+      true,
+    ],
+    [
+      'all buckets by a prefix',
+      { kind: 'basic', list: [{ ReadWriteType: 'WriteOnly', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::'] }] }] },
+      true,
+    ],
+    [
+      'reads only',
+      { kind: 'basic', list: [{ ReadWriteType: 'ReadOnly', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3'] }] }] },
+      false,
+    ],
+    [
+      'a folder of the bucket',
+      { kind: 'basic', list: [{ ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::photos/a/'] }] }] },
+      false,
+    ],
+    [
+      'functions',
+      { kind: 'basic', list: [{ ReadWriteType: 'All', DataResources: [{ Type: 'AWS::Lambda::Function', Values: ['arn:aws:s3'] }] }] },
+      false,
+    ],
+    [
+      'all objects, advanced',
+      {
+        kind: 'advanced',
+        list: [
+          {
+            FieldSelectors: [
+              { Field: 'eventCategory', Equals: ['Data'] },
+              { Field: 'resources.type', Equals: ['AWS::S3::Object'] },
+            ],
+          },
+        ],
+      },
+      true,
+    ],
+    ['management events', { kind: 'advanced', list: [{ FieldSelectors: [{ Field: 'eventCategory', Equals: ['Management'] }] }] }, false],
+    [
+      'fewer operations',
+      {
+        kind: 'advanced',
+        list: [
+          {
+            ...advancedSelector(photos),
+            FieldSelectors: [...advancedSelector(photos).FieldSelectors.slice(0, 4), { Field: 'eventName', Equals: ['PutObject'] }],
+          },
+        ],
+      },
+      false,
+    ],
+    [
+      'all but some',
+      {
+        kind: 'advanced',
+        list: [
+          {
+            FieldSelectors: [
+              { Field: 'eventCategory', Equals: ['Data'] },
+              { Field: 'resources.ARN', NotStartsWith: ['arn:aws:s3:::photos/'] },
+            ],
+          },
+        ],
+      },
+      false,
+    ],
+    [
+      'another bucket with the same beginning',
+      { kind: 'advanced', list: [advancedSelector({ bucket: 'photos-2', partition: 'aws' })] },
+      false,
+    ],
+  ])('record the bucket or not: %s', (_, found, records) => {
+    expect(recordsBucket(found, photos)).toBe(records);
+  });
+
+  it('have limits', () => {
+    const many = (count: number): Selectors => ({ kind: 'basic', list: Array.from({ length: count }, () => ({ DataResources: [] })) });
+    expect(exceededLimit(many(5))).toBeUndefined();
+    expect(exceededLimit(many(6))).toContain('5 basic');
+    expect(exceededLimit({ kind: 'basic', list: [{ DataResources: [{ Values: Array.from({ length: 251 }, () => 'x') }] }] })).toContain(
+      '250',
+    );
+    const wide = { Name: 'x', FieldSelectors: [{ Field: 'resources.ARN', StartsWith: Array.from({ length: 495 }, () => 'x') }] };
+    expect(exceededLimit(withSelector({ kind: 'advanced', list: [wide] }, photos))).toContain('500');
+  });
+});

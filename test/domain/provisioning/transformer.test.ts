@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { unwrap } from '../../../src/domain/events/envelope.ts';
+import { minimalTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/transformer.ts';
+
+/** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
+function transformed({ paths, template }: InputTransformer, event: object): string {
+  return template.replaceAll(/<(\w+)>/g, (_, name: string) => {
+    const path = paths[name]!.split('.').slice(1);
+    const value = path.reduce<unknown>(
+      (at, field) => (typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[field] : undefined),
+      event,
+    );
+    return JSON.stringify(value ?? '');
+  });
+}
+
+const detail = {
+  awsRegion: 'eu-west-1',
+  eventName: 'PutObject',
+  eventTime: '2026-01-02T03:04:05Z',
+  eventID: 'e-1',
+  eventSource: 's3.amazonaws.com',
+  requestID: 'r-1',
+  requestParameters: { bucketName: 'photos', key: 'a "b"\\c/ü.jpg' },
+  responseElements: { 'x-amz-version-id': 'v1' },
+};
+
+describe.each([
+  ['Tally’s own', transformer],
+  ['the smallest', minimalTransformer],
+])('%s input transformer', (_, each) => {
+  it('uses every path once or more, and names no other', () => {
+    const used = [...each.template.matchAll(/<(\w+)>/g)].map(([, name]) => name);
+    expect(new Set(used)).toEqual(new Set(Object.keys(each.paths)));
+    expect(each.template).not.toMatch(/"<|>"/);
+  });
+
+  it('makes records that are understood', () => {
+    const put = unwrap(transformed(each, { detail }));
+    expect(put).toMatchObject({
+      kind: 'records',
+      records: [{ ok: true, record: { bucket: 'photos', dialect: 'synthetic', versionId: 'v1' } }],
+    });
+    const marker = { ...detail, eventName: 'DeleteObject', responseElements: { 'x-amz-delete-marker': 'true', 'x-amz-version-id': 'v2' } };
+    expect(unwrap(transformed(each, { detail: marker }))).toMatchObject({
+      records: [{ ok: true, record: { change: { kind: 'marker-created' } } }],
+    });
+    const bulk = { ...detail, eventName: 'DeleteObjects', requestParameters: { bucketName: 'photos' }, responseElements: null };
+    expect(unwrap(transformed(each, { detail: bulk }))).toMatchObject({
+      records: [{ ok: true, record: { change: { kind: 'bulk-deleted' } } }],
+    });
+  });
+});
+
+describe('the input transformer', () => {
+  it('of docs/connect.md is Tally’s own', () => {
+    const page = readFileSync(new URL('../../../docs/connect.md', import.meta.url), 'utf8');
+    const [, document = ''] = /<<'JSON'\n([\s\S]*?)\nJSON/.exec(page.slice(page.indexOf('### Steps 6 to 8'))) ?? [];
+    expect(JSON.parse(document)).toEqual({ InputPathsMap: transformer.paths, InputTemplate: transformer.template });
+  });
+
+  it('that is the smallest is the one that was specified', () => {
+    expect(minimalTransformer.paths).toEqual({
+      cloudRegion: '$.detail.awsRegion',
+      bucketName: '$.detail.requestParameters.bucketName',
+      eventName: '$.detail.eventName',
+      eventTime: '$.detail.eventTime',
+      isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
+      key: '$.detail.requestParameters.key',
+      versionId: '$.detail.responseElements.x-amz-version-id',
+    });
+    const filled = JSON.parse(minimalTransformer.template.replaceAll(/<(\w+)>/g, '"$1"')) as unknown;
+    expect(filled).toEqual({
+      Records: [
+        {
+          cloudRegion: 'cloudRegion',
+          eventName: 'eventName',
+          eventTime: 'eventTime',
+          storage: {
+            bucket: { name: 'bucketName' },
+            object: { eTag: '', isDeleteMarker: 'isDeleteMarker', key: 'key', versionId: 'versionId' },
+          },
+        },
+      ],
+    });
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import type { ConnectionCheck } from '../../../src/domain/bucket.ts';
+import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import { afterLook, isLookDue } from '../../../src/domain/provisioning/planning/watch.ts';
+
+const HOUR_MS = 3_600_000;
+const NOW = 1_800_000_000_000;
+
+const finding = (severity: Finding['severity']): Finding => ({
+  code: `connect.${severity}`,
+  severity,
+  what: 'w',
+  why: 'y',
+  fix: 'f',
+  blocks: false,
+});
+const applied = { state: 'applied', changedAtMs: NOW - 10 * HOUR_MS } as const;
+
+function checked(state: ConnectionCheck['state'], more: Partial<ConnectionCheck> = {}): ConnectionCheck {
+  return { state, atMs: NOW - HOUR_MS, sinceMs: NOW - HOUR_MS, findings: [], ...more };
+}
+
+describe('a look at a connection is due', () => {
+  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof isLookDue>[1], nowMs = NOW) =>
+    isLookDue({ createdAtMs: NOW - 100 * HOUR_MS, ...(last && { connectionCheck: last }) }, connection, nowMs);
+
+  it('at once, then every hour', () => {
+    expect(due(undefined, applied)).toBe(true);
+    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe(false);
+    expect(due(checked('ok'), applied)).toBe(true);
+  });
+
+  it('5 and 30 s after a change, once each', () => {
+    const changed = { state: 'applied', changedAtMs: NOW } as const;
+    const early = checked('ok', { atMs: NOW - 1_000 });
+    expect(due(early, changed, NOW + 4_999)).toBe(false);
+    expect(due(early, changed, NOW + 5_000)).toBe(true);
+    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 29_999)).toBe(false);
+    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 30_000)).toBe(true);
+    expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe(false);
+  });
+
+  it('not while parts are being made, by an apply or by hand, or taken away', () => {
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
+    expect(due(undefined, { state: 'removing' })).toBe(false);
+    expect(isLookDue({ createdAtMs: NOW - 599_999 }, undefined, NOW)).toBe(false);
+    expect(isLookDue({ createdAtMs: NOW - 600_000 }, undefined, NOW)).toBe(true);
+  });
+
+  it('when a notification was paused or resumed since', () => {
+    const last = checked('ok', { atMs: NOW - 1 });
+    expect(due(last, { ...applied, state: 'paused' })).toBe(true);
+    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe(false);
+    expect(due({ ...last, state: 'paused' }, applied)).toBe(true);
+  });
+
+  it('although a clock was set back by days', () => {
+    expect(due(checked('ok', { atMs: NOW + 3 * HOUR_MS }), applied)).toBe(true);
+  });
+});
+
+describe('after a look', () => {
+  const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof isLookDue>[1] = applied) =>
+    afterLook(before, { findings, connection, nowMs: NOW });
+
+  it('a connection that breaks opens one gap, once, and one more when it is in order again', () => {
+    const first = look(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
+    expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
+    const second = look(first.check, [finding('broken')]);
+    expect(second.gap).toBeUndefined();
+    expect(look(second.check, [])).toEqual({
+      gap: 'restored',
+      check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
+    });
+  });
+
+  it('opens no second gap if an apply has repaired it, which opens its own', () => {
+    const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true });
+    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBeUndefined();
+  });
+
+  it('what cannot be read opens none, and hides none', () => {
+    expect(look(checked('ok', { wasInOrder: true }), [finding('unknown')]).gap).toBeUndefined();
+    const hidden = look(checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true }), [finding('unknown')]);
+    expect(hidden).toMatchObject({ check: { state: 'unknown', brokenSinceMs: NOW - HOUR_MS } });
+    expect(look(hidden.check, []).gap).toBe('restored');
+  });
+
+  it('a pause is no loss, and its time is that of the pause', () => {
+    const paused = look(checked('ok'), [finding('broken')], { state: 'paused', pausedAtMs: NOW - 5 });
+    expect(paused).toMatchObject({ check: { state: 'paused', sinceMs: NOW - 5 } });
+    expect(paused.gap).toBeUndefined();
+  });
+
+  it('a bucket that was wired by hand and never found in order is shown, and opens no gap', () => {
+    const alone = afterLook(undefined, { findings: [finding('broken')], connection: undefined, nowMs: NOW });
+    expect(alone.gap).toBeUndefined();
+    const good = afterLook(alone.check, { findings: [], connection: undefined, nowMs: NOW });
+    expect(afterLook(good.check, { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBe('lost');
+  });
+
+  it('keeps since when, and the first findings only', () => {
+    const { check } = look(
+      checked('degraded'),
+      Array.from({ length: 9 }, () => finding('degraded')),
+    );
+    expect(check).toMatchObject({ sinceMs: NOW - HOUR_MS, atMs: NOW });
+    expect(check.findings).toHaveLength(3);
+  });
+});

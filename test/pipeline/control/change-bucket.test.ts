@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { jobSchema } from '../../../src/domain/reindex/job.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createAddBucket } from '../../../src/pipeline/control/add-bucket.ts';
+import { createChangeBucket } from '../../../src/pipeline/control/change-bucket.ts';
+import { createConnections } from '../../../src/pipeline/control/connections.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+
+const signal = new AbortController().signal;
+const MINUTE_MS = 60_000;
+
+async function startWorld() {
+  const { objects, state } = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos', { region: REGION });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  const jobs = createReindexJobs({ state, clock, telemetry });
+  const aws = createFakeAws();
+  const provisioning = provisioningOn(aws, { state, storage, clock });
+  const closeGaps = createCloseGaps({
+    state,
+    scan: { countLive: async () => 0 },
+    startJob: (request, each) => jobs.start(request, each),
+    askToRepair: async () => undefined,
+    clock,
+    telemetry,
+    requestsPerDay: 1_000,
+  });
+  const allJobs = () => listAllRecords(state, 'job', jobSchema);
+  return {
+    aws,
+    state,
+    clock,
+    add: createAddBucket({ state, connectBucket, jobs, telemetry }),
+    change: createChangeBucket({ state, connectBucket, clock }),
+    connections: createConnections({ state, provisioning, connectBucket }),
+    allJobs,
+    gap: async () => (await listAllRecords(state, 'gap', gapSchema))[0],
+    record: () => readRecord(state, refs.bucket('photos')),
+    /** The calendar runs every minute of this time, and every job that was queued a minute ago is done, without proof if it does not wait. */
+    async run(minutes: number): Promise<void> {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        await clock.advance(MINUTE_MS);
+        for (const { id, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
+          const done = { state: 'done' as const, finishedAtMs: clock.nowMs(), ...(now !== true && { coversBeforeMs: clock.nowMs() }) };
+          await updateRecord(state, refs.job(id), (job) => job && { ...job, ...done });
+        }
+        await closeGaps(signal);
+      }
+    },
+  };
+}
+
+async function startConnected() {
+  const world = await startWorld();
+  await world.add({ bucket: 'photos' }, 'test');
+  await world.run(5);
+  expect(await world.gap()).toMatchObject({ state: 'closed' });
+  return { ...world, before: (await world.allJobs()).length };
+}
+
+describe('a change of a bucket', () => {
+  it('of its source opens a gap, which exactly one job of the whole bucket closes when the change has taken effect', async () => {
+    const world = await startConnected();
+    await world.change('photos', { source: 'eventbridge' }, 'test');
+    expect(await world.record()).toMatchObject({ source: 'eventbridge' });
+    await world.run(6);
+    expect(await world.allJobs()).toHaveLength(world.before);
+    await world.run(60);
+    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    expect((await world.allJobs()).slice(world.before)).toMatchObject([{ prefix: '', mode: 'apply', requestedBy: 'gap' }]);
+  });
+
+  it('of its source and an apply within minutes need one job together', async () => {
+    const world = await startConnected();
+    const { madeFor } = await world.change('photos', { source: 'eventbridge' }, 'test');
+    expect(madeFor).toBeUndefined();
+    await world.run(2);
+    const { token } = await world.connections.plan('photos', {}, signal);
+    expect(await world.connections.apply('photos', { plan: token }, 'test', signal)).toMatchObject({
+      state: 'applied',
+      source: 'eventbridge',
+    });
+    await world.run(60);
+    expect((await world.allJobs()).slice(world.before)).toHaveLength(1);
+    expect((await world.change('photos', { source: 'notification' }, 'test')).madeFor).toBe('eventbridge');
+  });
+
+  it('leaves AWS alone, so that the earlier parts deliver until others are made', async () => {
+    const world = await startConnected();
+    await world.connections.apply('photos', {}, 'test', signal);
+    const parts = world.aws.snapshot();
+    await world.change('photos', { source: 'routed' }, 'test');
+    expect(world.aws.snapshot()).toEqual(parts);
+  });
+
+  it('of its enrichment opens no gap, and says that documents lack it', async () => {
+    const world = await startConnected();
+    expect(await world.change('photos', { enrich: 'tags' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'tags' } });
+    expect(await world.gap()).toMatchObject({ state: 'closed' });
+  });
+
+  it('forgets a topic on request', async () => {
+    const world = await startConnected();
+    await world.change('photos', { source: 'notification', topic_arn: THEIR_TOPIC }, 'test');
+    expect(await world.record()).toMatchObject({ topicArn: THEIR_TOPIC });
+    await world.change('photos', { topic_arn: null }, 'test');
+    expect(await world.record()).not.toHaveProperty('topicArn');
+  });
+
+  it.each([
+    [{ topic_arn: THEIR_TOPIC }, /say which source/],
+    [{ source: 'topic' as const }, /must be given/],
+    [{ source: 'topic' as const, topic_arn: null }, /must be given/],
+    [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /standard topics only/],
+  ])('is refused if it cannot be: %j', async (request, message) => {
+    const world = await startConnected();
+    const before = await world.record();
+    await expect(world.change('photos', request, 'test')).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringMatching(message),
+    });
+    expect(await world.record()).toEqual(before);
+  });
+});
+
+describe('a new bucket whose parts are made', () => {
+  it('is indexed at once by a job that proves nothing, and proven by exactly one more when the change has taken effect', async () => {
+    const world = await startWorld();
+    await world.add({ bucket: 'photos', apply: true }, 'test');
+    expect(await world.allJobs()).toMatchObject([{ now: true, prefix: '', mode: 'apply' }]);
+    expect(await world.connections.applyAdded({ bucket: 'photos' }, 'test', signal)).toMatchObject({ state: 'applied' });
+    await world.run(6);
+    expect(await world.gap()).toMatchObject({ state: 'open' });
+    expect(await world.allJobs()).toHaveLength(1);
+    await world.run(120);
+    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    expect(await world.allJobs()).toMatchObject([{ now: true }, { prefix: '', requestedBy: 'gap' }]);
+  });
+});

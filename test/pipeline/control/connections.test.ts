@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { bucketSources } from '../../../src/domain/bucket.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createConnections } from '../../../src/pipeline/control/connections.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+
+const signal = new AbortController().signal;
+
+async function startWorld() {
+  const aws = createFakeAws();
+  const store = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos', { region: REGION });
+  const gaps = createGapReports({ ...store, clock, telemetry });
+  const connectBucket = createConnectBucket({ ...store, storage, gaps, clock, telemetry });
+  await connectBucket.connect({ bucket: 'photos' }, 'test');
+  const provisioning = provisioningOn(aws, { state: store.state, storage, clock });
+  const connections = createConnections({ state: store.state, provisioning, connectBucket });
+  return { aws, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
+}
+
+describe('an apply', () => {
+  it('lets the record of the bucket follow what was applied, and not before', async () => {
+    const { aws, connections, record } = await startWorld();
+    const { token } = await connections.plan('photos', { source: 'eventbridge' }, signal);
+    aws.before = (call) => {
+      if (call === 'putNotification') throw new RequestError('connect.denied', 'no');
+    };
+    await expect(connections.apply('photos', { source: 'eventbridge', plan: token }, 'test', signal)).rejects.toMatchObject({
+      code: 'connect.denied',
+    });
+    expect(await record()).toMatchObject({ source: 'notification' });
+    aws.before = () => undefined;
+    expect(await connections.apply('photos', { source: 'eventbridge', plan: token }, 'test', signal)).toEqual({
+      bucket: 'photos',
+      state: 'applied',
+      source: 'eventbridge',
+    });
+    expect(await record()).toMatchObject({ source: 'eventbridge' });
+    expect(await record()).not.toHaveProperty('topicArn');
+  });
+
+  it('names the topic in the record, so that the end of a subscription is noticed', async () => {
+    const { connections, record } = await startWorld();
+    await connections.apply('photos', { enrich: 'head' }, 'test', signal);
+    expect(await record()).toMatchObject({ source: 'notification', enrich: 'head', topicArn: TOPIC_ARN, account: '123456789012' });
+    // the topic of Tally is none that a wish names
+    expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
+  });
+
+  it.each([
+    [{ topic_arn: THEIR_TOPIC }, /source topic|"source": "topic"/],
+    [{ source: 'topic' as const }, /must be given/],
+    [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /FIFO/],
+  ])('refuses a wish that cannot be: %j', async (wish, message) => {
+    const { connections, aws } = await startWorld();
+    await expect(connections.apply('photos', wish, 'test', signal)).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringMatching(message),
+    });
+    expect(aws.writes).toEqual([]);
+  });
+});
+
+describe('a repair', () => {
+  it('makes the notification again', async () => {
+    const { aws, connections } = await startWorld();
+    await connections.apply('photos', {}, 'test', signal);
+    const applied = aws.snapshot();
+    aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    aws.parts.topics.get(TOPIC_ARN)?.subscriptions.clear();
+    await connections.repair('photos', 'test', signal);
+    expect(aws.snapshot()).toEqual(applied);
+  });
+
+  it.each(bucketSources.filter((source) => source !== 'notification'))('is refused for %s, with nothing changed', async (source) => {
+    const { aws, connections, connectBucket } = await startWorld();
+    await connectBucket.connect({ bucket: 'photos', source, topic_arn: THEIR_TOPIC }, 'test');
+    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
+    expect(aws.writes).toEqual([]);
+  });
+
+  it('fails as its apply does, and leaves a paused bucket alone', async () => {
+    const { aws, connections } = await startWorld();
+    await connections.apply('photos', {}, 'test', signal);
+    await connections.pause('photos', signal);
+    const writes = aws.writes.length;
+    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'connect.paused' });
+    expect(aws.writes).toHaveLength(writes);
+  });
+});

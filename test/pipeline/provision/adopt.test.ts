@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { startWorld, theirs } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const EARLIER = 'tally-99999999';
+const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
+const earlier: NotificationEntry = {
+  kind: 'topic',
+  id: EARLIER,
+  arn: `arn:aws:sns:${REGION}:${ACCOUNT}:${EARLIER}-events`,
+  events,
+  filter: [],
+};
+
+async function startAfterAnother(entries: readonly NotificationEntry[] = [...theirs, earlier]): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  world.aws.parts.notifications.set('photos', { entries, eventBridge: false });
+  return world;
+}
+
+function idsOf(world: World): readonly string[] {
+  const found = world.aws.parts.notifications.get('photos');
+  return typeof found === 'object' ? found.entries.map(({ id }) => id) : [];
+}
+
+describe('the notification of an earlier installation', () => {
+  it('is an overlap that is not touched, and the plan says how it can be taken over', async () => {
+    const world = await startAfterAnother();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toContainEqual(
+      expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --adopt', blocks: true }),
+    );
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('is replaced in one write where a person has agreed to it, and everything else stays', async () => {
+    const world = await startAfterAnother();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', adopt: true });
+    expect(plan.foreign).toContainEqual(expect.stringContaining(`${EARLIER} of an earlier installation is taken over`));
+    await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(await world.apply({ adopt: true }, { token: plan.token })).toMatchObject({ state: 'applied' });
+    expect(idsOf(world)).toEqual([...theirs.map(({ id }) => id), `tally-${INSTALLATION}`]);
+    expect(world.aws.writes.filter((call) => call === 'putNotification')).toHaveLength(1);
+    expect(await world.connection()).not.toHaveProperty('adopt');
+    const made = world.aws.writes.length;
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(world.aws.writes).toHaveLength(made);
+  });
+
+  it('is not taken over by a token that was given for a plan without it', async () => {
+    const world = await startAfterAnother([...theirs, { ...earlier, events: ['s3:Replication:*'] }]);
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    await expect(world.apply({ adopt: true }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+  });
+
+  it.each([
+    ['its topic is not one of Tally', { arn: `arn:aws:sns:${REGION}:${ACCOUNT}:uploads` }],
+    ['it goes to a queue', { kind: 'queue' as const, arn: QUEUE_ARN }],
+    ['its Id only begins like one', { id: `${EARLIER}x` }],
+  ])('is that of others if %s', async (_, change) => {
+    const world = await startAfterAnother([{ ...earlier, ...change }]);
+    await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(idsOf(world)).toEqual([{ ...earlier, ...change }.id]);
+  });
+});
+
+describe('a bucket that cannot be connected', () => {
+  it('is named before anything is read: a directory bucket sends no events', async () => {
+    const world = await startWorld();
+    const planned = world.provisioning.plan({ bucket: 'photos--use1-az4--x-s3' });
+    await expect(planned).rejects.toThrow(RequestError);
+    await expect(planned).rejects.toMatchObject({ code: 'connect.blocked', message: expect.stringContaining('directory bucket') });
+  });
+
+  it('is one of a store that only speaks the protocol of S3', async () => {
+    const entry = { kind: 'queue', id: 'x', arn: 'arn:minio:sqs::PRIMARY:webhook', events, filter: [] } as const;
+    const world = await startAfterAnother([entry]);
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+    expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.other-store', severity: 'unknown', blocks: true }));
+    await expect(world.apply({ source: 'eventbridge' })).rejects.toMatchObject({
+      code: 'connect.blocked',
+      extra: { finding: 'connect.other-store' },
+    });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    expect((await world.provisioning.diagnose(record!)).map(({ code }) => code)).toContain('connect.other-store');
+  });
+});
+
+describe('a key', () => {
+  const statementOf = async (world: World, source: 'notification' | 'eventbridge' | 'routed', at: string) => {
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    const { fix } = plan.findings.find(({ code, what }) => code === 'connect.kms-unchecked' && what.startsWith(at))!;
+    return JSON.parse(fix) as { Principal: { Service: unknown }; Action: unknown };
+  };
+
+  it('is to be opened to those that send, and to no others', async () => {
+    const world = await startWorld();
+    world.aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/tally';
+    expect(await statementOf(world, 'notification', QUEUE_ARN)).toMatchObject({
+      Principal: { Service: 'sns.amazonaws.com' },
+      Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
+    });
+    expect(await statementOf(world, 'eventbridge', QUEUE_ARN)).toMatchObject({ Principal: { Service: 'events.amazonaws.com' } });
+    await world.apply();
+    world.aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/tally';
+    expect(await statementOf(world, 'notification', TOPIC_ARN)).toMatchObject({ Principal: { Service: 's3.amazonaws.com' } });
+  });
+});

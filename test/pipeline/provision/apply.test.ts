@@ -1,0 +1,440 @@
+import { describe, expect, it } from 'vitest';
+import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
+import type { BucketSource } from '../../../src/domain/bucket.ts';
+import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
+import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const ID = `tally-${INSTALLATION}`;
+/** A process that was killed keeps the lock so long. */
+const LOCK_MS = 60_001;
+/** The wishes for every source. */
+const wishes: readonly (readonly [BucketSource, object])[] = [
+  ['notification', {}],
+  ['topic', { source: 'topic', topic_arn: THEIR_TOPIC }],
+  ['eventbridge', { source: 'eventbridge' }],
+  ['routed', { source: 'routed' }],
+];
+
+/** What is not Tally's, as it is now. */
+function foreignOf({ aws }: World) {
+  const configuration = aws.parts.notifications.get('photos');
+  if (configuration === undefined || typeof configuration === 'string') throw new Error('no configuration');
+  return {
+    entries: entriesWithout(configuration, ID),
+    statements: [...aws.parts.queues.values()].map(({ policy }) => foreignStatements(parsePolicy(policy)!, sidsOf(INSTALLATION).all)),
+    topic: aws.parts.topics.get(THEIR_TOPIC)?.policy,
+  };
+}
+
+/** A bucket of which others use much; for the source topic, it sends everything to their topic. */
+async function startPopulated(source: BucketSource): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  if (source === 'topic') {
+    const all = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] } as const;
+    world.aws.parts.notifications.set('photos', { entries: [...theirs, all], eventBridge: true });
+  }
+  return world;
+}
+
+describe.each(wishes)('an apply for the source %s', (source, wish) => {
+  it('makes everything once, and keeps what others made', async () => {
+    const world = await startPopulated(source);
+    const before = foreignOf(world);
+    expect(await world.agree(wish)).toMatchObject({ state: 'applied' });
+    expect(foreignOf(world)).toEqual(before);
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', ...wish });
+    expect(plan.changes).toEqual([]);
+    expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
+    const made = world.aws.writes.length;
+    expect(await world.apply(wish)).toMatchObject({ state: 'applied' });
+    expect(world.aws.writes).toHaveLength(made);
+  });
+
+  it('continues wherever it was killed, to the same end', async () => {
+    const whole = await startPopulated(source);
+    let calls = 0;
+    whole.aws.before = () => void (calls += 1);
+    await whole.agree(wish);
+    const end = whole.aws.snapshot();
+    expect(calls).toBeGreaterThan(10);
+    for (const hook of ['before', 'after'] as const) {
+      for (let at = 1; at <= calls; at += 1) {
+        const world = await startPopulated(source);
+        const { plan } = await world.provisioning.plan({ bucket: 'photos', ...wish });
+        world.aws[hook] = interruptAt(at);
+        const killed = await world.apply(wish, { token: plan.token }).catch((error: unknown) => String(error));
+        if (typeof killed !== 'string') continue;
+        world.aws[hook] = () => undefined;
+        await world.clock.advance(LOCK_MS);
+        expect({ at, hook, ...(await world.apply(wish, { token: plan.token })) }).toMatchObject({ state: 'applied' });
+        expect(fingerprintOf(world.aws.snapshot())).toBe(fingerprintOf(end));
+        expect(await world.gap()).toMatchObject({ state: 'open' });
+      }
+    }
+  });
+
+  it('is taken away to what was there before, wherever that is killed', async () => {
+    const world = await startPopulated(source);
+    const before = foreignOf(world);
+    await world.agree(wish);
+    for (let at = 1; at <= 60; at += 1) {
+      world.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at);
+      const done = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
+      world.aws.before = () => undefined;
+      world.aws.after = () => undefined;
+      if (done !== 'killed') break;
+      await world.clock.advance(LOCK_MS);
+    }
+    expect(await world.connection()).toBeUndefined();
+    expect(foreignOf(world)).toEqual(before);
+    expect([...world.aws.parts.topics.keys()]).toEqual([THEIR_TOPIC]);
+    expect([...world.aws.parts.rules]).toEqual([]);
+    expect([...world.aws.parts.topics.values()].flatMap(({ subscriptions }) => [...subscriptions])).toEqual([]);
+    expect(JSON.stringify(world.aws.snapshot())).not.toContain(`${ID}-`);
+  });
+});
+
+describe('an apply', () => {
+  it('opens one gap, which ends six minutes after the change, or twenty with a trail', async () => {
+    for (const [wish, minutes] of [
+      [{}, 6],
+      [{ source: 'routed' }, 20],
+    ] as const) {
+      const world = await startWorld();
+      const nowMs = world.clock.nowMs();
+      await world.apply(wish);
+      const lastSeenMs = nowMs + minutes * 60_000;
+      expect(await world.gap()).toMatchObject({ kind: 'loss', state: 'open', lastSeenMs, notBeforeMs: lastSeenMs + 60_000, count: 1 });
+    }
+  });
+
+  it('stores the configuration that was there before it first wrote it', async () => {
+    const world = await startPopulated('notification');
+    await world.agree();
+    const connection = await world.connection();
+    expect(connection).toMatchObject({ state: 'applied', source: 'notification', bucketAccount: '123456789012' });
+    expect(connection?.preImage).toContain('thumbnails');
+    expect(connection?.preImage).not.toContain(ID);
+    expect(connection?.parts.map(({ kind }) => kind)).toEqual([
+      'topic',
+      'topic-policy',
+      'queue-policy',
+      'queue-policy',
+      'subscription',
+      'notification',
+    ]);
+  });
+
+  it('needs the token of a plan where it touches others, and not where it does not', async () => {
+    const populated = await startPopulated('notification');
+    const { plan } = await populated.provisioning.plan({ bucket: 'photos' });
+    expect(plan.foreign).toEqual([expect.stringContaining(THEIR_QUEUE), expect.stringContaining('function:scan')]);
+    const extra = { token: plan.token, plan: expect.stringMatching(/^\+ topic .*[\s\S]*^\+ notification photos$/m) };
+    const refusal = { code: 'connect.plan-needed', extra, message: expect.stringContaining(plan.token) };
+    await expect(populated.apply()).rejects.toMatchObject(refusal);
+    expect(populated.aws.writes).toEqual([]);
+    const alone = await startWorld();
+    expect(await alone.apply()).toMatchObject({ state: 'applied' });
+  });
+
+  it('refuses a token if anything of others has changed since, or the wish is another one', async () => {
+    const world = await startPopulated('notification');
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    await expect(world.apply({ enrich: 'head' }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    world.aws.parts.notifications.set('photos', { entries: theirs.slice(1), eventBridge: true });
+    await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
+    world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [{ ...theirStatement, Effect: 'Deny' }] });
+    await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('without a permission names it, with the script that makes the rest', async () => {
+    const world = await startWorld();
+    world.aws.before = (call) => {
+      if (call === 'createTopic') throw new RequestError('connect.denied', 'CreateTopic is denied', { action: 'sns:CreateTopic' });
+    };
+    const extra = { action: 'sns:CreateTopic', script: expect.stringMatching(/^#!.*\n[\s\S]*aws sns create-topic/) };
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.denied',
+      extra,
+      message: expect.stringContaining('tally bucket emit photos'),
+    });
+  });
+
+  it('writes nothing where S3 has something that this version does not know', async () => {
+    const world = await startWorld();
+    world.aws.parts.notifications.set('photos', '<NotificationConfiguration><NewConfiguration/></NotificationConfiguration>');
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.unknown-configuration',
+      message: expect.stringContaining('NewConfiguration'),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('names an overlap before it writes anything, and what fits', async () => {
+    const world = await startWorld();
+    const taken = {
+      kind: 'queue',
+      id: 'jobs',
+      arn: THEIR_QUEUE,
+      events: ['s3:ObjectCreated:Put'],
+      filter: [{ name: 'suffix', value: '.csv' }],
+    } as const;
+    world.aws.parts.notifications.set('photos', { entries: [taken], eventBridge: false });
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringMatching(/jobs.*their-queue.*--source eventbridge/),
+    });
+    const all = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] } as const;
+    world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringContaining(`--source topic --topic ${THEIR_TOPIC}`),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('loses nothing that somebody changes in whichever window, but for the moment between its last read and its PUT', async () => {
+    const codes = new Set<unknown>();
+    for (let at = 1; at <= 12; at += 1) {
+      const world = await startPopulated('notification');
+      const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+      let reads = 0;
+      world.aws.before = (call) => {
+        if (call !== 'notificationOf') return;
+        reads += 1;
+        const now = world.aws.parts.notifications.get('photos');
+        if (reads !== at || now === undefined || typeof now === 'string') return;
+        world.aws.parts.notifications.set('photos', { ...now, entries: now.entries.filter(({ id }) => id !== 'thumbnails') });
+      };
+      const answer = await world.apply({}, { token: plan.token }).catch((error: unknown) => error);
+      codes.add(answer instanceof RequestError ? answer.code : 'applied');
+      world.aws.before = () => undefined;
+      const isChanged = reads >= at;
+      await world.agree();
+      expect({ at, entries: foreignOf(world).entries }).toEqual({ at, entries: isChanged ? theirs.slice(1) : theirs });
+    }
+    expect(codes).toEqual(new Set(['connect.plan-outdated', 'connect.changed-meanwhile', 'applied']));
+  });
+
+  it('says what to restore when others are missing after its PUT', async () => {
+    const world = await startPopulated('notification');
+    world.aws.after = (call) => {
+      if (call === 'putNotification') world.aws.parts.notifications.set('photos', { entries: [], eventBridge: true });
+    };
+    const refusal = {
+      code: 'connect.changed-meanwhile',
+      extra: {
+        before: expect.stringContaining('thumbnails'),
+        now: '[]',
+        command: expect.stringMatching(/put-bucket-notification-configuration.*tally-0a1b2c3d.*thumbnails/),
+      },
+    };
+    await expect(world.agree()).rejects.toMatchObject(refusal);
+  });
+
+  it('says so when the statements of others are gone after its write of a policy', async () => {
+    const world = await startPopulated('notification');
+    world.aws.after = (call) => {
+      if (call === 'setQueuePolicy') world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [] });
+    };
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.changed-meanwhile', message: expect.stringContaining('Theirs') });
+  });
+
+  it('repeats a PUT that S3 refuses for the moment, and not one that it refuses for good', async () => {
+    const world = await startWorld();
+    const putNotification = world.aws.putNotification.bind(world.aws);
+    let refusals = 0;
+    const refuse = (code: 'connect.busy' | 'connect.destination' | 'connect.overlap', times: number): void => {
+      refusals = 0;
+      world.aws.putNotification = async (...args) => {
+        refusals += 1;
+        if (refusals <= times) throw new RequestError(code, 'refused');
+        return putNotification(...args);
+      };
+    };
+    refuse('connect.overlap', 1);
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(refusals).toBe(1);
+    refuse('connect.busy', 3);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(refusals).toBe(4);
+  });
+
+  it('waits for another one, and takes over from one that was killed a minute ago', async () => {
+    const world = await startWorld();
+    const record = { holder: 'another', expiresAtMs: world.clock.nowMs() + 60_000 };
+    await world.state.put({ id: 'lock:connect', kind: 'lock', record }, null);
+    expect(await world.apply()).toMatchObject({ state: 'applying', waitingFor: expect.stringContaining('another') });
+    expect(world.aws.writes).toEqual([]);
+    await world.clock.advance(60_001);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(await world.state.get('lock:connect')).toBeUndefined();
+  });
+
+  it('of two at once makes everything once', async () => {
+    const world = await startWorld();
+    const both = await Promise.all([world.apply(), world.apply()]);
+    expect(both.map(({ state }) => state).sort()).toEqual(['applied', 'applying']);
+    expect(world.aws.writes).toEqual(['createTopic', 'setTopicPolicy', 'setQueuePolicy', 'setQueuePolicy', 'subscribe', 'putNotification']);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+  });
+
+  it('makes the topic before its policies, those before the subscription, and the notification last; the rule before EventBridge is on', async () => {
+    const world = await startWorld();
+    await world.agree({ source: 'eventbridge' });
+    expect(world.aws.writes).toEqual(['setQueuePolicy', 'setQueuePolicy', 'putRule', 'putTarget', 'putNotification']);
+    const routed = await startWorld();
+    await routed.apply({ source: 'routed' });
+    expect(routed.aws.writes).toEqual([
+      'createTopic',
+      'setTopicPolicy',
+      'setQueuePolicy',
+      'setQueuePolicy',
+      'subscribe',
+      'putRule',
+      'putTarget',
+    ]);
+    expect(JSON.parse(routed.aws.parts.topics.get(ROUTED_ARN)!.policy)).toMatchObject({
+      Statement: [{ Sid: '__default_statement_ID' }, { Sid: ID, Principal: { Service: 'events.amazonaws.com' } }],
+    });
+    expect(routed.aws.parts.topics.get(ROUTED_ARN)!.policy).not.toContain('Condition');
+  });
+});
+
+describe('a removal', () => {
+  it('leaves what another bucket uses, and the last one takes it away', async () => {
+    const world = await startWorld();
+    await world.apply();
+    await world.apply({ bucket: 'videos' });
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(world.aws.parts.topics.get(TOPIC_ARN)?.subscriptions.size).toBe(1);
+    expect(world.aws.parts.queues.get(LETTERS_ARN)?.policy).toContain(ID);
+    expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: [], eventBridge: false });
+    await world.provisioning.remove('videos', { keepAws: false });
+    expect(world.aws.parts.topics.size).toBe(0);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toBeUndefined();
+  });
+
+  it('names what somebody has altered, and leaves it', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const altered = {
+      kind: 'topic',
+      id: ID,
+      arn: TOPIC_ARN,
+      events: ['s3:ObjectCreated:*'],
+      filter: [{ name: 'prefix', value: 'x' }],
+    } as const;
+    world.aws.parts.notifications.set('photos', { entries: [altered], eventBridge: false });
+    world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.set(THEIR_QUEUE, { arn: 'arn:x', isPending: false, isRaw: false });
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
+      { name: `photos ${ID}`, reason: expect.stringContaining('changed') },
+      { name: TOPIC_ARN, reason: expect.stringContaining('subscribed') },
+    ]);
+    expect(world.aws.parts.notifications.get('photos')).toMatchObject({ entries: [altered] });
+    expect(world.aws.parts.topics.has(TOPIC_ARN)).toBe(true);
+  });
+
+  it('does not mind that the bucket is gone', async () => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.notifications.delete('photos');
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+    expect(world.aws.parts.topics.size).toBe(0);
+  });
+
+  it('may only forget', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const before = world.aws.snapshot();
+    await world.provisioning.remove('photos', { keepAws: true });
+    expect(world.aws.snapshot()).toEqual(before);
+    expect(await world.connection()).toBeUndefined();
+  });
+});
+
+describe('a change of the source', () => {
+  it('keeps the earlier parts until its gap is closed, and then takes away exactly them', async () => {
+    const world = await startPopulated('notification');
+    const before = foreignOf(world);
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).toContain(ID);
+    expect(await world.connection()).toMatchObject({ source: 'eventbridge', earlier: [{ source: 'notification' }] });
+    const signal = new AbortController().signal;
+    await expect(world.provisioning.clean('photos', signal)).rejects.toMatchObject({ code: 'connect.blocked' });
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    expect(await world.provisioning.clean('photos', signal)).toMatchObject({ kept: [], connection: { source: 'eventbridge' } });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).not.toContain(ID);
+    expect(world.aws.parts.topics.has(TOPIC_ARN)).toBe(false);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`${ID}-rules`);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).not.toContain(`${ID}-topics`);
+    expect((await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' })).plan.changes).toEqual([]);
+    expect(foreignOf(world)).toEqual(before);
+  });
+
+  it('to and fro leaves nothing over, and a removal takes away the parts of every source', async () => {
+    const world = await startPopulated('notification');
+    const before = foreignOf(world);
+    for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
+    expect((await world.connection())?.earlier).toEqual([{ source: 'routed' }, { source: 'eventbridge' }]);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(foreignOf(world)).toEqual(before);
+    expect(JSON.stringify(world.aws.snapshot())).not.toContain(ID);
+  });
+});
+
+describe('a pause', () => {
+  it('takes exactly ours away, stays whatever is applied, and is undone by resume alone', async () => {
+    const world = await startPopulated('notification');
+    await world.agree();
+    const applied = world.aws.snapshot();
+    const signal = new AbortController().signal;
+    expect(await world.provisioning.pause('photos', signal)).toMatchObject({ state: 'paused' });
+    expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.paused' });
+    const writes = world.aws.writes.length;
+    await world.provisioning.pause('photos', signal);
+    expect(world.aws.writes).toHaveLength(writes);
+    await world.clock.advance(3_600_000);
+    expect(await world.provisioning.resume('photos', signal)).toMatchObject({ state: 'applied' });
+    expect(world.aws.snapshot()).toEqual(applied);
+    expect(await world.connection()).not.toHaveProperty('pausedAtMs');
+    expect((await world.gap())?.lastSeenMs).toBe(world.clock.nowMs() + 360_000);
+    await expect(world.provisioning.resume('photos', signal)).rejects.toMatchObject({ code: 'connect.not-paused' });
+  });
+
+  it('is completed by the next one wherever it was killed', async () => {
+    const signal = new AbortController().signal;
+    for (const hook of ['before', 'after'] as const) {
+      for (let at = 1; at <= 8; at += 1) {
+        const world = await startPopulated('notification');
+        await world.agree();
+        world.aws[hook] = interruptAt(at);
+        await world.provisioning.pause('photos', signal).catch(() => undefined);
+        world.aws[hook] = () => undefined;
+        await world.clock.advance(LOCK_MS);
+        expect(await world.provisioning.pause('photos', signal)).toMatchObject({ state: 'paused' });
+        expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
+      }
+    }
+  });
+
+  it('is refused for the other sources, and where nothing was made', async () => {
+    const signal = new AbortController().signal;
+    const world = await startWorld();
+    await expect(world.provisioning.pause('photos', signal)).rejects.toMatchObject({ code: 'connect.not-applied' });
+    await world.agree({ source: 'eventbridge' });
+    await expect(world.provisioning.pause('photos', signal)).rejects.toMatchObject({ code: 'connect.blocked' });
+  });
+});

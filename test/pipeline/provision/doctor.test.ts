@@ -1,0 +1,412 @@
+import { describe, expect, it } from 'vitest';
+import { checks } from '../../../src/domain/provisioning/checks/all.ts';
+import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { startWorld, THEIR_QUEUE } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const ID = `tally-${INSTALLATION}`;
+
+async function recordOf(world: World): Promise<BucketRecord> {
+  return (await readRecord(world.state, refs.bucket('photos')))!;
+}
+
+async function diagnose(world: World): Promise<readonly Finding[]> {
+  return world.provisioning.diagnose(await recordOf(world));
+}
+
+const subscriptionOf = (world: World, topicArn = TOPIC_ARN) => world.aws.parts.topics.get(topicArn)!.subscriptions;
+
+function alterSubscription(world: World, change: object, topicArn = TOPIC_ARN): void {
+  subscriptionOf(world, topicArn).set(QUEUE_ARN, { ...subscriptionOf(world, topicArn).get(QUEUE_ARN)!, ...change });
+}
+
+function alterRule(world: World, change: object): void {
+  const [[name, rule] = []] = [...world.aws.parts.rules];
+  world.aws.parts.rules.set(name!, { ...rule!, ...change });
+}
+
+function alterTarget(world: World, change: object): void {
+  const [[, rule] = []] = [...world.aws.parts.rules];
+  alterRule(world, { targets: rule!.targets.map((target) => ({ ...target, ...change })) });
+}
+
+function alterEntry(world: World, change: object): void {
+  const now = world.aws.parts.notifications.get('photos');
+  if (now === undefined || typeof now === 'string') throw new Error('no configuration');
+  world.aws.parts.notifications.set('photos', { ...now, entries: now.entries.map((entry) => ({ ...entry, ...change })) });
+}
+
+function setPolicy(world: World, arn: string, alter: (statement: Record<string, unknown>) => unknown): void {
+  const holder = world.aws.parts.queues.get(arn) ?? world.aws.parts.topics.get(arn)!;
+  const policy = JSON.parse(holder.policy!) as { Statement: Record<string, unknown>[] };
+  holder.policy = JSON.stringify({ ...policy, Statement: policy.Statement.flatMap((each) => alter(each) ?? []) });
+}
+
+const isOurs = ({ Sid }: Record<string, unknown>): boolean => String(Sid).startsWith(ID);
+
+/** A way in which a set-up breaks, for the source that has such a part. `heals`: the command that it prints repairs it. */
+type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', what: string, code: string, breaks: (world: World) => void];
+
+const healable: readonly Broken[] = [
+  [
+    'notification',
+    'the notification is gone',
+    'connect.notification-missing',
+    ({ aws }) => aws.parts.notifications.set('photos', { entries: [], eventBridge: false }),
+  ],
+  [
+    'notification',
+    'the notification has other events',
+    'connect.notification-altered',
+    (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] }),
+  ],
+  [
+    'notification',
+    'the notification has a filter',
+    'connect.notification-altered',
+    (world) => alterEntry(world, { filter: [{ name: 'prefix', value: 'a' }] }),
+  ],
+  [
+    'notification',
+    'the notification goes elsewhere',
+    'connect.notification-altered',
+    (world) => alterEntry(world, { arn: `${TOPIC_ARN}-old` }),
+  ],
+  ['notification', 'the topic is gone', 'connect.topic-missing', ({ aws }) => aws.parts.topics.delete(TOPIC_ARN)],
+  [
+    'notification',
+    'the topic has no policy of ours',
+    'connect.topic-policy',
+    (world) => setPolicy(world, TOPIC_ARN, (each) => (isOurs(each) ? undefined : each)),
+  ],
+  [
+    'notification',
+    'the topic is open for another account only',
+    'connect.topic-policy',
+    (world) =>
+      setPolicy(world, TOPIC_ARN, (each) =>
+        isOurs(each) ? { ...each, Condition: { StringEquals: { 'aws:SourceAccount': '999999999999' } } } : each,
+      ),
+  ],
+  ['notification', 'the subscription is gone', 'connect.subscription-missing', (world) => subscriptionOf(world).clear()],
+  [
+    'notification',
+    'the subscription is pending',
+    'connect.subscription-pending',
+    (world) => subscriptionOf(world).set(QUEUE_ARN, { isPending: true, isRaw: false }),
+  ],
+  [
+    'notification',
+    'the subscription has a filter',
+    'connect.subscription-filtered',
+    (world) => alterSubscription(world, { filterPolicy: '{"a":["b"]}' }),
+  ],
+  ['notification', 'the subscription is raw', 'connect.subscription-raw', (world) => alterSubscription(world, { isRaw: true })],
+  [
+    'notification',
+    'the subscription has no dead-letter queue',
+    'connect.subscription-redrive',
+    (world) => alterSubscription(world, { deadLetterArn: undefined }),
+  ],
+  ['notification', 'the queue has no policy', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
+  [
+    'notification',
+    'the dead-letter queue has no policy',
+    'connect.queue-policy',
+    ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy,
+  ],
+  [
+    'notification',
+    'the queue denies us',
+    'connect.queue-policy',
+    (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' })),
+  ],
+  [
+    'notification',
+    'the queue admits other topics only',
+    'connect.queue-policy',
+    (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Condition: { ArnLike: { 'aws:SourceArn': THEIR_TOPIC } } })),
+  ],
+  [
+    'notification',
+    'the queue admits another service',
+    'connect.queue-policy',
+    (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Principal: { Service: 's3.amazonaws.com' } })),
+  ],
+  [
+    'eventbridge',
+    'EventBridge is off',
+    'connect.eventbridge-off',
+    ({ aws }) => aws.parts.notifications.set('photos', { entries: [], eventBridge: false }),
+  ],
+  ['eventbridge', 'the rule is gone', 'connect.rule-missing', ({ aws }) => aws.parts.rules.clear()],
+  ['eventbridge', 'the rule is disabled', 'connect.rule-disabled', (world) => alterRule(world, { isEnabled: false })],
+  [
+    'eventbridge',
+    'the pattern is narrower',
+    'connect.rule-pattern',
+    (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' }),
+  ],
+  [
+    'eventbridge',
+    'the pattern names another bucket',
+    'connect.rule-pattern',
+    (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"bucket":{"name":["videos"]}}}' }),
+  ],
+  ['eventbridge', 'the rule has no target', 'connect.rule-target', (world) => alterRule(world, { targets: [] })],
+  ['eventbridge', 'the target is another queue', 'connect.rule-target', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
+  [
+    'eventbridge',
+    'the target has a role',
+    'connect.rule-target',
+    (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' }),
+  ],
+  [
+    'eventbridge',
+    'the target has no dead-letter queue',
+    'connect.target-dead-letters',
+    (world) => alterTarget(world, { deadLetterArn: undefined }),
+  ],
+  [
+    'eventbridge',
+    'the target has a transformer',
+    'connect.rule-transformer',
+    (world) => alterTarget(world, { transformer: { paths: {}, template: '{}' } }),
+  ],
+  ['eventbridge', 'the queue does not admit rules', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
+  ['routed', 'the transformer is gone', 'connect.rule-transformer', (world) => alterTarget(world, { transformer: undefined })],
+  [
+    'routed',
+    'the transformer quotes its placeholders',
+    'connect.rule-transformer',
+    (world) => alterTarget(world, { transformer: { paths: {}, template: '{"Records":[{"key":"<key>"}]}' } }),
+  ],
+  [
+    'routed',
+    'the topic has a Condition for EventBridge',
+    'connect.topic-policy-condition',
+    (world) =>
+      setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: { ArnLike: { 'aws:SourceArn': 'x' } } } : each)),
+  ],
+  [
+    'routed',
+    'the topic does not admit EventBridge',
+    'connect.topic-policy',
+    (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? undefined : each)),
+  ],
+  [
+    'routed',
+    'the rule selects fewer operations',
+    'connect.rule-pattern',
+    (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' }),
+  ],
+];
+
+/** What a person must repair, by what is printed. */
+const others: readonly Broken[] = [
+  [
+    'notification',
+    'something unknown is configured',
+    'connect.unknown-configuration',
+    ({ aws }) => aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>'),
+  ],
+  [
+    'notification',
+    'another notification has taken the events',
+    'connect.overlap',
+    ({ aws }) =>
+      aws.parts.notifications.set('photos', {
+        entries: [{ kind: 'queue', id: 'x', arn: THEIR_QUEUE, events: ['s3:ObjectRemoved:Delete'], filter: [] }],
+        eventBridge: false,
+      }),
+  ],
+  [
+    'notification',
+    'S3 allows no further configuration',
+    'connect.limit',
+    ({ aws }) =>
+      aws.parts.notifications.set('photos', {
+        entries: Array.from({ length: 100 }, (_, index) => ({
+          kind: 'queue' as const,
+          id: String(index),
+          arn: THEIR_QUEUE,
+          events: ['s3:Replication:*'],
+          filter: [{ name: 'prefix', value: `${index}/` }],
+        })),
+        eventBridge: false,
+      }),
+  ],
+  [
+    'notification',
+    'the policy of the queue is no policy',
+    'connect.policy-unreadable',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.policy = '{'),
+  ],
+  [
+    'notification',
+    'the policy of the queue is full',
+    'connect.policy-size',
+    ({ aws }) =>
+      (aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({
+        Statement: Array.from({ length: 20 }, (_, index) => ({ Sid: `S${index}`, Effect: 'Allow' })),
+      })),
+  ],
+  [
+    'notification',
+    'the queue has the managed key',
+    'connect.kms-managed-key',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/aws/sqs'),
+  ],
+  [
+    'notification',
+    'the topic has the managed key',
+    'connect.kms-managed-key',
+    ({ aws }) => (aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/aws/sns'),
+  ],
+  [
+    'notification',
+    'the queue has a key of its own',
+    'connect.kms-unchecked',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/tally'),
+  ],
+  ['notification', 'the topic is a FIFO topic', 'connect.topic-fifo', ({ aws }) => (aws.parts.topics.get(TOPIC_ARN)!.isFifo = true)],
+  [
+    'notification',
+    'messages are given up too early',
+    'connect.redrive',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount = 3),
+  ],
+  ['notification', 'messages are never given up', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount],
+  [
+    'notification',
+    'anyone may unsubscribe us',
+    'connect.subscription-unauthenticated',
+    (world) => alterSubscription(world, { wasAuthenticated: false }),
+  ],
+  [
+    'notification',
+    'an earlier installation has left something',
+    'connect.earlier-installation',
+    ({ aws }) => {
+      const now = aws.parts.notifications.get('photos');
+      if (typeof now !== 'object') return;
+      aws.parts.notifications.set('photos', {
+        ...now,
+        entries: [...now.entries, { kind: 'queue', id: 'tally-99999999', arn: THEIR_QUEUE, events: ['s3:Replication:*'], filter: [] }],
+      });
+    },
+  ],
+];
+
+async function applied(source: Broken[0]): Promise<World> {
+  const world = await startWorld();
+  await world.agree({ source });
+  await updateRecord(world.state, refs.bucket('photos'), (current) => current && { ...current, source });
+  return world;
+}
+
+describe('the doctor', () => {
+  it.each(['notification', 'eventbridge'] as const)('finds nothing after an apply for %s', async (source) => {
+    expect(await diagnose(await applied(source))).toEqual([]);
+  });
+
+  it('names the selector of the trail for routed, which Tally does not read', async () => {
+    const findings = await diagnose(await applied('routed'));
+    expect(findings).toMatchObject([
+      { code: 'connect.trail-unchecked', severity: 'degraded', fix: expect.stringContaining('arn:aws:s3:::photos/') },
+    ]);
+  });
+
+  it.each(healable)('%s: %s (%s) is healed by what it prints', async (source, _, code, breaks) => {
+    const world = await applied(source);
+    breaks(world);
+    const found = (await diagnose(world)).find((finding) => finding.code === code);
+    expect(found).toMatchObject({
+      fix: 'tally bucket apply photos',
+      blocks: false,
+      what: expect.stringMatching(/.{10}/),
+      why: expect.stringMatching(/.{10}/),
+    });
+    expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
+    expect((await diagnose(world)).filter((finding) => finding.code !== 'connect.trail-unchecked')).toEqual([]);
+  });
+
+  it.each(others)('%s: %s (%s) is found, with something to paste', async (source, _, code, breaks) => {
+    const world = await applied(source);
+    breaks(world);
+    const found = (await diagnose(world)).find((finding) => finding.code === code);
+    expect(found).toMatchObject({
+      code,
+      fix: expect.stringMatching(/.{5}/),
+      what: expect.stringMatching(/.{10}/),
+      why: expect.stringMatching(/.{10}/),
+    });
+  });
+
+  it('checks the topic of somebody else: both families, without a filter, in the region', async () => {
+    const world = await startWorld();
+    world.populate();
+    const record = { ...(await recordOf(world)), source: 'topic' as const, topicArn: THEIR_TOPIC };
+    const codesOf = async (found: BucketRecord): Promise<readonly string[]> =>
+      (await world.provisioning.diagnose(found)).map(({ code }) => code);
+    expect(await codesOf(record)).toEqual(['connect.topic-incomplete', 'connect.queue-policy', 'connect.subscription-missing']);
+    const elsewhere = THEIR_TOPIC.replace('us-east-1', 'eu-west-1');
+    expect(await codesOf({ ...record, topicArn: elsewhere })).toEqual(
+      expect.arrayContaining(['connect.topic-region', 'connect.topic-missing']),
+    );
+  });
+
+  it('checks a bucket that was wired by hand by its topic', async () => {
+    const world = await startWorld();
+    world.populate();
+    const all = {
+      kind: 'topic',
+      id: 'tally',
+      arn: THEIR_TOPIC,
+      events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'],
+      filter: [],
+    } as const;
+    world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
+    const record = { ...(await recordOf(world)), topicArn: THEIR_TOPIC };
+    const codes = (await world.provisioning.diagnose(record)).map(({ code }) => code);
+    expect(codes).toEqual(['connect.queue-policy', 'connect.subscription-missing']);
+  });
+
+  it('says of a pause since when it lasts', async () => {
+    const world = await applied('notification');
+    await world.provisioning.pause('photos', new AbortController().signal);
+    expect(await diagnose(world)).toMatchObject([
+      { code: 'connect.paused', what: expect.stringContaining('2026-'), fix: 'tally bucket resume-notification photos' },
+    ]);
+  });
+
+  it.each([
+    [new RequestError('connect.denied', 'sns:GetTopicAttributes is missing'), 'connect.denied', 'tally iam-policy --for daemon'],
+    [new FaultError('connect.unavailable', 'no answer'), 'connect.unavailable', 'tally doctor photos'],
+  ])('says of what it may not read that it is not known: %s', async (error, code, fix) => {
+    const world = await applied('notification');
+    world.aws.before = (call) => {
+      if (call === 'topicOf') throw error;
+    };
+    expect(await diagnose(world)).toMatchObject([{ code, severity: 'unknown', fix }]);
+  });
+
+  it('only reads', async () => {
+    const world = await applied('routed');
+    const [before, writes] = [world.aws.snapshot(), world.aws.writes.length];
+    await diagnose(world);
+    expect(world.aws.snapshot()).toEqual(before);
+    expect(world.aws.writes).toHaveLength(writes);
+  });
+
+  it('has a function for every check, each with a name', () => {
+    expect(new Set(checks.map(({ name }) => name)).size).toBe(checks.length);
+    expect(healable.length + others.length).toBeGreaterThan(30);
+  });
+});

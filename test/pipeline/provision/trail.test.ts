@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
+import { advancedSelector, foreignSelectors, recordsBucket } from '../../../src/domain/provisioning/trail.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { ACCOUNT, REGION } from '../../support/fakes/aws-parts.ts';
+import { interruptAt, startWorld } from './world.ts';
+
+const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+const photos = { bucket: 'photos', partition: 'aws' };
+const theirs = advancedSelector({ bucket: 'finance', partition: 'aws' });
+const trail: ObservedTrail = {
+  arn: TRAIL,
+  homeRegion: REGION,
+  isMultiRegion: false,
+  isOrganization: false,
+  isLogging: true,
+  logBucket: 'logs',
+  selectors: { kind: 'advanced', list: [theirs] },
+};
+
+async function startTrail(change: Partial<ObservedTrail> = {}, settings: object = { trailArn: TRAIL }) {
+  const world = await startWorld(settings);
+  world.aws.parts.trails.set(TRAIL, { ...trail, ...change });
+  await updateRecord(world.state, refs.bucket('photos'), (current) => current && { ...current, source: 'routed' as const });
+  const wish = { source: 'routed' } as const;
+  return {
+    ...world,
+    agree: () => world.agree(wish),
+    selectors: () => world.aws.parts.trails.get(TRAIL)!.selectors!,
+    async diagnose() {
+      const record = (await readRecord(world.state, refs.bucket('photos')))!;
+      return world.provisioning.diagnose(record);
+    },
+  };
+}
+
+describe('the trail of a routed bucket', () => {
+  it('gets the selector of the bucket beside those of others, last, with the token of a plan, and once', async () => {
+    const world = await startTrail();
+    await expect(world.apply({ source: 'routed' })).rejects.toMatchObject({
+      code: 'connect.plan-needed',
+      message: expect.stringContaining(TRAIL),
+    });
+    expect(await world.agree()).toMatchObject({ state: 'applied' });
+    expect(world.selectors()).toEqual({ kind: 'advanced', list: [theirs, advancedSelector(photos)] });
+    expect(world.aws.writes.at(-1)).toBe('putSelectors');
+    const writes = world.aws.writes.length;
+    await world.agree();
+    expect(world.aws.writes).toHaveLength(writes);
+    expect(await world.diagnose()).toEqual([]);
+  });
+
+  it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
+    for (let at = 1; at <= 80; at += 4) {
+      const world = await startTrail();
+      world.aws.before = interruptAt(at);
+      await world.agree().catch(() => undefined);
+      world.aws.before = () => undefined;
+      await world.clock.advance(60_001);
+      expect(await world.agree()).toMatchObject({ state: 'applied' });
+      expect(recordsBucket(world.selectors(), photos)).toBe(true);
+      world.aws.after = interruptAt(at);
+      const removed = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
+      world.aws.after = () => undefined;
+      await world.clock.advance(60_001);
+      if (removed === 'killed') await world.provisioning.remove('photos', { keepAws: false });
+      expect(world.selectors()).toEqual(trail.selectors);
+    }
+  });
+
+  it('is not changed where others record the bucket already, and keeps its last selector', async () => {
+    const all = { ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3'] }] };
+    const wide = await startTrail({ selectors: { kind: 'basic', list: [all] } });
+    await wide.agree();
+    expect(wide.aws.writes).not.toContain('putSelectors');
+    const alone = await startTrail({ selectors: { kind: 'basic', list: [] } });
+    await alone.agree();
+    expect(foreignSelectors(alone.selectors(), photos)).toEqual([]);
+    expect(await alone.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ reason: expect.stringContaining('only one') }]);
+  });
+
+  it('says so when the selectors of others are gone after its write', async () => {
+    const world = await startTrail();
+    world.aws.after = (call) => {
+      if (call === 'putSelectors') world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'advanced', list: [] } });
+    };
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.changed-meanwhile', message: expect.stringContaining('finance') });
+  });
+
+  it('is never changed if it belongs to others: exactly the missing selector is printed', async () => {
+    const world = await startTrail({}, { trailBucket: 'logs' });
+    await world.agree();
+    expect(world.selectors()).toEqual(trail.selectors);
+    expect(await world.diagnose()).toMatchObject([
+      { code: 'connect.trail-selector', severity: 'broken', fix: JSON.stringify([advancedSelector(photos)]) },
+    ]);
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'advanced', list: [theirs, advancedSelector(photos)] } });
+    expect(await world.diagnose()).toEqual([]);
+  });
+
+  it.each<[string, Partial<ObservedTrail>, string]>([
+    ['is stopped', { isLogging: false }, 'connect.trail-stopped'],
+    ['records another region', { homeRegion: 'eu-west-1' }, 'connect.trail-region'],
+    ['delivers to the bucket itself', { logBucket: 'photos' }, 'connect.trail-own-bucket'],
+    ['belongs to the organisation', { isOrganization: true, arn: TRAIL.replace(ACCOUNT, '999999999999') }, 'connect.trail-organization'],
+    ['has selectors of an unknown form', { selectors: undefined }, 'connect.trail-unreadable'],
+    [
+      'has no room',
+      { selectors: { kind: 'basic', list: Array.from({ length: 5 }, () => ({ ReadWriteType: 'All' })) } },
+      'connect.trail-limit',
+    ],
+    ['does not exist', { arn: 'another' }, 'connect.trail-missing'],
+  ])('is found where it %s', async (_, change, code) => {
+    const world = await startTrail(change, { trailArn: change.arn?.startsWith('arn:') === true ? change.arn : TRAIL });
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed' });
+    const found = plan.findings.find((finding) => finding.code === code);
+    expect(found).toMatchObject({ severity: 'broken', fix: expect.stringMatching(/.{5}/) });
+    const isBlocked = found?.blocks === true;
+    if (isBlocked) await expect(world.agree()).rejects.toMatchObject({ code: 'connect.blocked', extra: { finding: code } });
+    expect(world.aws.writes).not.toContain('putSelectors');
+  });
+});

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { startWorld } from './world.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+async function startWatched() {
+  const world = await startWorld();
+  const telemetry = createFakeTelemetry();
+  const { state, clock, provisioning } = world;
+  const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
+  const visit = createVisitConnection({ state, provisioning, gaps, clock, telemetry });
+  const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
+  return {
+    ...world,
+    telemetry,
+    look: (): Promise<void> => sweep(new AbortController().signal),
+    check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
+    /** As after its re-index. */
+    closeGap: (bucket = 'photos') =>
+      updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const }),
+  };
+}
+
+describe('the watch of the connections', () => {
+  it('never writes, whatever it finds, and looks again every hour', async () => {
+    const world = await startWatched();
+    await world.apply();
+    const [made, parts] = [world.aws.writes.length, world.aws.snapshot()];
+    await world.clock.advance(60_000);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    await world.clock.advance(HOUR_MS - 60_000);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+    await world.clock.advance(60_000);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.notification-missing' }] });
+    expect(world.aws.writes).toHaveLength(made);
+    expect(world.aws.snapshot()).not.toEqual(parts);
+  });
+
+  it('opens one gap for a broken connection, and one when it is in order again by the hand of others', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.clock.advance(60_000);
+    await world.look();
+    await world.closeGap();
+    const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const subscription = subscriptions.get(QUEUE_ARN)!;
+    subscriptions.clear();
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.gap()).toMatchObject({ state: 'open', reason: expect.stringContaining('connect.subscription-missing'), count: 1 });
+    await world.closeGap();
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    subscriptions.set(QUEUE_ARN, subscription);
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    const restored = await world.gap();
+    // the configuration takes effect some minutes after it was restored
+    expect(restored).toMatchObject({ state: 'open', lastSeenMs: world.clock.nowMs() + 360_000 });
+    expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
+    expect(world.telemetry.recorded('connectionSeen').map(([fact]) => [fact.bucket, fact.state])).toEqual([
+      ['photos', 'ok'],
+      ['photos', 'broken'],
+      ['videos', 'broken'],
+      ['photos', 'ok'],
+    ]);
+  });
+
+  it('opens no gap for what may not be read, and none for a bucket that is paused', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.closeGap();
+    world.aws.before = (call) => {
+      if (call === 'queueOf') throw new FaultError('connect.unavailable', 'denied');
+    };
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.unavailable' }] });
+    world.aws.before = () => undefined;
+    await world.provisioning.pause('photos', new AbortController().signal);
+    // at once: a pause is not found by reading
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
+    expect(await world.gap()).toMatchObject({ state: 'closed' });
+  });
+
+  it('finds that a pause has lasted for more than a day', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.provisioning.pause('photos', new AbortController().signal);
+    const severity = async () => {
+      const record = await readRecord(world.state, refs.bucket('photos'));
+      return (await world.provisioning.diagnose(record!)).map((finding) => [finding.code, finding.severity]);
+    };
+    await world.clock.advance(DAY_MS);
+    expect(await severity()).toEqual([['connect.paused', 'degraded']]);
+    await world.clock.advance(1);
+    expect(await severity()).toEqual([['connect.paused', 'broken']]);
+  });
+
+  it('notices within a minute that a write of others has crossed that of Tally, and says what restores it', async () => {
+    const world = await startWatched();
+    world.populate();
+    await world.agree();
+    await world.clock.advance(5_000);
+    await world.look();
+    const check = await world.check();
+    expect(check?.findings).toEqual([]);
+    const configuration = world.aws.parts.notifications.get('photos');
+    if (typeof configuration !== 'object') throw new Error('no configuration');
+    world.aws.parts.notifications.set('photos', {
+      ...configuration,
+      entries: configuration.entries.filter(({ id }) => id !== 'thumbnails'),
+    });
+    await world.clock.advance(25_000);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'degraded', findings: [{ code: 'connect.changed-meanwhile' }] });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    const [finding] = await world.provisioning.diagnose(record!);
+    expect(finding?.what).toContain('thumbnails');
+    const [, document = ''] = /--notification-configuration '(.*)'$/.exec(finding?.fix ?? '') ?? [];
+    expect(JSON.parse(document)).toMatchObject({
+      QueueConfigurations: [{ Id: 'thumbnails' }],
+      TopicConfigurations: [{ Id: expect.any(String) }],
+    });
+    // what others change later is their own affair
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+  });
+
+  it('knows a bucket that was wired by hand by what leads to the queue', async () => {
+    const world = await startWatched();
+    const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
+    const entry = { id: 'mine', events, filter: [] } as const;
+    world.aws.parts.notifications.set('videos', { entries: [{ ...entry, kind: 'queue', arn: QUEUE_ARN }], eventBridge: false });
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check('videos')).toMatchObject({ state: 'ok' });
+    // through a topic that the bucket was not added with, and to which the queue is not subscribed
+    world.populate();
+    world.aws.parts.notifications.set('videos', { entries: [{ ...entry, kind: 'topic', arn: THEIR_TOPIC }], eventBridge: false });
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check('videos')).toMatchObject({ state: 'broken' });
+    expect((await world.check('videos'))?.findings.map(({ code }) => code)).toContain('connect.subscription-missing');
+    // a rule of any name may lead to the queue
+    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'routed' as const });
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    expect(await world.check('videos')).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.by-hand' }] });
+  });
+});

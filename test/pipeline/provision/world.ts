@@ -1,0 +1,98 @@
+/** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
+import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
+import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
+import type { WishRequest } from '../../../src/pipeline/provision/wishes.ts';
+import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage } from '../../support/fakes/ports.ts';
+
+export const THEIR_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:their-queue`;
+
+/** What others have configured, beside which Tally's fits. */
+export const theirs: readonly NotificationEntry[] = [
+  { kind: 'queue', id: 'thumbnails', arn: THEIR_QUEUE, events: ['s3:ObjectTagging:*'], filter: [{ name: 'prefix', value: 'a%20b/' }] },
+  { kind: 'function', id: '', arn: `arn:aws:lambda:${REGION}:${ACCOUNT}:function:scan`, events: ['s3:Replication:*'], filter: [] },
+];
+
+export const theirStatement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
+
+export async function startWorld(trail: { readonly trailArn?: string; readonly trailBucket?: string } = {}) {
+  const aws = createFakeAws();
+  const store = createMemoryStore();
+  const clock = createFakeClock();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos', { region: REGION });
+  storage.createBucket('videos', { region: REGION });
+  aws.parts.notifications.set('videos', { entries: [], eventBridge: false });
+  /** Interrupts the writes of records like calls to AWS. */
+  const state: StateStore = {
+    ...store.state,
+    async put(...args) {
+      aws.before('state.put', 0);
+      const result = await store.state.put(...args);
+      aws.after('state.put', 0);
+      return result;
+    },
+  };
+  const provisioning = provisioningOn(aws, { state, storage, clock, ...trail });
+  for (const bucket of ['photos', 'videos']) {
+    const record = bucketRecordSchema.parse({
+      bucket,
+      region: REGION,
+      source: 'notification',
+      versioning: { status: 'never', observedAtMs: clock.nowMs() },
+      enrich: 'none',
+      floor: 0,
+      createdAtMs: clock.nowMs(),
+      createdBy: 'test',
+      checkedAtMs: clock.nowMs(),
+    });
+    await updateRecord(store.state, refs.bucket(bucket), () => record);
+  }
+
+  async function apply(request: Partial<WishRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {
+    return (await provisioning.apply({ bucket: 'photos', ...request }, options)).applied;
+  }
+
+  return {
+    aws,
+    clock,
+    provisioning,
+    state: store.state,
+    apply,
+    /** Applies what a person has agreed to. */
+    agree: async (request: Partial<WishRequest> = {}): Promise<Applied> => {
+      const { plan } = await provisioning.plan({ bucket: 'photos', ...request });
+      return apply(request, { token: plan.token });
+    },
+    connection: (bucket = 'photos'): Promise<ConnectionRecord | undefined> => readRecord(store.state, refs.connection(bucket)),
+    async gap(bucket = 'photos'): Promise<GapRecord | undefined> {
+      const entry = await store.state.get(`gap:${bucket}:loss`);
+      return entry && parseEntry(entry, gapSchema);
+    },
+    /** Others have notifications on the bucket, statements in the policy of the queue, and a topic that gets everything. */
+    populate(): void {
+      aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
+      for (const queue of aws.parts.queues.values()) queue.policy = JSON.stringify({ Version: '2012-10-17', Statement: [theirStatement] });
+      aws.parts.topics.set(THEIR_TOPIC, {
+        policy: JSON.stringify({ Statement: [{ Principal: { Service: 's3.amazonaws.com' } }] }),
+        subscriptions: new Map(),
+      });
+    },
+  };
+}
+
+/** Interrupts the n-th of the calls that match, once. */
+export function interruptAt(at: number, matches: (call: string) => boolean = () => true): (call: string) => void {
+  let count = 0;
+  return (call) => {
+    if (!matches(call)) return;
+    count += 1;
+    if (count === at) throw new Error(`killed at ${call}`);
+  };
+}

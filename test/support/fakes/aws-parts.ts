@@ -1,0 +1,273 @@
+/** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
+import { FaultError } from '../../../src/domain/fault.ts';
+import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
+import { prefixOf } from '../../../src/domain/provisioning/names.ts';
+import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
+import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import { createProvisioning, type Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
+
+export const ACCOUNT = '123456789012';
+export const REGION = 'us-east-1';
+export const INSTALLATION = '0a1b2c3d';
+export const QUEUE_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-bucket-events`;
+export const QUEUE_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-bucket-events`;
+export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`;
+export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
+export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
+export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
+
+interface Topic {
+  policy: string;
+  isFifo?: boolean;
+  kmsKeyId?: string;
+  /** By queue. */
+  readonly subscriptions: Map<string, ObservedSubscription & { readonly arn?: string }>;
+}
+
+interface Queue {
+  policy?: string | undefined;
+  maxReceiveCount?: number;
+  kmsKeyId?: string;
+}
+
+export interface AwsParts {
+  readonly notifications: Map<string, NotificationConfiguration | string>;
+  readonly topics: Map<string, Topic>;
+  readonly queues: Map<string, Queue>;
+  readonly rules: Map<string, ObservedRule>;
+  readonly trails: Map<string, ObservedTrail>;
+}
+
+export interface FakeAws extends Provisioner {
+  readonly parts: AwsParts;
+  /** The names of all writes so far. */
+  readonly writes: string[];
+  /** Called before each call, with its number among all; what it throws interrupts the call. */
+  before: (call: string, count: number) => void;
+  /** The same after each call, whose effect has happened. */
+  after: (call: string, count: number) => void;
+  /** Everything that is there, comparable. */
+  snapshot(): unknown;
+}
+
+/** The statements that AWS gives to a new topic. */
+const DEFAULT_POLICY = JSON.stringify({
+  Version: '2008-10-17',
+  Statement: [{ Sid: '__default_statement_ID', Effect: 'Allow', Principal: { AWS: '*' }, Action: ['SNS:Publish'], Resource: '*' }],
+});
+
+/** Creates one with both queues, and a bucket `photos` without notifications. */
+export function createFakeAws(): FakeAws {
+  const parts: AwsParts = {
+    notifications: new Map([['photos', { entries: [], eventBridge: false }]]),
+    topics: new Map(),
+    queues: new Map([
+      [QUEUE_ARN, { maxReceiveCount: 20 }],
+      [LETTERS_ARN, {}],
+    ]),
+    rules: new Map(),
+    trails: new Map(),
+  };
+  const writes: string[] = [];
+  let count = 0;
+  const fake: Pick<FakeAws, 'before' | 'after'> = { before: () => undefined, after: () => undefined };
+
+  async function call<Answer>(name: string, isWrite: boolean, answer: () => Answer): Promise<Answer> {
+    count += 1;
+    const number = count;
+    fake.before(name, number);
+    if (isWrite) writes.push(name);
+    const result = answer();
+    fake.after(name, number);
+    return result;
+  }
+
+  function topic(arn: string): Topic {
+    const found = parts.topics.get(arn);
+    if (found === undefined) throw new FaultError('connect.unavailable', `there is no topic ${arn}`);
+    return found;
+  }
+
+  function queue(arn: string): Queue {
+    const found = parts.queues.get(arn);
+    if (found === undefined) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+    return found;
+  }
+
+  function subscription(
+    arn: string,
+  ): { readonly topic: Topic; readonly queueArn: string; readonly found: ObservedSubscription } | undefined {
+    for (const each of parts.topics.values()) {
+      for (const [queueArn, found] of each.subscriptions) if (found.arn === arn) return { topic: each, queueArn, found };
+    }
+    return undefined;
+  }
+
+  function validate(bucket: string, { entries }: NotificationConfiguration): void {
+    const wrong = entries.find(({ arn, kind }) => kind === 'topic' && !mayPublish(parts.topics.get(arn)?.policy));
+    if (wrong !== undefined)
+      throw new RequestError('connect.destination', `Unable to validate the following destination configurations: ${bucket} ${wrong.arn}`);
+  }
+
+  const aws: Provisioner = {
+    notificationOf: ({ bucket }) =>
+      call('notificationOf', false, () => {
+        const found = parts.notifications.get(bucket);
+        if (found === undefined) throw new FaultError('bucket.missing', `there is no bucket ${bucket}`);
+        return typeof found === 'string' ? found : notificationXml(found);
+      }),
+    putNotification: ({ bucket }, configuration, { skipValidation }) =>
+      call('putNotification', true, () => {
+        if (!parts.notifications.has(bucket)) throw new FaultError('bucket.missing', `there is no bucket ${bucket}`);
+        if (!skipValidation) validate(bucket, configuration);
+        parts.notifications.set(bucket, configuration);
+      }),
+    queueAt: () => call('queueAt', false, () => ({ ...observedQueue(QUEUE_ARN), deadLetterArn: LETTERS_ARN })),
+    queueOf: (arn) => call('queueOf', false, () => observedQueue(arn)),
+    topicOf: (arn, queueArn) =>
+      call('topicOf', false, () => {
+        const found = parts.topics.get(arn);
+        if (found === undefined) return 'absent';
+        const { policy, isFifo = false, kmsKeyId, subscriptions } = found;
+        return {
+          topic: {
+            policy,
+            isFifo,
+            ...(kmsKeyId !== undefined && { kmsKeyId }),
+            otherSubscriptions: [...subscriptions.keys()].filter((each) => each !== queueArn).length,
+          },
+          subscription: subscriptions.get(queueArn) ?? 'absent',
+        };
+      }),
+    ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
+    createTopic: (arn) =>
+      call('createTopic', true, () => {
+        if (!parts.topics.has(arn)) parts.topics.set(arn, { policy: DEFAULT_POLICY, subscriptions: new Map() });
+      }),
+    setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
+    setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
+    subscribe: ({ topicArn, queueArn, deadLetterArn }) =>
+      call('subscribe', true, () => {
+        const { subscriptions } = topic(topicArn);
+        const arn = `${topicArn}:${queueArn.split(':').at(-1) ?? ''}`;
+        subscriptions.set(queueArn, {
+          arn,
+          isPending: false,
+          isRaw: false,
+          wasAuthenticated: true,
+          ...(deadLetterArn !== undefined && { deadLetterArn }),
+        });
+      }),
+    setSubscription: (arn, attributes) =>
+      call('setSubscription', true, () => {
+        const { topic: of, queueArn, found } = subscription(arn)!;
+        const { FilterPolicy, RawMessageDelivery, RedrivePolicy } = attributes;
+        const { filterPolicy, ...rest } = found;
+        of.subscriptions.set(queueArn, {
+          ...rest,
+          ...(FilterPolicy === undefined && filterPolicy !== undefined && { filterPolicy }),
+          ...(RawMessageDelivery !== undefined && { isRaw: RawMessageDelivery === 'true' }),
+          ...(RedrivePolicy !== undefined && {
+            deadLetterArn: (JSON.parse(RedrivePolicy) as { deadLetterTargetArn: string }).deadLetterTargetArn,
+          }),
+        });
+      }),
+    putRule: (_region, { name, pattern }) =>
+      call(
+        'putRule',
+        true,
+        () => void parts.rules.set(name, { targets: [], ...parts.rules.get(name), pattern: JSON.stringify(pattern), isEnabled: true }),
+      ),
+    putTarget: (_region, { name, target }) =>
+      call('putTarget', true, () => {
+        const rule = parts.rules.get(name)!;
+        parts.rules.set(name, { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
+      }),
+    trailsOf: (_region, which) =>
+      call('trailsOf', false, () =>
+        [...parts.trails.values()].filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket)),
+      ),
+    putSelectors: (arn, selectors) =>
+      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
+    removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
+    unsubscribe: (arn) =>
+      call('unsubscribe', true, () => {
+        const found = subscription(arn);
+        found?.topic.subscriptions.delete(found.queueArn);
+      }),
+    deleteTopic: (arn) => call('deleteTopic', true, () => void parts.topics.delete(arn)),
+  };
+
+  function observedQueue(arn: string) {
+    const { policy, maxReceiveCount, kmsKeyId } = queue(arn);
+    return {
+      arn,
+      isFifo: false,
+      ...(policy !== undefined && { policy }),
+      ...(maxReceiveCount !== undefined && { maxReceiveCount }),
+      ...(kmsKeyId !== undefined && { kmsKeyId }),
+    };
+  }
+
+  return Object.assign(fake, aws, {
+    parts,
+    writes,
+    snapshot: (): unknown =>
+      structuredClone({
+        notifications: [...parts.notifications],
+        topics: [...parts.topics].map(([arn, { subscriptions, ...rest }]) => [arn, rest, [...subscriptions]]),
+        queues: [...parts.queues],
+        rules: [...parts.rules],
+        trails: [...parts.trails],
+      }),
+  });
+}
+
+function mayPublish(policy: string | undefined): boolean {
+  return parsePolicy(policy)?.Statement.some(({ Principal }) => JSON.stringify(Principal)?.includes('s3.amazonaws.com')) === true;
+}
+
+const ELEMENTS = {
+  topic: ['TopicConfiguration', 'Topic'],
+  queue: ['QueueConfiguration', 'Queue'],
+  function: ['CloudFunctionConfiguration', 'CloudFunction'],
+} as const;
+
+/** The document as S3 writes it. */
+export function notificationXml({ entries, eventBridge }: NotificationConfiguration): string {
+  const bridge = eventBridge ? '<EventBridgeConfiguration/>' : '';
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<NotificationConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${entries.map(entryXml).join('')}${bridge}</NotificationConfiguration>`;
+}
+
+function entryXml({ kind, id, arn, events, filter }: NotificationEntry): string {
+  const [element, destination] = ELEMENTS[kind];
+  const rules = filter.map(
+    ({ name, value }) => `<FilterRule><Name>${name === 'prefix' ? 'Prefix' : 'Suffix'}</Name><Value>${escaped(value)}</Value></FilterRule>`,
+  );
+  const filters = rules.length === 0 ? '' : `<Filter><S3Key>${rules.join('')}</S3Key></Filter>`;
+  return `<${element}><Id>${escaped(id)}</Id><${destination}>${escaped(arn)}</${destination}>${events.map((event) => `<Event>${event}</Event>`).join('')}${filters}</${element}>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** What verbs need to change this AWS. Waits pass at once if the clock does not wait. */
+export function provisioningOn(
+  aws: Provisioner,
+  world: {
+    readonly state: StateStore;
+    readonly storage: ObjectStorage;
+    readonly clock: Clock;
+    readonly trailArn?: string;
+    readonly trailBucket?: string;
+  },
+): Provisioning {
+  const clock = { ...world.clock, sleep: async () => undefined };
+  return createProvisioning({ ...world, clock, aws, queueUrl: QUEUE_URL, installation: INSTALLATION, isEmbedded: false });
+}
