@@ -15,7 +15,7 @@ const exportedRecord = z
 export const stateRows = {
   'POST /v1/admin/state/export': {
     operation: 'exportState',
-    summary: 'Returns the records that cannot be rebuilt: buckets, users, grants and API keys.',
+    summary: 'Returns the records that cannot be rebuilt: buckets, what was made in AWS for them, users, grants and API keys.',
     description:
       '`tally state export` writes all pages to a file. Every page is audited as `StateExport`. An API key cannot do this. Sessions, jobs, gaps and the audit are not exported.',
     scope: 'people',

@@ -17,7 +17,9 @@ export function addStateCommands(program: Command, cli: Cli, dependencies: State
   const state = program
     .command('state')
     .summary('back up what cannot be rebuilt, and restore it')
-    .description('Writes buckets, users, grants and API keys to a file, and reads them into an empty store.');
+    .description(
+      'Writes buckets, what was made in AWS for them, users, grants and API keys to a file, and reads them into an empty store.',
+    );
   withExamples(state, 'tally state export tally-state.jsonl', 'tally state import tally-state.jsonl');
   addExport(state, cli, dependencies);
   addImport(state, cli, dependencies);
@@ -26,9 +28,9 @@ export function addStateCommands(program: Command, cli: Cli, dependencies: State
 function addExport(state: Command, cli: Cli, { version, createFile }: StateDependencies): void {
   const command = state
     .command('export')
-    .summary('write buckets, users, grants and API keys to a file')
+    .summary('write buckets, what was made in AWS for them, users, grants and API keys to a file')
     .description(
-      'Writes buckets, users, grants and API keys to a new file, as lines of JSON. Only you can read it: it has the hashes of the secrets of the keys, and who may do what. Run it where the store can be reached, or with the session of an administrator.',
+      'Writes buckets, what was made in AWS for them, users, grants and API keys to a new file, as lines of JSON. Only you can read it: it has the hashes of the secrets of the keys, and who may do what. Run it where the store can be reached, or with the session of an administrator.',
     )
     .argument('<file>', 'the new file');
   printing(command, 'tally state export tally-state.jsonl').action(async (path: string, options: JsonOption) => {

@@ -10,7 +10,15 @@ import type { StateKind } from './state-kind.ts';
  * for minutes; sessions are left out as well, because people log in again. The lists of the users' keys come last: a list that names a key without a record
  * does no harm, and a key that its list lacks would not be shown to its owner.
  */
-export const exportedKinds = ['bucket', 'user', 'grant', 'api-key', 'user-keys'] as const satisfies readonly StateKind[];
+export const exportedKinds = [
+  'bucket',
+  'installation',
+  'connection',
+  'user',
+  'grant',
+  'api-key',
+  'user-keys',
+] as const satisfies readonly StateKind[];
 export type ExportedKind = (typeof exportedKinds)[number];
 
 export const exportedRecordSchema = z.strictObject({

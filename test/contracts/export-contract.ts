@@ -49,6 +49,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       for (const bucket of ['photos', 'videos']) {
         await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastReindexAtMs: nowMs }));
       }
+      await updateRecord(state, refs.installation, () => ({ installation: 'tally-1' }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
       await updateRecord(state, refs.grant(grantNameOf({ sub: 's-1' })), () => newGrant({ sub: 's-1' }, 'alice@build-1', nowMs));
       await updateRecord(state, refs.apiKey(key.id), () => key);
@@ -76,7 +77,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
     it('has the same records page by page and at once, and no session', async () => {
       const store = await filled();
       const all = await exportOf(store);
-      expect(all.map(({ kind }) => kind)).toEqual(['bucket', 'bucket', 'user', 'grant', 'api-key', 'user-keys']);
+      expect(all.map(({ kind }) => kind)).toEqual(['bucket', 'bucket', 'installation', 'user', 'grant', 'api-key', 'user-keys']);
       expect(await exportOf(store, 1)).toEqual(all);
       expect(await exportOf(store, 2)).toEqual(all);
       expect(JSON.stringify(all)).not.toContain(secret.slice(3, 20));

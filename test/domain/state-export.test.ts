@@ -5,6 +5,9 @@ import type { StateKind } from '../../src/domain/state-kind.ts';
 /** Each kind; one that is missing here does not compile: decide whether anything else can give its records back. */
 const isExported: Readonly<Record<StateKind, boolean>> = {
   bucket: true,
+  // what was made in AWS for a bucket, and under which name: without it nothing could take it away
+  installation: true,
+  connection: true,
   user: true,
   grant: true,
   'api-key': true,

@@ -127,7 +127,7 @@ async function tellStory(world: RegistryWorld) {
   expect((await send('DELETE', `/v1/api-keys/${first.id}`, { token: login.access })).status).toBe(204);
   expect((await send('POST', '/v1/api-keys/revoke', { body: { secret: second.secret } })).status).toBe(204);
   // within 5 s
-  await until('the revoked key is refused', async () => (await send('GET', '/v1/session', { token: second.secret })).status === 401);
+  await until('the revoked key is refused', async () => (await send('GET', '/v1/objects', { token: second.secret })).status === 401);
   await refused(send('GET', '/v1/objects', { token: second.secret }), 401);
 
   // a browser, and what its cookie may not do

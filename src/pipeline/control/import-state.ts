@@ -14,6 +14,7 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
+import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
@@ -92,6 +93,11 @@ export function createImportState({ store, clock, telemetry }: ImportDependencie
 /** How a record of each kind is read, and the id that it must have. */
 const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: string }>> = {
   bucket: (record) => refs.bucket(bucketRecordSchema.parse(record).bucket),
+  installation: (record) => {
+    installationSchema.parse(record);
+    return refs.installation;
+  },
+  connection: (record) => refs.connection(connectionSchema.parse(record).bucket),
   user: (record) => refs.user(userRecordSchema.parse(record).userId),
   grant: (record) => refs.grant(grantNameIn(grantRecordSchema.parse(record))),
   'api-key': (record) => refs.apiKey(keyRecordSchema.parse(record).id),
