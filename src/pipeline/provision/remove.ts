@@ -10,11 +10,13 @@ import { removalOf, type Kept, type Removal } from '../../domain/provisioning/re
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { KeepLock, UnderLock } from './lock.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import { createUnrecordedWishes } from './unrecorded.ts';
 import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
@@ -24,6 +26,7 @@ const ROUNDS_MAX = 20;
 
 interface RemoveDependencies {
   readonly state: StateStore;
+  readonly aws: AwsReads;
   readonly clock: Clock;
   readonly observe: Observe;
   readonly underLock: UnderLock;
@@ -51,7 +54,17 @@ interface Pass {
 }
 
 /** Creates the functions. */
-export function createRemoveParts({ state, clock, observe, underLock, makeParts, writeNotification }: RemoveDependencies): RemoveParts {
+export function createRemoveParts({
+  state,
+  aws,
+  clock,
+  observe,
+  underLock,
+  makeParts,
+  writeNotification,
+}: RemoveDependencies): RemoveParts {
+  const unrecordedWishes = createUnrecordedWishes({ state, aws });
+
   /** Takes the parts of a wish away, as far as none of the others needs them. */
   async function removeWish(wish: Wish, others: readonly Wish[], at: Pass): Promise<readonly Kept[]> {
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
@@ -75,10 +88,12 @@ export function createRemoveParts({ state, clock, observe, underLock, makeParts,
   }
 
   /** What the other connections need, and what is left of them. One that is being removed needs nothing any more. */
-  async function otherWishes(bucket: string): Promise<readonly Wish[]> {
+  async function otherWishes(connection: ConnectionRecord, signal?: AbortSignal): Promise<readonly Wish[]> {
     const all = await listAllRecords(state, 'connection', connectionSchema);
-    const others = all.filter((other) => other.bucket !== bucket && other.state !== 'removing');
-    return others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
+    const others = all.filter((other) => other.bucket !== connection.bucket && other.state !== 'removing');
+    const wishes = others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
+    const recorded = new Set(all.map(({ bucket }) => bucket));
+    return [...wishes, ...(await unrecordedWishes(wishOfConnection(connection), recorded, signal))];
   }
 
   async function underPass<Result>(signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
@@ -95,7 +110,7 @@ export function createRemoveParts({ state, clock, observe, underLock, makeParts,
       return underPass(signal, async (at) => {
         const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
         if (connection === undefined) return undefined;
-        const others = await otherWishes(bucket);
+        const others = await otherWishes(connection, signal);
         const kept: Kept[] = [];
         for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)]) kept.push(...(await removeWish(wish, others, at)));
         await removeRecord(state, ref.id);
@@ -105,7 +120,7 @@ export function createRemoveParts({ state, clock, observe, underLock, makeParts,
     leftOver: (bucket, signal) =>
       underPass(signal, async (at) => {
         const connection = await requireSettled(state, bucket, signal);
-        const needed = [...(await otherWishes(bucket)), wishOfConnection(connection)];
+        const needed = [...(await otherWishes(connection, signal)), wishOfConnection(connection)];
         const kept: Kept[] = [];
         for (const wish of earlierWishes(connection)) kept.push(...(await removeWish(wish, needed, at)));
         const { earlier: _, ...cleaned } = connection;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
+import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
@@ -323,6 +324,37 @@ describe('a removal', () => {
     await world.provisioning.remove('videos', { keepAws: false });
     expect(world.aws.parts.topics.size).toBe(0);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toBeUndefined();
+  });
+
+  it.each(['wired', 'unreadable', 'unknown'] as const)('leaves what a bucket uses that a script has connected: %s', async (how) => {
+    const world = await startWorld();
+    await world.apply();
+    const entry = { kind: 'topic', id: ID, arn: TOPIC_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
+    world.aws.parts.notifications.set('videos', { entries: [entry], eventBridge: false });
+    if (how === 'unknown') {
+      const document = `<NotificationConfiguration><New>${TOPIC_ARN}</New></NotificationConfiguration>`;
+      world.aws.parts.notifications.set('videos', document);
+    }
+    const notificationOf = world.aws.notificationOf.bind(world.aws);
+    world.aws.notificationOf = async (at, signal) => {
+      if (how === 'unreadable' && at.bucket === 'videos') throw new RequestError('connect.denied', 'denied');
+      return notificationOf(at, signal);
+    };
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(world.aws.parts.topics.get(TOPIC_ARN)?.subscriptions.size).toBe(1);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(ID);
+    expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: [], eventBridge: false });
+  });
+
+  it('leaves what the rule of another bucket uses that a script has made', async () => {
+    const world = await startWorld();
+    await world.agree({ source: 'eventbridge' });
+    const rule = [...world.aws.parts.rules.values()][0]!;
+    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'eventbridge' as const });
+    world.aws.parts.rules.set(ruleNameOf(INSTALLATION, 'videos', 'eventbridge'), rule);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(world.aws.parts.rules.size).toBe(1);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(ID);
   });
 
   it('names what somebody has altered, and leaves it', async () => {
