@@ -6,7 +6,7 @@ import { sdkConfiguration } from './notification.ts';
 import { parseArn, prefixOf, tagsOf } from './names.ts';
 import { queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
 
-/** Writes the script. */
+/** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
 export function emitScript(wish: Wish, wiring: Wiring): string {
   return [
     head(wish),
@@ -36,7 +36,17 @@ FOLDER=$(mktemp -d)
 
 # the statements of $2 in the policy $1, in place of those with the same ids
 merged() { jq -cn --argjson policy "$1" --argjson ours "$2" '
-  ($ours | map(.Sid)) as $ids | $policy | .Statement = ([.Statement] | flatten | map(select(.Sid as $id | $ids | index([$id]) | not))) + $ours'; }`;
+  ($ours | map(.Sid)) as $ids | $policy | .Statement = ([.Statement] | flatten | map(select(.Sid as $id | $ids | index([$id]) | not))) + $ours'; }
+
+# the statements $2 with what those of the same ids in the policy $1 allow already: other buckets share them
+kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
+  def both($one; $more): [$one, $more] | flatten | map(select(. != null)) | unique;
+  ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
+    | [$present[] | select(.Sid == $one.Sid)] as $known
+    | .Principal.Service |= both(.; [$known[].Principal.Service?] | flatten | map(strings | select(test("^sns[.][a-z0-9-]+[.]amazonaws[.]com$"))))
+    | if .Condition.ArnLike["aws:SourceArn"] then .Condition.ArnLike["aws:SourceArn"] |= both(.; [$known[].Condition.ArnLike["aws:SourceArn"]?]) else . end
+    | if .Condition.StringEquals["aws:SourceAccount"] then
+        .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
 }
 
 function topicText({ installation }: Wish, { arn, statement }: NonNullable<Wiring['topic']>): string {
@@ -45,22 +55,22 @@ function topicText({ installation }: Wish, { arn, statement }: NonNullable<Wirin
 TOPIC=${quoted(arn)}
 aws sns create-topic --name ${quoted(parseArn(arn)?.resource ?? '')} --tags ${tags.map(quoted).join(' ')} > /dev/null
 POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
-aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$(merged "$POLICY" ${quoted([statement])})"`;
+OURS=$(kept "$POLICY" ${quoted([statement])})
+POLICY=$(merged "$POLICY" "$OURS")
+aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$POLICY"`;
 }
 
 function queueText(wish: Wish, queue: Wiring['queues'][number]): string {
   const [region, name] = queue.arn.split(':').filter((_, index) => index === 3 || index === 5);
-  // topics of others that the statement names already are kept
   const statements = queueStatements(wish, queue, []);
   return `# who may send to the queue ${name}
 QUEUE_URL=$(aws sqs get-queue-url --region ${quoted(region)} --queue-name ${quoted(name)} --query QueueUrl --output text)
 POLICY=$(aws sqs get-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
 case "$POLICY" in '{'*) ;; *) POLICY='{"Version":"2012-10-17","Statement":[]}' ;; esac
-OURS=$(jq -cn --argjson policy "$POLICY" --argjson ours ${quoted(statements)} '
-  ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
-    | [$present[] | select(.Sid == $one.Sid) | .Condition.ArnLike["aws:SourceArn"]?] as $known
-    | .Condition.ArnLike["aws:SourceArn"] |= ([., $known] | flatten | map(select(. != null)) | unique))')
-aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$(jq -cn --arg policy "$(merged "$POLICY" "$OURS")" '{Policy: $policy}')"`;
+OURS=$(kept "$POLICY" ${quoted(statements)})
+POLICY=$(merged "$POLICY" "$OURS")
+ATTRIBUTES=$(jq -cn --arg policy "$POLICY" '{Policy: $policy}')
+aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$ATTRIBUTES"`;
 }
 
 function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
@@ -73,7 +83,8 @@ function ruleText({ installation, bucket }: Wish, { name, pattern, target }: Non
   const tags = Object.entries(tagsOf(installation, bucket)).map(([Key, Value]) => ({ Key, Value }));
   return `# the rule and its target
 aws events put-rule --name ${quoted(name)} --event-pattern ${quoted(pattern)} --state ENABLED > /dev/null
-aws events tag-resource --resource-arn "$(aws events describe-rule --name ${quoted(name)} --query Arn --output text)" --tags ${quoted(tags)}
+RULE_ARN=$(aws events describe-rule --name ${quoted(name)} --query Arn --output text)
+aws events tag-resource --resource-arn "$RULE_ARN" --tags ${quoted(tags)}
 aws events put-targets --rule ${quoted(name)} --targets ${quoted([targetOf(target)])} > /dev/null`;
 }
 

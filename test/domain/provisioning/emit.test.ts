@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { emitScript } from '../../../src/domain/provisioning/emit.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
+import { findProgram } from '../../docs/programs.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 
 const wish: Wish = {
@@ -70,6 +71,78 @@ describe('the script of a plan', () => {
     const script = scriptOf({ bucket: "it's" });
     execFileSync('bash', ['-n'], { input: script });
     expect(execFileSync('bash', ['-c', `${/^BUCKET=.*$/m.exec(script)?.[0] ?? ''}; printf %s "$BUCKET"`]).toString()).toBe("it's");
+  });
+});
+
+/** Stands for the AWS CLI: it has these policies, and prints what is written. */
+function run(script: string, policy: string) {
+  const aws = `aws() {
+    case "$2" in
+      get-topic-attributes|get-queue-attributes) printf '%s' '${policy}' ;;
+      set-topic-attributes|set-queue-attributes) printf '=%s\\n' "\${@: -1}" >&3 ;;
+    esac
+  }`;
+  // only what comes before the notification
+  const [parts = ''] = script.split('# the notification configuration');
+  const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
+  const input = `jq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${parts}`;
+  const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
+  return { status, written: [...(output[3] ?? '').matchAll(/^=(.*)$/gm)].map(([, text = '']) => text) };
+}
+
+describe('the script, run', () => {
+  it('keeps what its statements allow for other buckets already, and what others wrote', () => {
+    const ID = `tally-${INSTALLATION}`;
+    const theirs = { Sid: 'Theirs', Effect: 'Deny', NotPrincipal: { AWS: '*' }, Action: 'sqs:*', Resource: '*' };
+    const shared = {
+      Sid: ID,
+      Effect: 'Allow',
+      Principal: { Service: 's3.amazonaws.com' },
+      Condition: { StringEquals: { 'aws:SourceAccount': '999999999999' }, ArnLike: { 'aws:SourceArn': 'arn:aws:s3:::*' } },
+    };
+    const senders = {
+      Sid: `${ID}-topics`,
+      Effect: 'Allow',
+      Principal: { Service: ['sns.amazonaws.com', 'sns.af-south-1.amazonaws.com'] },
+      Condition: { ArnLike: { 'aws:SourceArn': THEIR_TOPIC } },
+    };
+    const { status, written } = run(scriptOf({}), JSON.stringify({ Version: '2012-10-17', Statement: [theirs, shared, senders] }));
+    expect(status).toBe(0);
+    const [topic, ...queues] = written.map((text) => JSON.parse(text) as { Policy?: string; Statement: object[] });
+    expect(topic!.Statement).toContainEqual(theirs);
+    expect(topic!.Statement).toContainEqual(
+      expect.objectContaining({
+        Sid: ID,
+        Condition: expect.objectContaining({ StringEquals: { 'aws:SourceAccount': [ACCOUNT, '999999999999'].sort() } }),
+      }),
+    );
+    expect(queues).toHaveLength(2);
+    for (const { Policy } of queues) {
+      const { Statement } = JSON.parse(Policy!) as { Statement: object[] };
+      expect(Statement).toContainEqual(theirs);
+      expect(Statement).toContainEqual(
+        expect.objectContaining({
+          Sid: `${ID}-topics`,
+          Principal: { Service: ['sns.af-south-1.amazonaws.com', 'sns.amazonaws.com'] },
+          Condition: { ArnLike: { 'aws:SourceArn': expect.arrayContaining([THEIR_TOPIC]) } },
+        }),
+      );
+    }
+  });
+
+  it('takes a policy with a single statement, and ends before it writes where it cannot read one', () => {
+    const theirs = { Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: '*' };
+    const { status, written } = run(scriptOf({ source: 'eventbridge' }), JSON.stringify({ Statement: theirs }));
+    expect(status).toBe(0);
+    expect(written).toHaveLength(2);
+    for (const text of written) expect(text).toContain(String.raw`{\"Effect\":\"Allow\",\"Principal\":\"*\"`);
+    for (const policy of ['{"Statement":["?"]}', '{']) {
+      for (const source of ['notification', 'eventbridge'] as const) {
+        const broken = run(scriptOf({ source }), policy);
+        expect(broken.status).not.toBe(0);
+        expect(broken.written).toEqual([]);
+      }
+    }
   });
 });
 
