@@ -6,6 +6,7 @@
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { openChangeGap } from '../gaps/changed-connection.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -25,8 +26,8 @@ export type ConnectRequest = Omit<AddBucketRequest, 'topic_arn'> & { readonly to
 export interface ConnectBucket {
   /**
    * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
-   * topic and enrich as far as they are given, reads region and versioning again, and creates the parts of its index that are
-   * missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
+   * topic and enrich as far as they are given, with an open gap if its events come by another way from then on, reads region and
+   * versioning again, and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
@@ -62,7 +63,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     await objects.createBucket(bucket, signal);
     const firstGap = { bucket, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
-    else await reportLossOf(current, planned);
+    else await reportChangesOf(current, planned);
     const record = await updateRecord(state, ref, (stored) =>
       requireTopic(changed(stored === undefined ? fresh : withRead(stored, read), wishes)),
     );
@@ -101,6 +102,12 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
     if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
     if (before.unsubscribed !== undefined && after.unsubscribed === undefined) await report(UNSUBSCRIBED);
+  }
+
+  /** Opens the gaps of what a request changes in a connected bucket. */
+  async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
+    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, after);
+    await reportLossOf(before, after);
   }
 
   return {
@@ -158,6 +165,11 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
     ...(enrich !== undefined && { enrich }),
     ...(account !== undefined && { account }),
   };
+}
+
+/** Whether its events come by another way. A topic that is forgotten still delivers. */
+function isOtherWay(before: BucketRecord, { source, topicArn }: BucketRecord): boolean {
+  return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
 }
 
 /** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */

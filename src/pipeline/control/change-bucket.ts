@@ -7,15 +7,12 @@ import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { topicAfter, type ConnectBucket } from '../buckets/connect.ts';
 import { requireBucket } from '../buckets/list.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import { openChangeGap } from '../provision/loss.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
 interface ChangeBucketDependencies {
   readonly state: StateStore;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 interface Changed {
@@ -30,12 +27,10 @@ interface Changed {
 export type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, signal?: AbortSignal) => Promise<Changed>;
 
 /** Creates the function. */
-export function createChangeBucket({ state, connectBucket, clock }: ChangeBucketDependencies): ChangeBucket {
+export function createChangeBucket({ state, connectBucket }: ChangeBucketDependencies): ChangeBucket {
   return async function changeBucket(bucket, request, by, signal) {
     const before = await requireBucket(state, bucket, signal);
     refuse(before, request);
-    // stored first: a process that is killed in between opens it again
-    if (isOtherWay(before, request)) await openChangeGap({ state, clock }, { bucket, source: request.source ?? before.source });
     const record = await connectBucket.connect({ bucket, ...request }, by, signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const isMadeForAnother = connection !== undefined && connection.source !== record.source;
@@ -59,10 +54,4 @@ function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
   if (topicArn?.endsWith('.fifo') === true) {
     throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   }
-}
-
-/** Whether its events come by another way from now on. */
-function isOtherWay(before: BucketRecord, { source, topic_arn: topicArn }: ChangeBucketRequest): boolean {
-  const isOtherSource = source !== undefined && source !== before.source;
-  return isOtherSource || (typeof topicArn === 'string' && topicArn !== before.topicArn);
 }

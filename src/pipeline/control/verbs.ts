@@ -59,7 +59,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
-  const changeBucket = createChangeBucket({ state, connectBucket, clock });
+  const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });

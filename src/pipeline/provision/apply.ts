@@ -21,7 +21,7 @@ import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { KeepLock, UnderLock } from './lock.ts';
-import { openChangeGap } from './loss.ts';
+import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { wishOfConnection } from './wishes.ts';

@@ -7,7 +7,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { CalendarTelemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import { openChangeGap } from './loss.ts';
+import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { Provisioning } from './provisioning.ts';
 
 interface WatchDependencies {

@@ -22,8 +22,9 @@ async function startWorld() {
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   storage.createBucket('photos', { region: REGION });
+  const topics = { isMissing: async (topicArn: string) => topicArn.endsWith(':missing') };
   const gaps = createGapReports({ state, clock, telemetry });
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
@@ -42,7 +43,7 @@ async function startWorld() {
     state,
     clock,
     add: createAddBucket({ state, connectBucket, jobs, telemetry }),
-    change: createChangeBucket({ state, connectBucket, clock }),
+    change: createChangeBucket({ state, connectBucket }),
     connections: createConnections({ state, provisioning, connectBucket }),
     allJobs,
     gap: async () => (await listAllRecords(state, 'gap', gapSchema))[0],
@@ -79,6 +80,19 @@ describe('a change of a bucket', () => {
     await world.run(60);
     expect(await world.gap()).toMatchObject({ state: 'closed' });
     expect((await world.allJobs()).slice(world.before)).toMatchObject([{ prefix: '', mode: 'apply', requestedBy: 'gap' }]);
+  });
+
+  it('opens the same gap where it is added again with another source or topic, and none with the same', async () => {
+    for (const [request, state] of [
+      [{ source: 'eventbridge' }, 'open'],
+      [{ topic_arn: THEIR_TOPIC }, 'open'],
+      [{ source: 'notification' }, 'closed'],
+    ] as const) {
+      const world = await startConnected();
+      await world.add({ bucket: 'photos', ...request }, 'test');
+      expect({ request, ...(await world.gap()) }).toMatchObject({ request, state });
+      if (state === 'open') expect((await world.gap())?.notBeforeMs).toBe(world.clock.nowMs() + 7 * MINUTE_MS);
+    }
   });
 
   it('of its source and an apply within minutes need one job together', async () => {
@@ -123,6 +137,7 @@ describe('a change of a bucket', () => {
     [{ source: 'topic' as const }, /must be given/],
     [{ source: 'topic' as const, topic_arn: null }, /must be given/],
     [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /standard topics only/],
+    [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}:missing` }, /there is no topic/],
   ])('is refused if it cannot be: %j', async (request, message) => {
     const world = await startConnected();
     const before = await world.record();
