@@ -15,7 +15,11 @@ type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonl
 export type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
 export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
 
-/** Creates the functions. Policies are read again after each write: what others wrote in it must have stayed. */
+/**
+ * Creates the functions. Policies and selectors are whole documents without a version. They are read again right before each
+ * write, which is not made if they have changed since the plan: the caller plans again. After the write, what others wrote in
+ * them must have stayed.
+ */
 export function createMakeParts(aws: Provisioner) {
   async function setPolicy(
     wish: Wish,
@@ -25,11 +29,15 @@ export function createMakeParts(aws: Provisioner) {
   ): Promise<void> {
     const isQueue = arn.split(':')[2] === 'sqs';
     const sids = new Set([...sidsOf(wish.installation).all, prefixOf(wish.installation)]);
+    const readAgain = async (): Promise<Policy | undefined> =>
+      parsePolicy(isQueue ? (await aws.queueOf(arn, signal)).policy : await topicPolicy(wish, arn, signal));
+    const current = await readAgain();
+    if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
     // SQS removes a policy that is empty
     const text = policies.after.Statement.length === 0 ? '' : policyText(policies.after);
     if (isQueue) await aws.setQueuePolicy(arn, text, signal);
     else await aws.setTopicPolicy(arn, text, signal);
-    const stored = parsePolicy(isQueue ? (await aws.queueOf(arn, signal)).policy : await topicPolicy(wish, arn, signal));
+    const stored = await readAgain();
     const [theirs, wanted] = [stored ?? policies.before, policies.before].map((policy) => foreignStatements(policy, sids));
     if (theirs === undefined || wanted === undefined || sameStatements(theirs, wanted)) return;
     throw new RequestError(
@@ -44,6 +52,8 @@ export function createMakeParts(aws: Provisioner) {
     { name, before, after }: { readonly name: string; readonly before: Selectors; readonly after: Selectors },
     signal?: AbortSignal,
   ): Promise<void> {
+    const [current] = await aws.trailsOf(wish.region, { arn: name }, signal);
+    if (canonicalJson(current?.selectors) !== canonicalJson(before)) return;
     await aws.putSelectors(name, after, signal);
     const [trail] = await aws.trailsOf(wish.region, { arn: name }, signal);
     const [theirs, wanted] = [trail?.selectors ?? before, before].map((selectors) => canonicalJson(foreignSelectors(selectors, wish)));

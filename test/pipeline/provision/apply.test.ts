@@ -243,6 +243,27 @@ describe('an apply', () => {
     await expect(world.agree()).rejects.toMatchObject(refusal);
   });
 
+  it('keeps a statement that others add to a policy in whichever window, but for the moment between its last read and its write', async () => {
+    const added = { ...theirStatement, Sid: 'Added' };
+    for (let at = 1; at <= 12; at += 1) {
+      const world = await startPopulated('eventbridge');
+      const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+      let reads = 0;
+      world.aws.before = (call) => {
+        if (call !== 'queueOf') return;
+        reads += 1;
+        const queue = world.aws.parts.queues.get(QUEUE_ARN)!;
+        const policy = parsePolicy(queue.policy)!;
+        if (reads === at) queue.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, added] });
+      };
+      await world.apply({ source: 'eventbridge' }, { token: plan.token }).catch(() => undefined);
+      world.aws.before = () => undefined;
+      expect(await world.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
+      const isAdded = world.aws.parts.queues.get(QUEUE_ARN)!.policy!.includes('"Added"');
+      expect({ at, isAdded }).toEqual({ at, isAdded: reads >= at });
+    }
+  });
+
   it('says so when the statements of others are gone after its write of a policy', async () => {
     const world = await startPopulated('notification');
     world.aws.after = (call) => {
