@@ -5,7 +5,7 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key';
+type Resource = 'queues' | 'topics' | 'own-topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key';
 
 interface Permission {
   readonly sid: string;
@@ -70,7 +70,7 @@ export const permissions: readonly Permission[] = [
     roles: ['connecting'],
     sources: ['notification', 'routed'],
     actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
-    resource: 'topics',
+    resource: 'own-topics',
   },
   {
     sid: 'SubscribeTheQueue',
@@ -145,6 +145,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'topics':
       // the source topic names topics of others
       return `arn:${partition}:sns:${region}:${account}:${sources.includes('topic') ? '*' : `tally-${installation}-*`}`;
+    case 'own-topics':
+      return `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
     case 'bucket':
       return `arn:${partition}:s3:::${bucket}`;
     case 'objects':

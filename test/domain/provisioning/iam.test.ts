@@ -46,6 +46,22 @@ describe('the table of permissions', () => {
     expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
   });
 
+  it('permits no writes to the topics of others, although the source topic reads them', () => {
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      queues: ['a'],
+      bucket: 'photos',
+      installation: '0a1b2c3d',
+    };
+    const { Statement } = iamPolicy('connecting', bucketSources, names) as {
+      Statement: { Action: string[]; Resource: string | string[] }[];
+    };
+    const writing = Statement.filter(({ Action }) => Action.some((action) => /^sns:(?:Set|Delete|Create)Topic/.test(action)));
+    expect(writing.map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
+  });
+
   it('permits the daemon the key of its queues by way of SQS only', () => {
     const names = {
       partition: 'aws-cn',
