@@ -76,7 +76,9 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
     },
     async resume(bucket: string, signal: AbortSignal): Promise<Applied> {
       const connection = await requireConnection(state, bucket, signal);
-      if (connection.state !== 'paused' && connection.state !== 'applying') {
+      // an apply that no pause preceded has its own plan to agree to
+      const isResuming = connection.state === 'applying' && connection.pausedAtMs !== undefined;
+      if (connection.state !== 'paused' && !isResuming) {
         throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
       }
       return apply(wishOfConnection(connection), { isAgreed: true, isResuming: true }, signal);

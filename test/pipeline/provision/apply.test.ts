@@ -483,6 +483,17 @@ describe('a pause', () => {
     }
   });
 
+  it('is the only thing that resume ends: an apply that is under way needs its own plan', async () => {
+    const signal = new AbortController().signal;
+    const world = await startPopulated('notification');
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    world.aws.before = interruptAt(1, (call) => call === 'setQueuePolicy');
+    await expect(world.apply({}, { token: plan.token })).rejects.toThrow('killed');
+    expect(await world.connection()).toMatchObject({ state: 'applying' });
+    await world.clock.advance(LOCK_MS);
+    await expect(world.provisioning.resume('photos', signal)).rejects.toMatchObject({ code: 'connect.not-paused' });
+  });
+
   it('is refused for the other sources, and where nothing was made', async () => {
     const signal = new AbortController().signal;
     const world = await startWorld();
