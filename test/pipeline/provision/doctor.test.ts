@@ -397,6 +397,17 @@ describe('the doctor', () => {
     expect(await diagnose(world)).toMatchObject([{ code, severity: 'unknown', fix }]);
   });
 
+  it('names a policy that cannot be written before what an apply would heal', async () => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.queues.get(QUEUE_ARN)!.policy = '';
+    world.aws.parts.queues.get(LETTERS_ARN)!.policy = '{"Statement":"?"}';
+    expect(await diagnose(world)).toContainEqual(expect.objectContaining({ code: 'connect.policy-unreadable', blocks: true }));
+    const writes = world.aws.writes.length;
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.blocked' });
+    expect(world.aws.writes).toHaveLength(writes);
+  });
+
   it('only reads', async () => {
     const world = await applied('routed');
     const [before, writes] = [world.aws.snapshot(), world.aws.writes.length];

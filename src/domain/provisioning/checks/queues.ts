@@ -1,17 +1,16 @@
 /** Checks of the bucket queue and its dead-letter queue. */
-import { queueOf, queuePolicies } from '../facts.ts';
+import { queueOf, queuePolicies, type Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
-import { blocking, healable, keyFinding, tooLarge, unchecked, unreadable, type Check } from './finding.ts';
+import { blocking, healable, keyFinding, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
+  const blocked = facts.wiring.queues.map((queue) => unwritable(facts, queue)).find((finding) => finding !== undefined);
+  // what no apply can heal comes first, whichever queue it is about: nothing must be written then
+  if (blocked !== undefined) return blocked;
   for (const queue of facts.wiring.queues) {
-    const observed = queueOf(facts.observed, queue.arn);
-    if (observed === undefined) continue;
-    if (parsePolicy(observed.policy) === undefined) return unreadable(queue.arn);
+    if (queueOf(facts.observed, queue.arn) === undefined) continue;
     const { before, after } = queuePolicies(facts, queue);
-    if (policyBytes(after) > QUEUE_POLICY_BYTES_MAX || after.Statement.length > QUEUE_STATEMENTS_MAX)
-      return tooLarge(queue.arn, QUEUE_POLICY_BYTES_MAX);
     if (sameStatements(before.Statement, after.Statement)) continue;
     return healable(
       facts,
@@ -22,6 +21,16 @@ export const queuePolicyMissing: Check = (facts) => {
   }
   return undefined;
 };
+
+/** Why the policy of a queue cannot be written. */
+function unwritable(facts: Facts, queue: Facts['wiring']['queues'][number]): Finding | undefined {
+  const observed = queueOf(facts.observed, queue.arn);
+  if (observed === undefined) return undefined;
+  if (parsePolicy(observed.policy) === undefined) return unreadable(queue.arn);
+  const { after } = queuePolicies(facts, queue);
+  const isTooLarge = policyBytes(after) > QUEUE_POLICY_BYTES_MAX || after.Statement.length > QUEUE_STATEMENTS_MAX;
+  return isTooLarge ? tooLarge(queue.arn, QUEUE_POLICY_BYTES_MAX) : undefined;
+}
 
 export const queueKey: Check = ({ wish, wiring, observed }) => {
   for (const { arn, senders } of wiring.queues) {
