@@ -5,7 +5,15 @@
 import { canonicalJson } from './canonical.ts';
 import { existing, isTargetRight, queueOf, samePattern, type Facts } from './facts.ts';
 import { entriesWithout, type NotificationConfiguration } from './notification.ts';
-import { conditionValues, parsePolicy, withoutStatements, withStatements, type Policy, type Statement } from './policy.ts';
+import {
+  conditionValues,
+  foreignStatements,
+  parsePolicy,
+  withoutStatements,
+  withStatements,
+  type Policy,
+  type Statement,
+} from './policy.ts';
 import { withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Wish } from './wiring.ts';
 
@@ -95,7 +103,17 @@ function subscriptionRemovals({ wiring, observed }: Facts, others: Others): read
   const removed: (Removal | Kept)[] = present?.arn === undefined ? [] : [{ part: 'subscription', name: present.arn }];
   if (topic === undefined || observedTopic === undefined) return removed;
   if (observedTopic.otherSubscriptions > 0) return [...removed, { name: topic.arn, reason: 'others are subscribed to it' }];
+  if (hasForeignStatements(observedTopic.policy, topic.statement))
+    return [...removed, { name: topic.arn, reason: 'its policy has statements of others' }];
   return [...removed, { part: 'topic', name: topic.arn }];
+}
+
+/** SNS gives each new topic a statement with this id. */
+const DEFAULT_SID = '__default_statement_ID';
+
+function hasForeignStatements(text: string | undefined, { Sid = '' }: Statement): boolean {
+  const policy = parsePolicy(text);
+  return policy === undefined || foreignStatements(policy, new Set([Sid, DEFAULT_SID])).length > 0;
 }
 
 /** Our statements in the queues' policies, as far as no other bucket needs them. */

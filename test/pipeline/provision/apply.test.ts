@@ -398,6 +398,20 @@ describe('a removal', () => {
     expect(world.aws.parts.topics.has(TOPIC_ARN)).toBe(true);
   });
 
+  it('leaves a topic in whose policy others have statements', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const topic = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const policy = parsePolicy(topic.policy)!;
+    topic.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, theirStatement] });
+    const { policy: before } = topic;
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
+      { name: TOPIC_ARN, reason: expect.stringContaining('statements of others') },
+    ]);
+    expect(world.aws.parts.topics.get(TOPIC_ARN)).toMatchObject({ policy: before });
+    expect(world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.size).toBe(0);
+  });
+
   it('does not mind that the bucket is gone', async () => {
     const world = await startWorld();
     await world.apply();
