@@ -113,6 +113,11 @@ read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" -
 read_it > "$FOLDER/before.json"
 [ -s "$FOLDER/before.json" ] || echo '{}' > "$FOLDER/before.json"
 jq --arg id ${quoted(prefixOf(installation))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
+if cmp -s "$FOLDER/before.json" "$FOLDER/after.json"; then
+  # a write would send a test event to every destination
+  echo "the configuration is right already"
+  exit 0
+fi
 diff "$FOLDER/before.json" "$FOLDER/after.json" || true
 read_it > "$FOLDER/now.json"
 [ -s "$FOLDER/now.json" ] || echo '{}' > "$FOLDER/now.json"

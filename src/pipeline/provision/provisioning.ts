@@ -3,6 +3,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { emitScript } from '../../domain/provisioning/emit.ts';
+import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -17,7 +18,7 @@ import { createInstallation } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
-import { createObserve } from './observe.ts';
+import { createObserve, ownedBucket } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createWishOf, type WishRequest } from './wishes.ts';
@@ -76,6 +77,19 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const removeParts = createRemoveParts(parts);
   const pausing = createPause({ ...parts, apply });
 
+  /** The AWS CLI drops what it does not know, so the script would delete it. Where Tally may not read, the person must look. */
+  async function refuseUnknown(wish: Wish, signal?: AbortSignal): Promise<void> {
+    const { entry, eventBridge } = wiringOf(wish);
+    if (entry === undefined && !eventBridge) return;
+    const xml = await aws.notificationOf(ownedBucket(wish), signal).catch(unlessDenied);
+    const read = xml === undefined ? undefined : parseNotification(xml);
+    if (read?.ok !== false) return;
+    throw new RequestError(
+      'connect.unknown-configuration',
+      `the notification configuration of ${wish.bucket} contains something that this version does not know: ${read.reason}. The script would delete it, so add Tally's topic by hand, or use a newer version of Tally`,
+    );
+  }
+
   return {
     async plan(request, signal) {
       const { wish, connection } = await wishOf(request, signal);
@@ -83,6 +97,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     },
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);
+      await refuseUnknown(wish, signal);
       return emitScript(wish, wiringOf(wish));
     },
     async apply(request, options, signal) {
@@ -107,6 +122,10 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       observe: createObserve(reads),
     }),
   };
+}
+
+function unlessDenied(error: unknown): undefined {
+  if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
 }
 
 /** A person with the permission can run the script. */
