@@ -51,9 +51,14 @@ export function samePattern(rule: Rule, pattern: string | undefined): boolean {
 }
 
 /** Whether the target is the rule's, with the same transformer and dead-letter queue and without a role. */
-export function isTargetRight(wanted: Target, { arn, deadLetterArn, transformer, roleArn }: ObservedTarget): boolean {
-  const isSameArn = arn === wanted.arn && deadLetterArn === wanted.deadLetterArn && roleArn === undefined;
-  return isSameArn && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
+export function isTargetRight(wanted: Target, target: ObservedTarget): boolean {
+  const { arn, deadLetterArn, roleArn } = target;
+  return arn === wanted.arn && deadLetterArn === wanted.deadLetterArn && roleArn === undefined && isInputRight(wanted, target);
+}
+
+/** Whether the target gets what it must: the event itself, or what the transformer makes of it. */
+export function isInputRight(wanted: Target, { transformer, hasOtherInput }: ObservedTarget): boolean {
+  return hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
 }
 
 /** What was found, if it exists. */

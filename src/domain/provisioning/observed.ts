@@ -35,6 +35,8 @@ export interface ObservedSubscription {
 export interface ObservedTarget extends Omit<Target, 'id'> {
   readonly id: string;
   readonly roleArn?: string;
+  /** It sends a part of the event, or a constant, instead of the event. */
+  readonly hasOtherInput?: true;
 }
 
 export interface ObservedRule {

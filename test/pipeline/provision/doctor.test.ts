@@ -161,6 +161,7 @@ const healable: readonly Broken[] = [
   ],
   ['eventbridge', 'the rule has no target', 'connect.rule-target', (world) => alterRule(world, { targets: [] })],
   ['eventbridge', 'the target is another queue', 'connect.rule-target', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
+  ['eventbridge', 'the target sends a constant', 'connect.rule-transformer', (world) => alterTarget(world, { hasOtherInput: true })],
   [
     'eventbridge',
     'the target has a role',

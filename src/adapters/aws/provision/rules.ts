@@ -85,11 +85,12 @@ export function createEventsProvision({
   };
 }
 
-function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, InputTransformer }: SdkTarget): ObservedTarget {
+function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, InputTransformer, Input, InputPath }: SdkTarget): ObservedTarget {
   return {
     id: Id,
     arn: Arn,
     ...(RoleArn !== undefined && { roleArn: RoleArn }),
+    ...((Input ?? InputPath) !== undefined && { hasOtherInput: true }),
     ...(DeadLetterConfig?.Arn !== undefined && { deadLetterArn: DeadLetterConfig.Arn }),
     ...(InputTransformer !== undefined && {
       transformer: { paths: InputTransformer.InputPathsMap ?? {}, template: InputTransformer.InputTemplate ?? '' },

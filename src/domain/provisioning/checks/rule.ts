@@ -1,6 +1,5 @@
 /** Checks of the EventBridge rule. */
-import { canonicalJson } from '../canonical.ts';
-import { existing, isTargetRight, samePattern, type Facts } from '../facts.ts';
+import { existing, isInputRight, isTargetRight, samePattern, type Facts } from '../facts.ts';
 import { healable, type Check } from './finding.ts';
 
 export const ruleMissing: Check = (facts) => {
@@ -43,12 +42,11 @@ export const ruleTarget: Check = (facts) => {
 
 export const ruleTransformer: Check = (facts) => {
   const target = targetOf(facts);
-  if (target?.is === undefined || canonicalJson(target.is.transformer ?? {}) === canonicalJson(target.should.transformer ?? {}))
-    return undefined;
+  if (target?.is === undefined || isInputRight(target.should, target.is)) return undefined;
   return healable(
     facts,
     'connect.rule-transformer',
-    `the input transformer of the rule ${target.rule} is missing or was changed`,
+    `the input of the target of the rule ${target.rule} is not what it must be: its transformer is missing or was changed, or it has a path or a constant`,
     'records arrive in a form that lacks something, or that EventBridge drops',
   );
 };
