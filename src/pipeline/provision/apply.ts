@@ -84,6 +84,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   async function pass(at: Pass): Promise<Applied> {
     const { wish, signal } = at;
+    let made: string | undefined;
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
@@ -91,9 +92,17 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       refuse(plan, connection, at.options);
       const [change] = plan.changes;
       if (change === undefined) return finish(wish, connection);
+      const part = `${change.part} ${change.name}`;
+      if (part === made) {
+        // it was just made: each further write would be one more message or document while AWS only shows it late
+        made = undefined;
+        await clock.sleep(RETRY_AFTER_MS, signal);
+        continue;
+      }
       const begun = await begin(plan, observed, connection);
-      const made = await makeNext(at, change, begun);
-      if (made !== undefined) return made;
+      const ended = await makeNext(at, change, begun);
+      if (ended !== undefined) return ended;
+      if (change.part !== 'notification') made = part;
     }
     return waiting('AWS to show what was changed');
   }

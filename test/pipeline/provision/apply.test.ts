@@ -34,6 +34,13 @@ function foreignOf({ aws }: World) {
   };
 }
 
+/** SNS has not confirmed the subscription yet. */
+function alterPending({ aws }: World): void {
+  for (const { subscriptions } of aws.parts.topics.values()) {
+    for (const [endpoint] of subscriptions) subscriptions.set(endpoint, { isPending: true, isRaw: false });
+  }
+}
+
 /** A bucket of which others use much; for the source topic, it sends everything to their topic. */
 async function startPopulated(source: BucketSource): Promise<World> {
   const world = await startWorld();
@@ -281,6 +288,15 @@ describe('an apply', () => {
       if (call === 'setQueuePolicy') world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [] });
     };
     await expect(world.agree()).rejects.toMatchObject({ code: 'connect.changed-meanwhile', message: expect.stringContaining('Theirs') });
+  });
+
+  it('waits before it makes a part again that AWS does not show yet', async () => {
+    const world = await startWorld();
+    world.aws.after = (call) => {
+      if (call === 'subscribe') alterPending(world);
+    };
+    expect(await world.apply()).toMatchObject({ state: 'applying' });
+    expect(world.aws.writes.filter((call) => call === 'subscribe').length).toBeLessThanOrEqual(10);
   });
 
   it('repeats a PUT that S3 refuses for the moment, and not one that it refuses for good', async () => {
