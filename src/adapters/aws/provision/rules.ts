@@ -85,13 +85,23 @@ export function createEventsProvision({
   };
 }
 
-function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, InputTransformer, Input, InputPath }: SdkTarget): ObservedTarget {
+function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, ...input }: SdkTarget): ObservedTarget {
   return {
     id: Id,
     arn: Arn,
     ...(RoleArn !== undefined && { roleArn: RoleArn }),
-    ...((Input ?? InputPath) !== undefined && { hasOtherInput: true }),
     ...(DeadLetterConfig?.Arn !== undefined && { deadLetterArn: DeadLetterConfig.Arn }),
+    ...inputOf(input),
+  };
+}
+
+function inputOf({
+  Input,
+  InputPath,
+  InputTransformer,
+}: Pick<SdkTarget, 'Input' | 'InputPath' | 'InputTransformer'>): Pick<ObservedTarget, 'transformer' | 'hasOtherInput'> {
+  return {
+    ...((Input ?? InputPath) !== undefined && { hasOtherInput: true }),
     ...(InputTransformer !== undefined && {
       transformer: { paths: InputTransformer.InputPathsMap ?? {}, template: InputTransformer.InputTemplate ?? '' },
     }),
