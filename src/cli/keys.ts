@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AllKeysRequest, AnyApiKey, ApiKey, KeysRequest, NewApiKey } from '../api/api-keys.ts';
+import { requireSafeAddress } from '../client/addresses.ts';
 import { keyScopes, type KeyScope } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX, keyStatuses } from '../domain/identity/api-key.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples } from './arguments.ts';
@@ -166,6 +167,9 @@ function addRevoke(keys: Command, cli: Cli): void {
         await cli.withControl((control, context) => control.revokeApiKey({ params: { id: id ?? '' } }, context));
         return cli.print(options, { revoked: id }, () => REVOKED);
       }
+      const { TALLY_REGISTRY_URL: registry } = cli.settings();
+      // the secret is in the body, which no other check of credentials sees
+      if (registry !== undefined) requireSafeAddress(registry, 'the address of the registry');
       const secret = cli.secretIn('--secret-file', secretFile);
       await cli.withControl((control, context) => control.revokeApiKeyBySecret({ body: { secret } }, context));
       // whether there was such a key is not answered

@@ -18,6 +18,11 @@ export function registryOrigin(text: string, what = 'the address of the registry
   return url.origin;
 }
 
+/** Throws `address.invalid` for an address to which no secret may be sent: by https, or on this machine. `what` names it in the error. */
+export function requireSafeAddress(text: string, what: string): void {
+  safeUrl(text, what);
+}
+
 /** Whether requests to the address are not encrypted and do not leave this machine. */
 export function isPlainLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && LOOPBACK.test(hostname);

@@ -87,6 +87,19 @@ describe('tally keys', () => {
     expect(JSON.parse(json.stdout)).toEqual({});
   });
 
+  it('revoke sends a secret by https or on this machine, and nowhere else', async () => {
+    const run = async (registry: string) => {
+      const world = createCliWorld({ readFile: () => ({ text: keySecret, mode: 0o600 }) });
+      const ended = await world.run('keys', 'revoke', '--secret-file', 'leaked.txt', '--registry', registry);
+      return { ...ended, asked: world.asked.length };
+    };
+    expect(await run('https://registry.example.com')).toMatchObject({ exitCode: 0, asked: 1 });
+    expect(await run('http://127.0.0.1:8080')).toMatchObject({ exitCode: 0, asked: 1 });
+    const refused = await run('http://registry.example.com');
+    expect(refused).toMatchObject({ exitCode: 64, stdout: '', asked: 0 });
+    expect(refused.stderr).toContain('the address of the registry must use https; http is allowed for this machine only');
+  });
+
   it.each([[[]], [['k1', '--secret-file', 'leaked.txt']]])('revoke refuses %j', async (args) => {
     const world = createCliWorld();
     const { exitCode, stderr } = await world.run('keys', 'revoke', ...args);
