@@ -386,17 +386,20 @@ describe.each(acts.map((act) => [act.event, act.verb, act] as const))(
       ]);
     });
 
-    it.skipIf(bad === undefined)('has the reason in its second record when it fails', async () => {
-      const { ask, audit } = await startWorld();
-      await expect(ask(bad!, by)).rejects.toMatchObject({ code });
-      await ask(neighbour);
-      expect(audit.records).toMatchObject([
-        { eventname: event, outcome: 'intended' },
-        { eventname: event, outcome: 'failed', reason: expect.stringMatching(`^${code}: `) },
-        { eventname: 'BucketRemove', outcome: 'intended', parameters: { bucket: 'spare' } },
-        { eventname: 'BucketRemove', outcome: 'done' },
-      ]);
-    });
+    // one operation has no request that fails
+    if (bad !== undefined) {
+      it('has the reason in its second record when it fails', async () => {
+        const { ask, audit } = await startWorld();
+        await expect(ask(bad, by)).rejects.toMatchObject({ code });
+        await ask(neighbour);
+        expect(audit.records).toMatchObject([
+          { eventname: event, outcome: 'intended' },
+          { eventname: event, outcome: 'failed', reason: expect.stringMatching(`^${code}: `) },
+          { eventname: 'BucketRemove', outcome: 'intended', parameters: { bucket: 'spare' } },
+          { eventname: 'BucketRemove', outcome: 'done' },
+        ]);
+      });
+    }
 
     it('succeeds although its result cannot be stored, which is logged', async () => {
       const { ask, audit, telemetry, refuse } = await startWorld();
