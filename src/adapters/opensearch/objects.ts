@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
+import type { WordForm } from '../../domain/documents/words.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
@@ -175,8 +176,7 @@ function searchBody(query: ObjectQuery): Record<string, unknown> {
     ...(query.key === undefined ? [] : [{ term: { key: query.key } }]),
     ...(query.prefix === undefined || query.prefix === '' ? [] : [{ prefix: { key: query.prefix } }]),
     ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
-    ...(query.words?.whole ?? []).map((word) => ({ term: { words: word } })),
-    ...(query.words === undefined ? [] : [{ prefix: { words: query.words.prefix } }]),
+    ...(query.words ?? []).map(runQuery),
   ];
   return {
     size: query.limit,
@@ -186,4 +186,15 @@ function searchBody(query: ObjectQuery): Record<string, unknown> {
     ...(query.after !== undefined && { search_after: [query.after.bucket, query.after.key] }),
     track_total_hits: false,
   };
+}
+
+/** One form of a run of words must occur. */
+function runQuery(forms: readonly WordForm[]): unknown {
+  const queries = forms.map(({ whole, prefix }) => [
+    ...whole.map((word) => ({ term: { words: word } })),
+    ...(prefix === undefined ? [] : [{ prefix: { words: prefix } }]),
+  ]);
+  const [only, ...others] = queries;
+  if (others.length === 0 && only?.length === 1) return only[0];
+  return { bool: { should: queries.map((filter) => ({ bool: { filter } })), minimum_should_match: 1 } };
 }

@@ -1,7 +1,7 @@
 import type { SQLInputValue } from 'node:sqlite';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
-import type { QueryWords } from '../../domain/documents/words.ts';
+import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import type { SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
@@ -75,9 +75,14 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
   ];
 }
 
-/** The FTS5 query for documents that contain every word, the last one as a prefix. Words are letters and digits, so they contain no quotes. */
-function matchOf({ whole, prefix }: QueryWords): string {
-  return [...whole.map((word) => `"${word}"`), `"${prefix}"*`].join(' AND ');
+/** The FTS5 query for documents that contain one form of each run. Words are letters and digits, so they contain no quotes. */
+function matchOf(words: QueryWords): string {
+  return words.map((forms) => `(${forms.map(formOf).join(' OR ')})`).join(' AND ');
+}
+
+function formOf({ whole, prefix }: WordForm): string {
+  const terms = [...whole.map((word) => `"${word}"`), ...(prefix === undefined ? [] : [`"${prefix}"*`])];
+  return `(${terms.join(' AND ')})`;
 }
 
 function compareBytes(a: string, b: string): number {

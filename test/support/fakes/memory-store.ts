@@ -1,12 +1,12 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
 import { documentWords, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import type { QueryWords } from '../../../src/domain/documents/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createMemoryAudit } from './memory-audit.ts';
+import { hasWords } from './matching.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -118,13 +118,9 @@ function matches(document: ObjectDocument, query: ObjectQuery): boolean {
     (query.key === undefined || document.key === query.key) &&
     (query.prefix === undefined || document.key.startsWith(query.prefix)) &&
     (query.extension === undefined || document.extension === query.extension) &&
-    (query.words === undefined || matchesWords(documentWords(document), query.words)) &&
+    (query.words === undefined || hasWords(documentWords(document), query.words)) &&
     (query.after === undefined || comparePositions(document, query.after) > 0)
   );
-}
-
-function matchesWords(words: readonly string[], query: QueryWords): boolean {
-  return query.whole.every((word) => words.includes(word)) && words.some((word) => word.startsWith(query.prefix));
 }
 
 type Position = Pick<ObjectDocument, 'bucket' | 'key'>;
