@@ -36,6 +36,8 @@ export const requestErrors = {
   'dead-letter.not-found': 404,
   'dead-letter.no-queue': 409,
   'state.conflict': 409,
+  'index.upgrading': 503,
+  'search.too-wide': 503,
   'request.timeout': 503,
   'request.interrupted': 503,
 } as const;

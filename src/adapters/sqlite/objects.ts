@@ -10,7 +10,7 @@ import { searchObjects } from './search.ts';
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
 
-const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
+const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number(), formed: z.number().nullable() });
 type Held = z.infer<typeof heldSchema>;
 
 type Statement = SqliteSession['statement'];
@@ -83,17 +83,18 @@ function missingReason(bucket: string): string {
 }
 
 function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
-  const row = statement('SELECT id, clock, deleted FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
+  const row = statement('SELECT id, clock, deleted, formed FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
 
   const id = held === undefined ? insert(statement, document) : held.id;
   if (held !== undefined) update(statement, held.id, document);
-  // the words are those of the key, so they change only if the object is created or deleted
-  const wasLive = held !== undefined && held.deleted === 0;
-  if (wasLive && document.deleted) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
-  if (!wasLive && !document.deleted) {
+  // the words are those of the key, so they change only if the object is created or deleted, or if an earlier version made them
+  const hadWords = held !== undefined && held.deleted === 0;
+  const keepsWords = hadWords && !document.deleted && held.formed === held.clock;
+  if (hadWords && !keepsWords) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
+  if (!document.deleted && !keepsWords) {
     statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
   }
   return { kind: 'written' };
@@ -107,7 +108,7 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 }
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
-  return statement('INSERT INTO objects (bucket, key, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?)').run(
+  return statement('INSERT INTO objects (bucket, key, formed, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?)').run(
     document.bucket,
     document.key,
     ...columnsOf(document),
@@ -115,12 +116,12 @@ function insert(statement: Statement, document: ObjectDocument): number | bigint
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
-  statement('UPDATE objects SET clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(...columnsOf(document), id);
+  statement('UPDATE objects SET formed = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(...columnsOf(document), id);
 }
 
-/** The values of clock, deleted, extension and document. */
-function columnsOf(document: ObjectDocument): [number, number, string | null, string] {
-  return [document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+/** The values of formed, clock, deleted, extension and document. */
+function columnsOf(document: ObjectDocument): [number, number, number, string | null, string] {
+  return [document.clock, document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

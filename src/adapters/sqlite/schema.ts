@@ -15,6 +15,10 @@ const APPLICATION_ID = 0x74_6c_6c_79;
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
+ * - `formed` is the clock at which the row was written with the words of this version (DOCUMENT_SCHEMA); a row with another
+ *   clock was written by an earlier version, and its words are those of that version. The other search fields follow from the
+ *   key when a search reads it.
+ * - `objects_facts` contains what searches filter, sort and sum by, so that they read no documents.
  * - `probe` was written to by the probes of the first version.
  */
 export const migrations: readonly string[] = [
@@ -59,6 +63,14 @@ export const migrations: readonly string[] = [
     key_fingerprint TEXT,
     record TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
+  `,
+  // a process of the previous version fills no new column: a row that it writes has another clock than `formed`
+  `
+  ALTER TABLE objects ADD COLUMN formed INTEGER;
+  CREATE INDEX objects_outdated ON objects (bucket, key) WHERE formed IS NOT clock;
+  CREATE INDEX objects_facts ON objects (
+    bucket, key, json_extract(document, '$.size'), json_extract(document, '$.last_modified'), json_extract(document, '$.storage_class')
+  ) WHERE deleted = 0;
   `,
 ];
 

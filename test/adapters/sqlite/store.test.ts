@@ -16,6 +16,7 @@ import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { queryWordsOf } from '../../../src/domain/documents/words.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -116,7 +117,7 @@ describe('the file of a SQLite store', () => {
     await first.close();
     const second = open();
     expect(await second.objects.getMany('b', ['dir/report.pdf', 'gone'])).toEqual([live('dir/report.pdf', 5), tombstone('gone', 6)]);
-    expect(await second.objects.search({ words: { whole: ['dir'], prefix: 'rep' }, limit: 10 })).toEqual([live('dir/report.pdf', 5)]);
+    expect(await second.objects.search({ words: queryWordsOf('dir rep')!, limit: 10 })).toEqual([live('dir/report.pdf', 5)]);
     expect(await second.objects.write(writesOf([live('dir/report.pdf', 4)]))).toEqual([{ kind: 'superseded' }]);
     expect(await second.state.get('bucket:b')).toEqual(entry);
   });
