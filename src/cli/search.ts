@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { StoredObject } from '../api/objects.ts';
+import type { StoredObject } from '../api/search.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { ageOfText, sizeText } from './human.ts';

@@ -246,7 +246,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         await fill([tombstone(bucket, 'report.pdf', { clock: 42 })]);
         await store.maintenance.purge(bucket, [{ key: 'report.pdf', clock: 42 }]);
         await fill([live(bucket, 'report.pdf', { clock: 50 })]);
-        const found = await store.objects.search({ bucket, words: { whole: [], prefix: 'report' }, limit: 10 });
+        const found = await store.objects.search({ bucket, words: [[{ whole: [], prefix: 'report' }]], limit: 10 });
         expect(found).toEqual([live(bucket, 'report.pdf', { clock: 50 })]);
       });
     });

@@ -566,7 +566,10 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           key: '\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35/\u0939\u093f\u0928\u094d\u0926\u0940/\ud55c\uad6d\uc5b4',
           q: ['\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35', '\u0939\u093f\u0928\u094d\u0926\u0940', '\ud55c\uad6d'],
         },
-        { key: 'iPhone15Pro/dataSet0/scan_0042', q: ['iphone', 'IPHONE15PRO', 'iphone15p', 'dataset', 'dataset0 42', 'iPhone', 'phone 15'] },
+        {
+          key: 'iPhone15Pro/dataSet0/scan_0042',
+          q: ['iphone', 'IPHONE15PRO', 'iphone15p', 'dataset', 'dataset0 42', 'iPhone', 'phone 15'],
+        },
         { key: 'iphone/STRASSE', q: ['iPhone', 'iPhone stra\u00dfe', 'Stra\u00df'] },
         { key: '\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', q: ['\u{10428}\u{10429}', 'abc', 'fil'] },
       ];
@@ -578,7 +581,10 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       it.each([
-        { key: 'reports/summary.pdf', q: ['report summary', 'eports', 'summary.pdf.x', 'summaries', 'rep summary', 'or', 'not', 'near', 'reportssummary'] },
+        {
+          key: 'reports/summary.pdf',
+          q: ['report summary', 'eports', 'summary.pdf.x', 'summaries', 'rep summary', 'or', 'not', 'near', 'reportssummary'],
+        },
         { key: '\u6771\u4eac\u30bf\u30ef\u30fc', q: ['\u30bf\u30ef\u30fc', '\u6771\u4eac \u30bf\u30ef\u30fc'] },
         // words are compared as they are: no store may fold, stem or split them again
         { key: '\u00e6ther', q: ['aether'] },

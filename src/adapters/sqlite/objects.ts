@@ -5,7 +5,8 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
-import { searchObjects } from './search.ts';
+import { countFiltered, searchFiltered } from './filtered.ts';
+import { isPlain, searchObjects } from './search.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -37,7 +38,12 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
     },
 
     async search(query, signal) {
+      if (!isPlain(query)) return searchFiltered(connection, query, signal);
       return connection.use((session) => searchObjects(session, query), signal);
+    },
+
+    async count(filter, max, signal) {
+      return countFiltered(connection, { filter, max }, signal);
     },
 
     async createBucket(bucket, signal) {
@@ -90,14 +96,19 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
 
   const id = held === undefined ? insert(statement, document) : held.id;
   if (held !== undefined) update(statement, held.id, document);
-  // the words are those of the key, so they change only if the object is created or deleted, or if an earlier version made them
-  const hadWords = held !== undefined && held.deleted === 0;
-  const keepsWords = hadWords && !document.deleted && held.formed === held.clock;
-  if (hadWords && !keepsWords) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
-  if (!document.deleted && !keepsWords) {
-    statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
-  }
+  writeWords(statement, { id, held, document });
   return { kind: 'written' };
+}
+
+/** The words are those of the key, so they change only if the object is created or deleted, or if an earlier version made them. */
+function writeWords(
+  statement: Statement,
+  { id, held, document }: { readonly id: number | bigint; readonly held: Held | undefined; readonly document: ObjectDocument },
+): void {
+  const hadWords = held !== undefined && held.deleted === 0;
+  if (hadWords && !document.deleted && held.formed === held.clock) return;
+  if (hadWords) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
+  if (!document.deleted) statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
 }
 
 /** The clock rule: a higher clock always wins, an equal clock only if `equalClock` accepts it. */
@@ -116,7 +127,10 @@ function insert(statement: Statement, document: ObjectDocument): number | bigint
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
-  statement('UPDATE objects SET formed = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(...columnsOf(document), id);
+  statement('UPDATE objects SET formed = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(
+    ...columnsOf(document),
+    id,
+  );
 }
 
 /** The values of formed, clock, deleted, extension and document. */

@@ -69,7 +69,7 @@ export const migrations: readonly string[] = [
   ALTER TABLE objects ADD COLUMN formed INTEGER;
   CREATE INDEX objects_outdated ON objects (bucket, key) WHERE formed IS NOT clock;
   CREATE INDEX objects_facts ON objects (
-    bucket, key, json_extract(document, '$.size'), json_extract(document, '$.last_modified'), json_extract(document, '$.storage_class')
+    bucket, key, extension, json_extract(document, '$.size'), json_extract(document, '$.last_modified'), json_extract(document, '$.storage_class')
   ) WHERE deleted = 0;
   `,
 ];

@@ -1,8 +1,7 @@
-import type { SQLInputValue } from 'node:sqlite';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
-import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import { matchOf, type SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
@@ -13,10 +12,9 @@ interface Range {
   readonly afterKey?: string;
 }
 
-/** One condition of a statement, and the values that it binds. */
-interface Condition {
-  readonly sql: string;
-  readonly values: readonly SQLInputValue[];
+/** Whether a search reads one range of an index, or its words only, in the order of bucket and key. */
+export function isPlain({ where = [], deleted = false, sort }: ObjectQuery): boolean {
+  return where.length === 0 && !deleted && (sort === undefined || (sort.by === 'key' && sort.order === 'asc'));
 }
 
 /**
@@ -63,7 +61,7 @@ function searchRange(
     .map(documentOfRow);
 }
 
-function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly Condition[] {
+function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly SqlCondition[] {
   const end = firstAfterPrefix(prefix);
   return [
     ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),
@@ -73,16 +71,6 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
       : { sql: 'objects.key >= ?', values: [prefix] },
     ...(end === undefined ? [] : [{ sql: 'objects.key < ?', values: [end] }]),
   ];
-}
-
-/** The FTS5 query for documents that contain one form of each run. Words are letters and digits, so they contain no quotes. */
-function matchOf(words: QueryWords): string {
-  return words.map((forms) => `(${forms.map(formOf).join(' OR ')})`).join(' AND ');
-}
-
-function formOf({ whole, prefix }: WordForm): string {
-  const terms = [...whole.map((word) => `"${word}"`), ...(prefix === undefined ? [] : [`"${prefix}"*`])];
-  return `(${terms.join(' AND ')})`;
 }
 
 function compareBytes(a: string, b: string): number {

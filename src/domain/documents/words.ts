@@ -89,6 +89,16 @@ export function queryWordsOf(q: string, whole = false): QueryWords | null {
   return [...[...unique.values()].map(wholeForms), whole ? wholeForms(last) : prefixForms(last)];
 }
 
+/** Whether the words of a key are what a query looks for. */
+export function hasWords(words: readonly string[], query: QueryWords): boolean {
+  return query.every((forms) => forms.some((form) => hasForm(words, form)));
+}
+
+function hasForm(words: readonly string[], { whole, prefix }: WordForm): boolean {
+  if (!whole.every((word) => words.includes(word))) return false;
+  return prefix === undefined || words.some((word) => word.startsWith(prefix));
+}
+
 function wholeForms(run: Run): readonly WordForm[] {
   const joined = { whole: [cut(run.join(''))] };
   return run.length === 1 || run.length > PIECES_MAX ? [joined] : [{ whole: piecesOf(run) }, joined];
@@ -142,11 +152,20 @@ function isBorder(before: number, kind: number): boolean {
 function unicodeRuns(text: string): Run[] {
   return normalised(text)
     .split(SEPARATORS)
-    .map((run) => run.split(BORDER).map(foldNormalised).filter((piece) => piece !== ''))
+    .map((run) =>
+      run
+        .split(BORDER)
+        .map(foldNormalised)
+        .filter((piece) => piece !== ''),
+    )
     .filter((run) => run.length > 0);
 }
 
 /** Cut by code points, because half of a surrogate pair cannot be encoded as UTF-8. */
 function cut(word: string): string {
-  return word.length <= WORD_LENGTH_MAX ? word : Array.from(word.slice(0, 2 * WORD_LENGTH_MAX)).slice(0, WORD_LENGTH_MAX).join('');
+  return word.length <= WORD_LENGTH_MAX
+    ? word
+    : Array.from(word.slice(0, 2 * WORD_LENGTH_MAX))
+        .slice(0, WORD_LENGTH_MAX)
+        .join('');
 }

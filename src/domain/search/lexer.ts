@@ -91,19 +91,15 @@ function valueAt(text: string, position: number): (Value & { readonly end: numbe
   return { text: plain, quoted: false, position, end: position + plain.length };
 }
 
-/** A text in quotes. A quote in it is `\"`, and a backslash before a quote or at the end is `\\`. */
+/** What stands before the next quote: anything but quotes, and escapes. */
+const QUOTED = /"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"/y;
+const ESCAPE = /\\(["\\])/g;
+
+/** A text in quotes. A quote in it is `\"`, and a backslash before a quote or a backslash is `\\`. */
 function quotedAt(text: string, position: number): (Value & { readonly end: number }) | Mistake {
-  let content = '';
-  for (let at = position + 1; at < text.length; at += 1) {
-    const character = text[at] ?? '';
-    const next = text[at + 1] ?? '';
-    if (character === '"') {
-      if (next !== '' && !/[\s,]/.test(next)) return { position: at + 1, message: 'a space must follow the closing quote' };
-      return { text: content, quoted: true, position, end: at + 1 };
-    }
-    const isEscape = character === '\\' && (next === '"' || next === '\\');
-    content += isEscape ? next : character;
-    if (isEscape) at += 1;
-  }
-  return { position, message: 'the quote is not closed' };
+  const [whole, content = ''] = matchAt(QUOTED, text, position) ?? [];
+  if (whole === undefined) return { position, message: 'the quote is not closed' };
+  const end = position + whole.length;
+  if (/^[^\s,]/.test(text.slice(end, end + 1))) return { position: end, message: 'a space must follow the closing quote' };
+  return { text: content.replaceAll(ESCAPE, '$1'), quoted: true, position, end };
 }

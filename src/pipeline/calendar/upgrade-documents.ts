@@ -47,24 +47,29 @@ export function createVisitOutdated({ objects, maintenance, state, clock }: Upgr
     await updateRecord(state, refs.bucket(bucket), (current) => (current === undefined ? undefined : { ...current, forms }));
   }
 
-  return async function visitOutdated(record, signal) {
-    const { bucket, forms } = record;
-    if (forms?.schema === DOCUMENT_SCHEMA && Math.abs(clock.nowMs() - forms.checkedAtMs) < CHECK_INTERVAL_MS) return undefined;
+  /** Upgrades what it finds, page by page. Resolves with how many it wrote, and whether it came to the end. */
+  async function upgradeAll(bucket: string, signal: AbortSignal): Promise<{ readonly upgraded: number; readonly ended: boolean }> {
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
     let upgraded = 0;
     let after = '';
-    for (;;) {
+    while (clock.monotonicMs() < untilMs) {
       const beganMs = clock.monotonicMs();
       const found = await maintenance.outdated(bucket, { after, limit: BATCH_DOCUMENTS }, signal);
       if (found.length > 0) upgraded += await upgrade(bucket, found, signal);
       // a document that could not be written is found again by the next visit
-      if (found.length < BATCH_DOCUMENTS) break;
+      if (found.length < BATCH_DOCUMENTS) return { upgraded, ended: true };
       after = found.at(-1)?.key ?? after;
-      if (clock.monotonicMs() >= untilMs) return upgraded;
       await clock.sleep(Math.max(REST_MIN_MS, REST_TIMES * (clock.monotonicMs() - beganMs)), signal);
     }
-    // checked again after the last write: what workers of an earlier version wrote behind the visit is found tomorrow
-    if (upgraded === 0) await keepChecked(record);
+    return { upgraded, ended: false };
+  }
+
+  return async function visitOutdated(record, signal) {
+    const { bucket, forms } = record;
+    if (forms?.schema === DOCUMENT_SCHEMA && Math.abs(clock.nowMs() - forms.checkedAtMs) < CHECK_INTERVAL_MS) return undefined;
+    const { upgraded, ended } = await upgradeAll(bucket, signal);
+    // after writes it is checked once more: what workers of an earlier version wrote behind the visit is found by the next one
+    if (ended && upgraded === 0) await keepChecked(record);
     return upgraded;
   };
 }

@@ -24,12 +24,13 @@ import { readRecord, refs } from '../records/stored.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { createAddBucket } from './add-bucket.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
+import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createSearch } from './search.ts';
 
 interface VerbDependencies {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit'>;
+  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -49,11 +50,12 @@ interface VerbDependencies {
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
   const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
-  const { objects, state, audit } = store;
+  const { objects, state, audit, maintenance } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
-  const search = createSearch({ objects, state });
+  const requireForms = createRequireCurrentForms({ maintenance, clock });
+  const search = createSearch({ objects, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });

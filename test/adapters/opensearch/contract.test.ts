@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
+import { searchContract } from '../../contracts/search-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
@@ -10,6 +11,8 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   auditContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  searchContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  searchContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
   scanContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   scanContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
 });

@@ -148,7 +148,12 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': true });
     await raw('POST', `/${prefix}-objects-closed/_close`);
     await store.setup.prepare();
-    expect(await Promise.all(['aa1', 'blocked', 'foreign', 'zz1'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([DOCUMENT_SCHEMA, 0, 0, DOCUMENT_SCHEMA]);
+    expect(await Promise.all(['aa1', 'blocked', 'foreign', 'zz1'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
+      DOCUMENT_SCHEMA,
+      0,
+      0,
+      DOCUMENT_SCHEMA,
+    ]);
     await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': null });
     await store.setup.prepare();
     expect(await schemaOf('objects-blocked')).toBe(DOCUMENT_SCHEMA);
@@ -180,7 +185,11 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   it('ends well when many workers begin at once', async () => {
     await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => olderIndex(bucket, olderMapping)));
     await Promise.all(Array.from({ length: 4 }, () => opened.another().setup.prepare()));
-    expect(await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([DOCUMENT_SCHEMA, DOCUMENT_SCHEMA, DOCUMENT_SCHEMA]);
+    expect(await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
+      DOCUMENT_SCHEMA,
+      DOCUMENT_SCHEMA,
+      DOCUMENT_SCHEMA,
+    ]);
     expect(await store.state.get(LOCK)).toBeUndefined();
   });
 

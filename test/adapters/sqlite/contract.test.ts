@@ -6,6 +6,7 @@ import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
+import { searchContract } from '../../contracts/search-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
@@ -17,7 +18,10 @@ async function openSqliteStore(): Promise<OpenStore> {
       const database = new DatabaseSync(join(folder, 'index.sqlite'));
       for (const key of keys) {
         database.prepare('UPDATE objects SET formed = NULL WHERE bucket = ? AND key = ?').run(bucket, key);
-        const id = database.prepare('SELECT id, deleted FROM objects WHERE bucket = ? AND key = ?').get(bucket, key) as { id: number; deleted: number };
+        const id = database.prepare('SELECT id, deleted FROM objects WHERE bucket = ? AND key = ?').get(bucket, key) as {
+          id: number;
+          deleted: number;
+        };
         if (id.deleted === 0) {
           database.prepare('DELETE FROM object_words WHERE rowid = ?').run(id.id);
           database.prepare('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id.id, 'before');
@@ -35,4 +39,5 @@ async function openSqliteStore(): Promise<OpenStore> {
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
+searchContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
-import { hasWords } from '../../support/fakes/matching.ts';
+import { hasWords, queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
 import { growthOf } from '../../support/growth.ts';
 
 /** What words are, without regard to the time that it takes. */
@@ -11,7 +10,10 @@ function plainWordsOf(text: string): readonly string[] {
     .split(/[^\p{L}\p{M}\p{N}]+/u)
     .flatMap((run) => {
       const pieces = run.split(/(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u).map(plainFold);
-      const letters = pieces.map((piece) => (/^\p{N}/u.test(piece) ? ' ' : piece)).join('').split(' ');
+      const letters = pieces
+        .map((piece) => (/^\p{N}/u.test(piece) ? ' ' : piece))
+        .join('')
+        .split(' ');
       return [...pieces.flatMap((piece) => [piece, piece.replace(/^0+(?=\p{N})/u, '')]), ...letters, pieces.join('')];
     });
   return [...new Set(words.map((word) => Array.from(word).slice(0, 64).join('')).filter((word) => word !== ''))].sort();
@@ -131,7 +133,15 @@ describe('the words of a query', () => {
     ['x', [[{ whole: [], prefix: 'x' }]]],
     ['jpg jpg summer', [[{ whole: ['jpg'] }], [{ whole: [], prefix: 'summer' }]]],
     ['iPhone x', [[{ whole: ['i', 'phone'] }, { whole: ['iphone'] }], [{ whole: [], prefix: 'x' }]]],
-    ['iPhone', [[{ whole: ['i'], prefix: 'phone' }, { whole: [], prefix: 'iphone' }]]],
+    [
+      'iPhone',
+      [
+        [
+          { whole: ['i'], prefix: 'phone' },
+          { whole: [], prefix: 'iphone' },
+        ],
+      ],
+    ],
     ['a1b2c3d4e', [[{ whole: [], prefix: 'a1b2c3d4e' }]]],
   ])('%j is %j', (q, words) => {
     expect(queryWordsOf(q)).toEqual(words);

@@ -13,7 +13,8 @@ import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
-import type { Explanation, StoredObject } from '../../../src/api/objects.ts';
+import type { Explanation } from '../../../src/api/objects.ts';
+import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import type { User } from '../../../src/api/users.ts';
 

@@ -1,12 +1,12 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
-import { documentWords, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createMemoryAudit } from './memory-audit.ts';
-import { hasWords } from './matching.ts';
+import { matchesFilter } from './matching.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -57,10 +57,15 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       signal?.throwIfAborted();
       return [...buckets.values()]
         .flatMap((documents) => [...documents.values()])
-        .filter((document) => matches(document, query))
-        .sort(comparePositions)
+        .filter((document) => matchesFilter(document, query) && isAfter(document, query))
+        .sort((a, b) => compareInOrder(a, b, query.sort))
         .slice(0, query.limit)
         .map(copyOf);
+    },
+    count: async (filter, max, signal) => {
+      signal?.throwIfAborted();
+      const found = [...buckets.values()].flatMap((documents) => [...documents.values()]).filter((each) => matchesFilter(each, filter));
+      return Math.min(found.length, max + 1);
     },
     createBucket: async (bucket) => {
       if (!buckets.has(bucket)) buckets.set(bucket, new Map());
@@ -111,16 +116,28 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
   };
 }
 
-function matches(document: ObjectDocument, query: ObjectQuery): boolean {
-  return (
-    !document.deleted &&
-    (query.bucket === undefined || document.bucket === query.bucket) &&
-    (query.key === undefined || document.key === query.key) &&
-    (query.prefix === undefined || document.key.startsWith(query.prefix)) &&
-    (query.extension === undefined || document.extension === query.extension) &&
-    (query.words === undefined || hasWords(documentWords(document), query.words)) &&
-    (query.after === undefined || comparePositions(document, query.after) > 0)
-  );
+type Order = ObjectQuery['sort'];
+type Sorted = Position & { readonly value?: number };
+
+/** The value by which a document is sorted; an absent one is −1. */
+function valueOf(document: ObjectDocument, by: NonNullable<Order>['by']): number {
+  if (by === 'key') return 0;
+  const value = document[by];
+  return typeof value === 'string' ? Date.parse(value) : (value ?? -1);
+}
+
+function compareInOrder(a: ObjectDocument, b: ObjectDocument, { by, order } = { by: 'key', order: 'asc' } as NonNullable<Order>): number {
+  return compareSorted({ ...a, value: valueOf(a, by) }, { ...b, value: valueOf(b, by) }, { by, order });
+}
+
+function compareSorted(a: Sorted, b: Sorted, { by, order }: NonNullable<Order>): number {
+  const turn = order === 'asc' ? 1 : -1;
+  if (by === 'key') return turn * comparePositions(a, b);
+  return turn * ((a.value ?? -1) - (b.value ?? -1)) || comparePositions(a, b);
+}
+
+function isAfter(document: ObjectDocument, { after, sort = { by: 'key', order: 'asc' } }: ObjectQuery): boolean {
+  return after === undefined || compareSorted({ ...document, value: valueOf(document, sort.by) }, after, sort) > 0;
 }
 
 type Position = Pick<ObjectDocument, 'bucket' | 'key'>;

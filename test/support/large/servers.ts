@@ -191,6 +191,7 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
         return found;
       },
       search: unasked,
+      count: unasked,
       createBucket: unasked,
       removeBucket: unasked,
       probe: async () => undefined,
