@@ -13,10 +13,21 @@ import { loginRows } from './login.ts';
 import { objectRows } from './objects.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
+import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...keyRows, ...auditRows, ...userRows };
+const verbRows = {
+  ...objectRows,
+  ...usageRows,
+  ...bucketRows,
+  ...gapRows,
+  ...jobRows,
+  ...deadLetterRows,
+  ...keyRows,
+  ...auditRows,
+  ...userRows,
+};
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows };
 

@@ -106,10 +106,22 @@ export const searchQuery = z.strictObject({
     .exactOptional()
     .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. An absent value counts as −1.'),
   order: z.enum(sortOrders, oneOf(sortOrders)).exactOptional().describe('Ascending (the default) or descending.'),
+  as_of: flag.exactOptional().describe('`true`: the answer shows how far the index of each bucket that the search names can be relied on.'),
   total: flag.exactOptional().describe('`true`: the answer has the number of all results.'),
   limit,
   cursor: cursor.exactOptional(),
 });
+
+export const asOf = z
+  .object({
+    bucket: bucketName,
+    status: bucketStatus,
+    last_event_at: time.exactOptional().describe('When its last event arrived, to the minute.'),
+    last_reindex_at: time.exactOptional().describe('When a re-index has last compared the whole bucket. Absent: never.'),
+    gaps: count.describe('How many of its gaps are not closed; at most 100 are counted.'),
+    gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),
+  })
+  .meta({ id: 'AsOf', description: 'How far the index of a bucket can be relied on.' });
 
 export const clause = z
   .object({
@@ -124,6 +136,7 @@ export const clause = z
 
 export const searchAnswer = pageOf(storedObject).extend({
   understood: z.array(clause).readonly().exactOptional().describe('The clauses of `query`.'),
+  as_of: z.array(asOf).readonly().exactOptional().describe('With as_of=true; of at most 8 buckets.'),
   total: z
     .object({
       value: count.describe('How many objects match; at most 10,000 are counted.'),

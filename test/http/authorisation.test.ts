@@ -37,6 +37,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   revokeAnyApiKey: admins,
   searchObjects: readers,
   explainObject: readers,
+  getUsage: readers,
   listBuckets: readers,
   getBucket: readers,
   listGaps: readers,

@@ -9,6 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
+import { createAsOf } from './as-of.ts';
 import type { RequireCurrentForms } from './document-forms.ts';
 import { filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 
@@ -29,15 +30,17 @@ const TOTAL_MAX = 10_000;
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected`, `index.upgrading` and the store's faults. */
 export function createSearch({ objects, state, clock, requireForms }: SearchDependencies): Search {
   const understand = createUnderstand({ state, requireForms });
+  const asOf = createAsOf({ state, clock });
 
   return async function search(request, signal) {
     const order = orderOf(request);
     const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
     // ages are counted from the first page on
     const nowMs = place?.nowMs ?? clock.nowMs();
-    const { filter, relative, understood } = await understand(request, nowMs, signal);
+    const { filter, relative, understood, buckets } = await understand(request, nowMs, signal);
     checkOrder(order, filter);
-    const found = understood === undefined ? {} : { understood };
+    const reliance = request.as_of === 'true' ? { as_of: await asOf([...new Set(buckets)], signal) } : {};
+    const found = { ...(understood !== undefined && { understood }), ...reliance };
     if (filter === null) return { items: [], ...found, ...(request.total === 'true' && { total: { value: 0, exact: true } }) };
     const total = request.total === 'true' ? await totalOf(filter, signal) : undefined;
     const now = relative ? { nowMs } : {};

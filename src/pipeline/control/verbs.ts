@@ -28,9 +28,10 @@ import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createSearch } from './search.ts';
+import { createGetUsage } from './usage.ts';
 
 interface VerbDependencies {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance'>;
+  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance' | 'usage'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -50,12 +51,13 @@ interface VerbDependencies {
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, hasAdminRule = false } = dependencies;
   const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
-  const { objects, state, audit, maintenance } = store;
+  const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
   const requireForms = createRequireCurrentForms({ maintenance, clock });
   const search = createSearch({ objects, state, clock, requireForms });
+  const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
@@ -67,6 +69,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
     searchObjects: ({ query }, { signal }) => search(query, signal),
+    getUsage: ({ query }, { signal }) => getUsage(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
     async listBuckets(_request, { signal }) {
       const { connected, unconnected } = await listBuckets(signal);

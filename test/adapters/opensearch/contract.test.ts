@@ -3,6 +3,7 @@ import { auditContract } from '../../contracts/audit-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
+import { usageContract } from '../../contracts/usage-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
@@ -11,6 +12,8 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   auditContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  usageContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  usageContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
   searchContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   searchContract('the OpenSearch store on several shards', () => Promise.resolve(openTestStore({ shards: 3 })));
   scanContract('the OpenSearch store', () => Promise.resolve(openTestStore()));

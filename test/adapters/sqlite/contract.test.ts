@@ -7,6 +7,7 @@ import { auditContract } from '../../contracts/audit-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
+import { usageContract } from '../../contracts/usage-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
@@ -40,4 +41,5 @@ storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
+usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);

@@ -7,6 +7,7 @@ import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/ob
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createMemoryAudit } from './memory-audit.ts';
 import { matchesFilter } from './matching.ts';
+import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -20,6 +21,7 @@ export function createMemoryStore(): Store {
     objects: createMemoryObjects(buckets),
     scan: createMemoryScan(buckets),
     maintenance: createMemoryMaintenance(buckets),
+    usage: createMemoryUsage(buckets),
     state: createMemoryState(),
     audit: createMemoryAudit(),
     setup: { prepare: async () => {} },
