@@ -16,6 +16,7 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addSearchCommand } from './search.ts';
+import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
@@ -95,6 +96,7 @@ Example:
   addConfigCommand(program, cli);
   addBucketCommands(program, cli);
   addSearchCommand(program, cli);
+  addUsageCommand(program, cli);
   addExplainCommand(program, cli);
   addGapsCommand(program, cli);
   addDeadLetterCommands(program, cli);

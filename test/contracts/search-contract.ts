@@ -163,7 +163,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
 
     const places = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
 
-    it.each(cases)('finds by %s', async (_, filter, nothing) => {
+    it.each(cases.map(([title, filter, nothing]) => ({ title, filter, nothing })))('finds by $title', async ({ filter, nothing }) => {
       const wanted = await model.objects.search({ ...filter, limit: 1_000 });
       expect(wanted.length === 0 ? 'nothing' : undefined).toBe(nothing);
       expect(await store.objects.search({ ...filter, limit: 1_000 })).toEqual(wanted);

@@ -36,25 +36,36 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   return {
     async usage(query, signal) {
-      const { bucket, by, after, limit, timeLimitMs } = query;
+      const { bucket, by, after = '', limit, timeLimitMs } = query;
       if (!isCreated(connection, bucket, signal)) return [];
       const untilMs = performance.now() + timeLimitMs;
       const rows = new Map<string, UsageRow>();
       const source = { filter: query, descending: false };
       // what follows the last folder of the page before
-      const from = by === 'folder' && after !== undefined && after !== '' ? `${after}\u{10ffff}` : undefined;
+      const from = by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
       for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {
-        for (const group of readGroups(query, range, signal)) {
-          const name = by === 'folder' && group.name === query.prefix ? '' : group.name;
-          rows.set(name, joined(rows.get(name), { ...group, name }));
-        }
+        addGroups(rows, readGroups(query, range, signal), query);
         if (performance.now() > untilMs || rows.size > GROUPS_MAX) return 'too-slow';
         if (from !== undefined && rows.size > limit) break;
       }
-      const left = [...rows.values()].filter(({ name }) => after === undefined || compareKeys(name, after) > 0);
-      return left.sort((a, b) => rankOf(query, a.name) - rankOf(query, b.name) || compareKeys(a.name, b.name)).slice(0, limit);
+      return pageOf(rows, query);
     },
   };
+}
+
+function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, prefix }: UsageQuery): void {
+  for (const group of groups) {
+    const name = by === 'folder' && group.name === prefix ? '' : group.name;
+    rows.set(name, joined(rows.get(name), { ...group, name }));
+  }
+}
+
+function pageOf(rows: ReadonlyMap<string, UsageRow>, query: UsageQuery): readonly UsageRow[] {
+  const { after, limit } = query;
+  return [...rows.values()]
+    .filter(({ name }) => after === undefined || compareKeys(name, after) > 0)
+    .sort((a, b) => rankOf(query, a.name) - rankOf(query, b.name) || compareKeys(a.name, b.name))
+    .slice(0, limit);
 }
 
 function isCreated(connection: SqliteConnection, bucket: string, signal: AbortSignal | undefined): boolean {

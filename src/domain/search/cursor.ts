@@ -30,17 +30,17 @@ export function placeOfCursor(cursor: string, { by, order }: SearchOrder): Searc
     const [bucket = '', key = ''] = parts;
     return checked(by === 'key' && order === 'asc', { bucket, key });
   }
-  const [cursorBy, cursorOrder, value, bucket = '', key = '', nowMs] = parts;
-  const isKnown = sortFields.some((field) => field === cursorBy);
-  if (!isKnown || [value, nowMs].some((text) => text !== '' && !Number.isSafeInteger(Number(text)))) {
+  const [cursorBy, cursorOrder, value = '', bucket = '', key = '', nowMs = ''] = parts;
+  if (!sortFields.some((field) => field === cursorBy) || !isNumber(value) || !isNumber(nowMs)) {
     throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
   }
-  return checked(by === cursorBy && order === cursorOrder, {
-    bucket,
-    key,
-    ...(value !== '' && { value: Number(value) }),
-    ...(nowMs !== '' && { nowMs: Number(nowMs) }),
-  });
+  const numbers = { ...(value !== '' && { value: Number(value) }), ...(nowMs !== '' && { nowMs: Number(nowMs) }) };
+  return checked(by === cursorBy && order === cursorOrder, { bucket, key, ...numbers });
+}
+
+/** Whether a part is a whole number or empty. */
+function isNumber(part: string): boolean {
+  return /^(?:-?\d{1,16})?$/.test(part);
 }
 
 function checked(fits: boolean, place: SearchPlace): SearchPlace {

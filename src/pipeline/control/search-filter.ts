@@ -137,21 +137,22 @@ function placed(
   conditions: readonly Condition[],
   { words, deleted }: { readonly words: QueryWords; readonly deleted: boolean },
 ): ObjectFilter {
-  const filter: { bucket?: string; key?: string; prefix?: string } = {};
+  const places: { bucket?: string; key?: string; prefix?: string } = {};
   const where: Condition[] = [];
   const allWords = [...words];
   for (const condition of conditions) {
-    const test = condition.negated || condition.anyOf.length > 1 ? undefined : condition.anyOf[0];
+    const test = onlyTest(condition);
     if (test?.kind === 'words') allWords.push(...test.words);
-    else if (isPlace(test) && filter[test.kind] === undefined) filter[test.kind] = test.value;
+    else if (isPlace(test) && places[test.kind] === undefined) places[test.kind] = test.value;
     else where.push(condition);
   }
-  return {
-    ...filter,
-    ...(allWords.length > 0 && { words: allWords }),
-    ...(where.length > 0 && { where }),
-    ...(deleted && { deleted }),
-  };
+  const others = { ...(allWords.length > 0 && { words: allWords }), ...(where.length > 0 && { where }) };
+  return { ...places, ...others, ...(deleted && { deleted }) };
+}
+
+/** The test of a condition that has one, which must succeed. */
+function onlyTest({ anyOf: [first, ...others], negated }: Condition): Test | undefined {
+  return negated || others.length > 0 ? undefined : first;
 }
 
 function isPlace(test: Test | undefined): test is Test & { readonly kind: 'bucket' | 'key' | 'prefix' } {

@@ -49,6 +49,14 @@ export const objectDocument: StoredObject = {
   indexed_at: '2026-01-02T03:04:06.000Z',
 };
 
+export const usage = {
+  items: [
+    { objects: 1, bytes: 12 },
+    { name: `${nastyKey}/`, objects: 1_234, bytes: 2 ** 31 },
+  ],
+  next: 'page-2',
+};
+
 export const explanation: Explanation = {
   bucket: 'photos',
   key: 'cat.jpg',
@@ -181,6 +189,7 @@ export function createFakeControl(): FakeControl {
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
+    getUsage: () => usage,
     explainObject: () => explanation,
     listBuckets: () => ({
       items: [bucketAnswer],

@@ -71,6 +71,14 @@ function isWithin(
 
 /** The regular expression of a pattern. */
 export function expressionOf({ parts, anywhere }: Pattern): RegExp {
-  const body = parts.map((part) => ('wild' in part ? (part.wild === '*' ? '.*' : '.') : RegExp.escape(part.literal))).join('');
+  const body = parts
+    .map((part) =>
+      'wild' in part
+        ? part.wild === '*'
+          ? '.*'
+          : '.'
+        : part.literal.replaceAll(/[^\p{L}\p{N}\s]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`),
+    )
+    .join('');
   return new RegExp(`^${anywhere ? '(?:.*/)?' : ''}${body}$`, 'su');
 }
