@@ -53,29 +53,38 @@ function collected(text: string, before: readonly string[] = []): readonly strin
 }
 
 /** The parameters of these options. */
-export function filterParameters({ sizeMin, sizeMax, modifiedAfter, modifiedBefore, contentType, storageClass, ...same }: FilterOptions) {
-  const { query, tz, key, contains, match, extension, etag, tag, meta } = same;
+export function filterParameters(options: FilterOptions) {
+  return { ...textParameters(options), ...keyParameters(options), ...sizeParameters(options), ...objectParameters(options) };
+}
+
+function textParameters({ query, tz, modifiedAfter, modifiedBefore }: FilterOptions) {
   return {
     ...(query !== undefined && { query }),
     ...(tz !== undefined && { tz }),
+    ...(modifiedAfter !== undefined && { modified_after: modifiedAfter }),
+    ...(modifiedBefore !== undefined && { modified_before: modifiedBefore }),
+  };
+}
+
+function keyParameters({ key, contains, match, extension }: FilterOptions) {
+  return {
     ...(key !== undefined && { key }),
     ...(contains !== undefined && { contains }),
     ...(match !== undefined && { match }),
     ...(extension !== undefined && { extension }),
-    ...(sizeMin !== undefined && { size_min: sizeMin }),
-    ...(sizeMax !== undefined && { size_max: sizeMax }),
-    ...timeParameters(modifiedAfter, modifiedBefore),
-    ...(contentType !== undefined && { content_type: contentType }),
-    ...(storageClass !== undefined && { storage_class: storageClass }),
-    ...(etag !== undefined && { etag }),
-    ...pairParameters(tag, meta),
   };
 }
 
-function timeParameters(after: string | undefined, before: string | undefined) {
-  return { ...(after !== undefined && { modified_after: after }), ...(before !== undefined && { modified_before: before }) };
+function sizeParameters({ sizeMin, sizeMax }: FilterOptions) {
+  return { ...(sizeMin !== undefined && { size_min: sizeMin }), ...(sizeMax !== undefined && { size_max: sizeMax }) };
 }
 
-function pairParameters(tag: string[] | undefined, meta: string[] | undefined) {
-  return { ...(tag !== undefined && { tag }), ...(meta !== undefined && { meta }) };
+function objectParameters({ contentType, storageClass, etag, tag, meta }: FilterOptions) {
+  return {
+    ...(contentType !== undefined && { content_type: contentType }),
+    ...(storageClass !== undefined && { storage_class: storageClass }),
+    ...(etag !== undefined && { etag }),
+    ...(tag !== undefined && { tag }),
+    ...(meta !== undefined && { meta }),
+  };
 }

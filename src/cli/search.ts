@@ -68,20 +68,26 @@ export function addSearchCommand(program: Command, cli: Cli): void {
 }
 
 function queryOf(words: readonly string[], options: SearchOptions): SearchQuery {
-  const { bucket, prefix, deleted, deletedAfter, deletedBefore, sort, order, total, limit, cursor } = options;
+  const { bucket, prefix, sort, order, total, limit, cursor } = options;
   return {
     ...filterParameters(options),
+    ...deletedParameters(options),
     ...(bucket !== undefined && { bucket }),
     ...(prefix !== undefined && { prefix }),
-    ...(deleted && { deleted: 'true' }),
-    ...(deletedAfter !== undefined && { deleted_after: deletedAfter }),
-    ...(deletedBefore !== undefined && { deleted_before: deletedBefore }),
     ...(sort !== undefined && { sort }),
     ...(order !== undefined && { order }),
     ...(total && { total: 'true' }),
     ...(limit !== undefined && { limit }),
     ...(cursor !== undefined && { cursor }),
     ...(words.length > 0 && { q: words.join(' ') }),
+  };
+}
+
+function deletedParameters({ deleted, deletedAfter, deletedBefore }: SearchOptions) {
+  return {
+    ...(deleted && { deleted: 'true' as const }),
+    ...(deletedAfter !== undefined && { deleted_after: deletedAfter }),
+    ...(deletedBefore !== undefined && { deleted_before: deletedBefore }),
   };
 }
 

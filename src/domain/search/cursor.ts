@@ -26,25 +26,20 @@ export function partsOfPlace({ by, order }: SearchOrder, { value, bucket, key, n
 /** The place of a cursor. Throws `request.invalid` for one of another order, and for a text that no page answered. */
 export function placeOfCursor(cursor: string, { by, order }: SearchOrder): SearchPlace {
   const parts = decodeCursor(cursor, 2, 6);
-  if (parts.length === 2) {
-    const [bucket = '', key = ''] = parts;
-    return checked(by === 'key' && order === 'asc', { bucket, key });
-  }
-  const [cursorBy, cursorOrder, value = '', bucket = '', key = '', nowMs = ''] = parts;
-  if (!sortFields.some((field) => field === cursorBy) || !isNumber(value) || !isNumber(nowMs)) {
-    throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
-  }
-  const numbers = { ...(value !== '' && { value: Number(value) }), ...(nowMs !== '' && { nowMs: Number(nowMs) }) };
-  return checked(by === cursorBy && order === cursorOrder, { bucket, key, ...numbers });
+  const [cursorBy, cursorOrder, ...rest] = parts.length === 2 ? ['key', 'asc', '', ...parts, ''] : parts;
+  const place = sortFields.some((field) => field === cursorBy) ? placeOf(rest) : undefined;
+  if (place === undefined) throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
+  if (by === cursorBy && order === cursorOrder) return place;
+  throw new RequestError('request.invalid', 'cursor: belongs to another order; begin again without it, or repeat its sort and order');
+}
+
+function placeOf([value, bucket, key, nowMs]: readonly string[]): SearchPlace | undefined {
+  if (value === undefined || bucket === undefined || key === undefined || nowMs === undefined) return undefined;
+  if (!isNumber(value) || !isNumber(nowMs)) return undefined;
+  return { bucket, key, ...(value !== '' && { value: Number(value) }), ...(nowMs !== '' && { nowMs: Number(nowMs) }) };
 }
 
 /** Whether a part is a whole number or empty. */
 function isNumber(part: string): boolean {
   return /^(?:-?\d{1,16})?$/.test(part);
-}
-
-function checked(fits: boolean, place: SearchPlace): SearchPlace {
-  if (!fits)
-    throw new RequestError('request.invalid', 'cursor: belongs to another order; begin again without it, or repeat its sort and order');
-  return place;
 }

@@ -32,14 +32,19 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   const conditions = [...parameterConditions(request), ...(parsed?.conditions ?? [])];
   const deleted = request.deleted === 'true' || parsed?.deleted === true;
   checkContradictions(request, conditions, deleted);
-  const words = request.q === undefined || request.q.trim() === '' ? [] : queryWordsOf(request.q);
+  const words = isEmpty(request.q) ? [] : queryWordsOf(request.q ?? '');
   return {
     filter: words === null ? null : placed(conditions, { words, deleted }),
     buckets: conditions.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
     needsForms: conditions.some(({ anyOf }) => anyOf.some(needsForms)),
-    relative: parsed?.relative ?? false,
+    relative: parsed?.relative === true,
     understood: parsed?.clauses,
   };
+}
+
+/** Whether words were left out: an empty text is no filter. */
+function isEmpty(q: string | undefined): boolean {
+  return q === undefined || q.trim() === '';
 }
 
 function parsedQueryOf({ query, q, tz = 'UTC' }: FilterRequest, nowMs: number): ParsedQuery | undefined {
@@ -119,17 +124,18 @@ const ofTombstones: ReadonlySet<Test['kind']> = new Set(['bucket', 'prefix', 'co
 
 function checkContradictions(request: FilterRequest, conditions: readonly Condition[], deleted: boolean): void {
   const kinds = conditions.flatMap(({ anyOf }) => anyOf.map(({ kind }) => kind));
-  const wrong = deleted ? kinds.find((kind) => !ofTombstones.has(kind)) : undefined;
-  if (wrong !== undefined || (deleted && (request.q ?? '') !== '')) {
-    throw new RequestError(
-      'request.invalid',
-      `deleted: deleted objects have no ${wrong ?? 'words'}; they can be searched by bucket, prefix, contains and match`,
-    );
-  }
   if (!deleted && kinds.includes('deleted')) {
     throw new RequestError('request.invalid', 'deleted_after, deleted_before: only with deleted=true');
   }
-  if (request.deleted === 'false' && deleted) throw new RequestError('request.invalid', 'deleted: the query asks for deleted objects');
+  if (!deleted) return;
+  const wrong = kinds.find((kind) => !ofTombstones.has(kind)) ?? (isEmpty(request.q) ? undefined : 'words');
+  if (wrong !== undefined) {
+    throw new RequestError(
+      'request.invalid',
+      `deleted: deleted objects have no ${wrong}; they can be searched by bucket, prefix, contains and match`,
+    );
+  }
+  if (request.deleted === 'false') throw new RequestError('request.invalid', 'deleted: the query asks for deleted objects');
 }
 
 /** Moves what an index can be read by out of the conditions: one bucket, key and prefix, and all words that must occur. */

@@ -26,6 +26,7 @@ interface SearchDependencies {
 
 /** More results are not counted: a number above it changes nothing for its reader, and counting all takes as long as reading them. */
 const TOTAL_MAX = 10_000;
+const NOTHING = { value: 0, exact: true } as const;
 
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected`, `index.upgrading` and the store's faults. */
 export function createSearch({ objects, state, clock, requireForms }: SearchDependencies): Search {
@@ -37,21 +38,33 @@ export function createSearch({ objects, state, clock, requireForms }: SearchDepe
     const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
     // ages are counted from the first page on
     const nowMs = place?.nowMs ?? clock.nowMs();
-    const { filter, relative, understood, buckets } = await understand(request, nowMs, signal);
-    checkOrder(order, filter);
-    const reliance = request.as_of === 'true' ? { as_of: await asOf([...new Set(buckets)], signal) } : {};
-    const found = { ...(understood !== undefined && { understood }), ...reliance };
-    if (filter === null) return { items: [], ...found, ...(request.total === 'true' && { total: { value: 0, exact: true } }) };
-    const total = request.total === 'true' ? await totalOf(filter, signal) : undefined;
-    const now = relative ? { nowMs } : {};
+    const understood = await understand(request, nowMs, signal);
+    checkOrder(order, understood.filter);
+    const beside = await besidesOf(request, understood, signal);
+    const { filter } = understood;
+    if (filter === null) return { items: [], ...beside };
+    const now = understood.relative ? { nowMs } : {};
     const page = await readPage({
       limit: request.limit,
       after: place === undefined ? undefined : partsOfPlace(order, place),
       fetch: (limit, position) => objects.search({ ...filter, ...sorted(order, position), limit }, signal),
       positionOf: (document) => partsOfPlace(order, { ...now, ...placeOfDocument(document, order) }),
     });
-    return { ...page, ...found, ...(total !== undefined && { total }) };
+    return { ...page, ...beside };
   };
+
+  /** What the answer has besides its items. */
+  async function besidesOf(
+    request: SearchRequest,
+    { filter, understood, buckets }: UnderstoodFilter,
+    signal: AbortSignal | undefined,
+  ): Promise<Omit<SearchAnswer, 'items' | 'next'>> {
+    return {
+      ...(understood !== undefined && { understood }),
+      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(buckets)], signal) }),
+      ...(request.total === 'true' && { total: filter === null ? NOTHING : await totalOf(filter, signal) }),
+    };
+  }
 
   async function totalOf(filter: ObjectFilter, signal: AbortSignal | undefined): Promise<NonNullable<SearchAnswer['total']>> {
     const count = await objects.count(filter, TOTAL_MAX, signal);

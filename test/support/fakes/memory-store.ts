@@ -128,7 +128,7 @@ function valueOf(document: ObjectDocument, by: NonNullable<Order>['by']): number
   return typeof value === 'string' ? Date.parse(value) : (value ?? -1);
 }
 
-function compareInOrder(a: ObjectDocument, b: ObjectDocument, { by, order } = { by: 'key', order: 'asc' } as NonNullable<Order>): number {
+function compareInOrder(a: ObjectDocument, b: ObjectDocument, { by, order }: NonNullable<Order> = { by: 'key', order: 'asc' }): number {
   return compareSorted({ ...a, value: valueOf(a, by) }, { ...b, value: valueOf(b, by) }, { by, order });
 }
 
