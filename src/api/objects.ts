@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { textsSchema, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
-import { bucketName, clock, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, clock, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { searchAnswer, searchQuery, storedObject } from './search.ts';
 
@@ -57,6 +57,9 @@ export const explanation = z
   .meta({ id: 'Explanation', description: 'One key in the index and in S3.' });
 export type Explanation = z.infer<typeof explanation>;
 
+/** A time as documents have it. */
+const CHANGE_TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?Z$/;
+
 export const objectRows = {
   'GET /v1/objects': {
     operation: 'searchObjects',
@@ -77,6 +80,27 @@ export const objectRows = {
       'search.too-wide',
     ],
     example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },
+  },
+  'GET /v1/changes': {
+    operation: 'listChanges',
+    summary: 'Shows what was written to the index of a bucket last, deletions included, the newest first.',
+    description:
+      'One page, which is read again with `since` set to the newest `indexed_at` to see what is new. An object shows its latest change only.',
+    scope: 'read',
+    query: z.strictObject({
+      bucket: bucketName.describe('The connected bucket.'),
+      prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
+      since: z
+        .string()
+        .regex(CHANGE_TIME, 'must be a time in UTC (2026-11-21T08:00:00.000Z)')
+        .exactOptional()
+        .describe('Only changes that were indexed after this time. Default: of the last 24 hours.'),
+      limit,
+    }),
+    answer: z.object({ items: z.array(storedObject).readonly() }),
+    status: 200,
+    errors: ['bucket.not-connected', 'bucket.index-missing', 'request.overloaded'],
+    example: { query: { bucket: 'photos', prefix: '2026/', since: '2026-11-21T08:00:00.000Z' } },
   },
   'GET /v1/buckets/{bucket}/explain': {
     operation: 'explainObject',

@@ -60,7 +60,7 @@ const forEveryone = {
 };
 
 /** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage']);
+const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges']);
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {

@@ -246,6 +246,30 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       );
     });
 
+    it('shows what was written last, deletions too, the newest first', async () => {
+      const bucket = `${ONE}-changes`;
+      const changed: readonly ObjectDocument[] = [
+        live(bucket, 'a/1', { indexed_at: iso(NOON_MS) }),
+        live(bucket, 'a/2', { indexed_at: iso(NOON_MS + 2) }),
+        { ...tombstone(bucket, 'a/3'), indexed_at: iso(NOON_MS + 1) },
+        live(bucket, 'b', { indexed_at: iso(NOON_MS + 2) }),
+      ];
+      for (const each of [store, model]) {
+        await each.objects.createBucket(bucket);
+        await each.objects.write(changed.map((document) => ({ document, equalClock: 'accept' })));
+      }
+      await opened.refresh?.();
+      const pagesOf = [
+        { prefix: '', sinceMs: 0, limit: 10 },
+        { prefix: '', sinceMs: NOON_MS, limit: 2 },
+        { prefix: 'a/', sinceMs: NOON_MS, limit: 10 },
+        { prefix: '', sinceMs: NOON_MS + 2, limit: 10 },
+      ];
+      for (const page of pagesOf) expect(await store.objects.changes(bucket, page)).toEqual(await model.objects.changes(bucket, page));
+      expect((await store.objects.changes(bucket, pagesOf[0]!)).map(({ key }) => key)).toEqual(['a/2', 'b', 'a/3', 'a/1']);
+      expect(await store.objects.changes(`${bucket}-never`, pagesOf[0]!)).toEqual([]);
+    });
+
     it('takes patterns with the most stars on the longest keys in a moment', async () => {
       const bucket = `${ONE}-long`;
       await store.objects.createBucket(bucket);

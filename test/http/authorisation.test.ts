@@ -38,6 +38,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   searchObjects: readers,
   explainObject: readers,
   getUsage: readers,
+  listChanges: readers,
   listBuckets: readers,
   getBucket: readers,
   listGaps: readers,

@@ -68,6 +68,14 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       return found === undefined ? 0 : Math.min(max + 1, parseAnswer(countSchema, found).hits.total.value);
     },
 
+    async changes(bucket, { prefix, sinceMs, limit }, signal) {
+      const since = { range: { indexed_at: { gt: sinceMs, format: 'epoch_millis' } } };
+      const filter = [since, ...(prefix === '' ? [] : [{ prefix: { key: prefix } }])];
+      const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
+      const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);
+      return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);
+    },
+
     async createBucket(bucket, signal) {
       const index = names.objectsIndex(bucket);
       const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };

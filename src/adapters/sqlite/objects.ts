@@ -5,6 +5,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
+import { latestChanges } from './changes.ts';
 import { countFiltered, searchFiltered } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
 
@@ -44,6 +45,10 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
 
     async count(filter, max, signal) {
       return countFiltered(connection, { filter, max }, signal);
+    },
+
+    async changes(bucket, page, signal) {
+      return latestChanges(connection, { bucket, ...page }, signal);
     },
 
     async createBucket(bucket, signal) {

@@ -18,6 +18,7 @@ const APPLICATION_ID = 0x74_6c_6c_79;
  * - `formed` is the clock at which the row was written with the words of this version (DOCUMENT_SCHEMA); a row with another
  *   clock was written by an earlier version, and its words are those of that version. The other search fields follow from the
  *   key when a search reads it.
+ * - `objects_changes` has the rows of a bucket in the order in which they were built.
  * - `objects_facts` contains what searches filter, sort and sum by, so that they read no documents.
  * - `probe` was written to by the probes of the first version.
  */
@@ -71,6 +72,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX objects_facts ON objects (
     bucket, key, extension, json_extract(document, '$.size'), json_extract(document, '$.last_modified'), json_extract(document, '$.storage_class')
   ) WHERE deleted = 0;
+  CREATE INDEX objects_changes ON objects (bucket, json_extract(document, '$.indexed_at'), key);
   `,
 ];
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fold } from './fold.ts';
-import { wordsOf } from './words.ts';
+import { wordsAndFold, wordsOf } from './words.ts';
 
 /** User metadata or tags, by name. This is not a z.record because that drops the name `__proto__`. */
 export const textsSchema = z.custom<Readonly<Record<string, string>>>(
@@ -196,7 +196,7 @@ export function documentWords(document: ObjectDocument): readonly string[] {
  */
 export const DOCUMENT_SCHEMA = 2;
 
-/** Folders below this level have no field of their own: they are not counted one by one. */
+/** Folders below this level have no field, so that they are not counted one by one. */
 export const FOLDER_LEVELS = 8;
 type FolderField = `d${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}`;
 const folderFields: readonly FolderField[] = ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7', 'd8'];
@@ -213,8 +213,8 @@ interface SearchFields extends Readonly<Partial<Record<FolderField, string>>> {
 /** The search fields of a document. */
 export function searchFieldsOf(document: ObjectDocument): SearchFields {
   const { key, deleted } = document;
-  const fields: Writable<SearchFields> = { words: documentWords(document), folded: fold(key), schema: DOCUMENT_SCHEMA };
-  if (deleted) return fields;
+  if (deleted) return { words: [], folded: fold(key), schema: DOCUMENT_SCHEMA };
+  const fields: Writable<SearchFields> = { ...wordsAndFold(key), schema: DOCUMENT_SCHEMA };
   if (document.extension !== undefined) fields.extensions = extensionsOf(key, document.extension);
   let slash = key.indexOf('/');
   for (const field of folderFields) {

@@ -1,6 +1,6 @@
 /** The words of a key. They are made here for both stores, so that both find the same objects. */
 import { RequestError } from '../request-error.ts';
-import { foldNormalised, isAscii, normalised } from './fold.ts';
+import { fold, foldNormalised, isAscii, normalised } from './fold.ts';
 
 /** Longer words are cut to this many code points: searches need no more, and a term must stay far below OpenSearch's 32,766 bytes. */
 const WORD_LENGTH_MAX = 64;
@@ -19,6 +19,8 @@ const SEPARATOR = 0;
 const LOWER = 1;
 const UPPER = 2;
 const DIGIT = 3;
+/** The code of 0. */
+const ZERO = 0x30;
 const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code);
   if (/[a-z]/.test(character)) return LOWER;
@@ -32,34 +34,106 @@ type Run = readonly string[];
 /**
  * The words by which a key is found. A key is split at every character that is not a letter or digit; each run between is split
  * at lower→UPPER and letter↔digit borders. The words are these pieces, digits also without leading zeros, and for a run of
- * several pieces also the whole run, and each longest stretch of letters in it. They are folded and unique. The time and
+ * several pieces also each longest stretch of letters in it, and the whole run. They are folded and unique. The time and
  * the words together are linear in the length of the key.
  */
 export function wordsOf(text: string): readonly string[] {
-  const words = new Set<string>();
-  for (const run of runsOf(text)) {
-    for (const piece of run) {
-      words.add(cut(piece));
-      if (piece.startsWith('0')) words.add(cut(piece.replace(ZEROS, '')));
-    }
-    if (run.length > 1) addJoined(words, run);
-  }
-  return [...words];
+  return isAscii(text) ? asciiWords(text, text.toLowerCase()) : unicodeWords(text);
 }
 
-/** Adds each longest stretch of letters, and the whole run. */
-function addJoined(words: Set<string>, run: Run): void {
-  let letters = '';
-  for (const piece of run) {
-    if (!BEGINS_WITH_DIGIT.test(piece)) {
-      letters += piece;
-    } else if (letters !== '') {
-      words.add(cut(letters));
-      letters = '';
+/** The words of a key, and its folded form. */
+export function wordsAndFold(text: string): { readonly words: readonly string[]; readonly folded: string } {
+  if (!isAscii(text)) return { words: unicodeWords(text), folded: fold(text) };
+  const folded = text.toLowerCase();
+  return { words: asciiWords(text, folded), folded };
+}
+
+/** The same words of ASCII text, without a look at the tables of Unicode and without lists of pieces; most keys are ASCII. */
+function asciiWords(text: string, folded: string): readonly string[] {
+  const words: string[] = [];
+  const source = { text, folded };
+  for (let at = 0; at < text.length; at += 1) {
+    if (kindAt(text, at) === SEPARATOR) continue;
+    const begin = at;
+    while (kindAt(text, at) !== SEPARATOR) at += 1;
+    addAsciiRun(words, source, begin, at);
+  }
+  return uniqueOf(words);
+}
+
+interface AsciiText {
+  readonly text: string;
+  readonly folded: string;
+}
+
+/** Adds the words of one run. */
+function addAsciiRun(words: string[], source: AsciiText, begin: number, end: number): void {
+  let piece = begin;
+  let letters = begin;
+  for (let at = begin + 1; at <= end; at += 1) {
+    const before = kindAt(source.text, at - 1);
+    const kind = kindAt(source.text, at);
+    if (!isBorder(before, kind)) continue;
+    words.push(source.folded.slice(piece, Math.min(at, piece + WORD_LENGTH_MAX)));
+    if (before === DIGIT) {
+      addWithoutZeros(words, source.folded, piece, at);
+      letters = at;
+    } else if (letters < piece && (kind === DIGIT || kind === SEPARATOR)) {
+      words.push(source.folded.slice(letters, Math.min(at, letters + WORD_LENGTH_MAX)));
+    }
+    if (at === end && begin < piece) words.push(source.folded.slice(begin, Math.min(end, begin + WORD_LENGTH_MAX)));
+    piece = at;
+  }
+}
+
+function addWithoutZeros(words: string[], folded: string, begin: number, end: number): void {
+  let from = begin;
+  while (from < end - 1 && folded.charCodeAt(from) === ZERO) from += 1;
+  if (from > begin) words.push(folded.slice(from, Math.min(end, from + WORD_LENGTH_MAX)));
+}
+
+/** The kind of the character at a place. What is behind the end is a separator. */
+function kindAt(text: string, at: number): number {
+  // a look at the table with the NaN that charCodeAt returns there would make all looks slow
+  return at < text.length ? (kinds[text.charCodeAt(at)] ?? SEPARATOR) : SEPARATOR;
+}
+
+/** Whether a piece begins or ends between characters of these kinds. */
+function isBorder(before: number, kind: number): boolean {
+  return before !== kind && !(before === UPPER && kind === LOWER);
+}
+
+/** Of as many words as most keys have, looking through them is faster than a set. */
+const FEW = 24;
+
+function uniqueOf(words: readonly string[]): readonly string[] {
+  return words.length > FEW ? [...new Set(words)] : words.filter((word, at) => words.indexOf(word) === at);
+}
+
+function unicodeWords(text: string): readonly string[] {
+  const words: string[] = [];
+  for (const run of runsOf(text)) addRun(words, run);
+  return uniqueOf(words);
+}
+
+function addRun(words: string[], run: Run): void {
+  let letters: string[] = [];
+  for (const [at, piece] of run.entries()) {
+    words.push(cut(piece));
+    if (isDigits(piece)) {
+      words.push(cut(piece.replace(ZEROS, '')));
+      letters = [];
+    } else {
+      letters.push(piece);
+      const next = run[at + 1];
+      if (next === undefined || isDigits(next)) words.push(cut(letters.join('')));
     }
   }
-  if (letters !== '') words.add(cut(letters));
-  words.add(cut(run.join('')));
+  words.push(cut(run.join('')));
+}
+
+function isDigits(piece: string): boolean {
+  return BEGINS_WITH_DIGIT.test(piece);
 }
 
 /** One way in which a run of a query can occur: all these words, the last one as the beginning of a word where `prefix` is given. */
@@ -115,41 +189,6 @@ function piecesOf(run: Run): readonly string[] {
 }
 
 function runsOf(text: string): Run[] {
-  return isAscii(text) ? asciiRuns(text) : unicodeRuns(text);
-}
-
-/** The same rules for ASCII text, in one pass; most keys are ASCII. */
-function asciiRuns(text: string): Run[] {
-  const folded = text.toLowerCase();
-  const runs: string[][] = [];
-  let run: string[] | undefined;
-  let begin = 0;
-  let before = SEPARATOR;
-  for (let at = 0; at <= text.length; at += 1) {
-    // the end of the text is a separator
-    const kind = kinds[text.charCodeAt(at)] ?? SEPARATOR;
-    if (isBorder(before, kind)) {
-      if (before !== SEPARATOR) (run ??= startOf(runs)).push(folded.slice(begin, at));
-      if (kind === SEPARATOR) run = undefined;
-      begin = at;
-    }
-    before = kind;
-  }
-  return runs;
-}
-
-function startOf(runs: string[][]): string[] {
-  const run: string[] = [];
-  runs.push(run);
-  return run;
-}
-
-/** Whether a piece begins or ends between characters of these kinds. */
-function isBorder(before: number, kind: number): boolean {
-  return before !== kind && !(before === UPPER && kind === LOWER);
-}
-
-function unicodeRuns(text: string): Run[] {
   return normalised(text)
     .split(SEPARATORS)
     .map((run) =>

@@ -218,7 +218,7 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
   };
 }
 
-/** `is:deleted`, which is the only state that can be asked for: all other searches are for live objects. */
+/** `is:deleted`, which is the only state: all other searches are for live objects. */
 function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part | Mistake {
   const { position, negated, values } = lexeme;
   if (operator !== ':' || values.length !== 1 || values[0]?.text !== 'deleted') {

@@ -5,7 +5,7 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { DOCUMENT_SCHEMA, type ObjectDocument } from '../../domain/documents/document.ts';
-import { backgroundOf, FaultError } from '../../domain/fault.ts';
+import { circuitOf, FaultError } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -78,6 +78,7 @@ export function createVisitOutdated({ objects, maintenance, state, clock }: Upgr
 function isWritten(answer: IndexWriteAnswer): boolean {
   if (answer.kind !== 'fault') return answer.kind === 'written';
   const { code, reason } = answer;
-  if (backgroundOf(code) === 'skip' || backgroundOf(code) === 'retry') return false;
+  const circuit = circuitOf(code);
+  if (circuit === 'object' || circuit === 'never') return false;
   throw new FaultError(code, reason);
 }

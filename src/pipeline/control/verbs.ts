@@ -27,6 +27,7 @@ import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
+import { changesPage } from './changes.ts';
 import { createSearch } from './search.ts';
 import { createGetUsage } from './usage.ts';
 
@@ -69,6 +70,10 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
     searchObjects: ({ query }, { signal }) => search(query, signal),
+    async listChanges({ query }, { signal }) {
+      await requireBucket(state, query.bucket, signal);
+      return { items: await objects.changes(query.bucket, changesPage(query, clock.nowMs()), signal) };
+    },
     getUsage: ({ query }, { signal }) => getUsage(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
     async listBuckets(_request, { signal }) {

@@ -65,6 +65,12 @@ export interface ObjectIndex {
   search(query: ObjectQuery, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
   /** Counts the documents; `max` + 1 if there are more than `max`. */
   count(filter: ObjectFilter, max: number, signal?: AbortSignal): Promise<number>;
+  /** Returns documents and tombstones of one bucket that were built after a moment, the newest first. They are at most one refresh behind. */
+  changes(
+    bucket: string,
+    page: { readonly prefix: string; readonly sinceMs: number; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
   /** Creates what the bucket's documents need (index, aliases). Idempotent. */
   createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the bucket's documents and the index that holds them. Idempotent. */

@@ -108,7 +108,9 @@ async function openOpenSearch(): Promise<Opened> {
     store,
     async sizeBytes() {
       await ask('POST', `${prefix}-objects-${BUCKET}/_flush`);
-      const stats = JSON.parse(await ask('GET', `${prefix}-objects-${BUCKET}/_stats/store`)) as { _all: { total: { store: { size_in_bytes: number } } } };
+      const stats = JSON.parse(await ask('GET', `${prefix}-objects-${BUCKET}/_stats/store`)) as {
+        _all: { total: { store: { size_in_bytes: number } } };
+      };
       return stats._all.total.store.size_in_bytes;
     },
     async dispose() {
@@ -163,7 +165,13 @@ function documentAt(at: number, nowMs: number): ObjectDocument {
   return documentOf({
     bucket: BUCKET,
     key: keyAt(at),
-    state: { present: true, etag: at.toString(16).padStart(32, '0'), sizeBytes: (at * 2_654_435_761) % 2 ** 31, lastModifiedMs, storageClass: CLASSES[at % 3] ?? '' },
+    state: {
+      present: true,
+      etag: at.toString(16).padStart(32, '0'),
+      sizeBytes: (at * 2_654_435_761) % 2 ** 31,
+      lastModifiedMs,
+      storageClass: CLASSES[at % 3] ?? '',
+    },
     clock: nowMs * 1_000,
     settled: true,
     source: 'native',
@@ -227,22 +235,22 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
     (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }))).items.length;
   const requests: Readonly<Record<string, () => Promise<number>>> = {
     'first page': searching({}),
-    'prefix': searching({ prefix: 'users/user77/' }),
-    'words': searching({ q: 'annual report 2025' }),
+    prefix: searching({ prefix: 'users/user77/' }),
+    words: searching({ q: 'annual report 2025' }),
     'rare word': searching({ q: 'part 00012344' }),
-    'extension': searching({ extension: 'parquet' }),
+    extension: searching({ extension: 'parquet' }),
     'dotted extension': searching({ extension: 'tar.gz' }),
-    'contains': searching({ contains: 'Report 2025-0' }),
+    contains: searching({ contains: 'Report 2025-0' }),
     'contains, rare': searching({ contains: 'v12345.' }),
     'contains, nothing': searching({ contains: 'nowhere' }),
-    'pattern': searching({ match: '*day=2025-01-*.parquet' }),
+    pattern: searching({ match: '*day=2025-01-*.parquet' }),
     'size above': searching({ query: 'size>2147480000' }),
-    'largest': searching({ sort: 'size', order: 'desc' }),
-    'newest': searching({ sort: 'last_modified', order: 'desc' }),
+    largest: searching({ sort: 'size', order: 'desc' }),
+    newest: searching({ sort: 'last_modified', order: 'desc' }),
     'largest below a prefix': searching({ sort: 'size', order: 'desc', prefix: 'users/user77/' }),
     'words and filters': searching({ query: 'annual report ext:csv size>1G modified>2025' }),
-    'total': searching({ total: 'true', extension: 'csv' }),
-    'usage': summing({}),
+    total: searching({ total: 'true', extension: 'csv' }),
+    usage: summing({}),
     'usage below a folder': summing({ prefix: 'warehouse/' }),
     'usage by class': summing({ by: 'class' }),
     'usage by age': summing({ by: 'age' }),
@@ -258,7 +266,12 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
       if (round > 0) durations.set(name, [...(durations.get(name) ?? []), performance.now() - beganMs]);
     }
   }
-  return [...durations].map(([request, ms]) => ({ request, found: found.get(request) ?? 0, p50Ms: quantileOf(ms, 0.5), p95Ms: quantileOf(ms, 0.95) }));
+  return [...durations].map(([request, ms]) => ({
+    request,
+    found: found.get(request) ?? 0,
+    p50Ms: quantileOf(ms, 0.5),
+    p95Ms: quantileOf(ms, 0.95),
+  }));
 }
 
 function reportText({ indexes, node, date }: SearchReport): string {

@@ -190,6 +190,7 @@ export function createFakeControl(): FakeControl {
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
     getUsage: () => usage,
+    listChanges: () => ({ items: [objectDocument] }),
     explainObject: () => explanation,
     listBuckets: () => ({
       items: [bucketAnswer],

@@ -69,6 +69,14 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       const found = [...buckets.values()].flatMap((documents) => [...documents.values()]).filter((each) => matchesFilter(each, filter));
       return Math.min(found.length, max + 1);
     },
+    changes: async (bucket, { prefix, sinceMs, limit }, signal) => {
+      signal?.throwIfAborted();
+      return [...(buckets.get(bucket)?.values() ?? [])]
+        .filter(({ key, indexed_at: at }) => key.startsWith(prefix) && Date.parse(at) > sinceMs)
+        .sort((a, b) => Date.parse(b.indexed_at) - Date.parse(a.indexed_at) || compareUtf8(a.key, b.key))
+        .slice(0, limit)
+        .map(copyOf);
+    },
     createBucket: async (bucket) => {
       if (!buckets.has(bucket)) buckets.set(bucket, new Map());
     },

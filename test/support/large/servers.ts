@@ -192,6 +192,7 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
       },
       search: unasked,
       count: unasked,
+      changes: unasked,
       createBucket: unasked,
       removeBucket: unasked,
       probe: async () => undefined,
