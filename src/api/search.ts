@@ -75,11 +75,11 @@ export const filterFields = {
     .describe('Words of the key. Each must match; the last one may be the beginning of a word. Empty: all objects.'),
   contains: textOf(1_024, 1)
     .exactOptional()
-    .describe('Only keys that contain this text, whatever its case and accents; at least 3 characters.'),
+    .describe('Only keys that contain this text, whatever its case and accents; 3 to 256 characters.'),
   match: textOf(256, 1)
     .exactOptional()
     .describe(
-      'Only keys that this pattern describes: `*` is any run of characters, `?` one character. Without a slash it may begin after any slash. At least 3 characters in a row, or a prefix beside it; at most 8 `*`.',
+      'Only keys that this pattern describes: `*` is any run of characters, `?` one character. Without a slash it may begin after any slash. At least 3 characters in a row, or a prefix beside it; at most 8 `*` and 8 `?`.',
     ),
   extension: textOf(66, 1).exactOptional().describe('Only names with this extension, with or without the dot: `gz`, `tar.gz`.'),
   size_min: size.exactOptional().describe('Only objects of at least this many bytes.'),

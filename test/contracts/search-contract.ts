@@ -6,7 +6,7 @@ import { nameOf, type ObjectDocument } from '../../src/domain/documents/document
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
 import { parseQuery } from '../../src/domain/search/parse.ts';
-import { patternOf, type Pattern } from '../../src/domain/search/pattern.ts';
+import { patternOf } from '../../src/domain/search/pattern.ts';
 import type { ObjectFilter, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -276,8 +276,13 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       const keys = Array.from({ length: 50 }, (_, at) => `${'a'.repeat(1_000)}${at}`);
       await store.objects.write(keys.map((key) => ({ document: live(bucket, key), equalClock: 'accept' })));
       await opened.refresh?.();
-      const pattern = match(`${'a*a'.repeat(8)}aab`) as { readonly pattern: Pattern };
-      expect(await store.objects.search({ bucket, where: [holds({ kind: 'match', ...pattern })], limit: 10 })).toEqual([]);
+      for (const text of [`${'a*a'.repeat(8)}aab`, `*${'a'.repeat(254)}b`, '*aaa????????b', 'aaa*?*?*?*?*?*?*?*?b']) {
+        expect(await store.objects.search({ bucket, where: [holds(match(text))], limit: 10 }), text).toEqual([]);
+      }
+      for (const text of ['a'.repeat(256), 'ab'.repeat(128), 'ж'.repeat(256), '😀'.repeat(256)]) {
+        const found = await store.objects.search({ bucket, where: [contains(text)], limit: 100 });
+        expect(found, text).toHaveLength(text.startsWith('aa') ? 50 : 0);
+      }
     });
   });
 }

@@ -23,8 +23,11 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
   function readGroups(query: UsageQuery, range: KeyRange, signal: AbortSignal | undefined): readonly Group[] {
     const name = nameSql(query);
     const conditions = [...range.conditions, ...wordConditions(query), ...otherConditions(query)];
-    const sql = `SELECT ${name.sql} AS name, count(*) AS objects, sum(${SIZE}) AS bytes, min(${MODIFIED}) AS oldest, max(${MODIFIED}) AS newest
-      FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} GROUP BY 1`;
+    // the inner statement reads the index alone; without its limit the two would be joined, and the documents be read and sorted
+    const sql = `SELECT name, count(*) AS objects, sum(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
+        SELECT ${name.sql} AS name, ${SIZE} AS bytes, ${MODIFIED} AS modified
+        FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
+      ) GROUP BY name`;
     return connection.use(
       ({ statement }) =>
         statement(sql)

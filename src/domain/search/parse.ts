@@ -11,7 +11,6 @@
  *
  * A name before a colon that is not a field is a mistake and never a word. Quotes make it text.
  */
-import { fold } from '../documents/fold.ts';
 import { queryWordsOf } from '../documents/words.ts';
 import type { Condition, Test } from './conditions.ts';
 import { comparedTests } from './compared.ts';
@@ -19,7 +18,7 @@ import { fieldTest } from './field-tests.ts';
 import { isCompared, isFieldName, nearestField, type FieldName } from './fields.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.ts';
 import { isAddress, locationOf } from './location.ts';
-import { isLongEnough, isPattern, LITERAL_MIN, patternOf } from './pattern.ts';
+import { containedText, isPattern, patternOf } from './pattern.ts';
 
 /** One clause as it was understood, with absolute values. */
 export interface Clause {
@@ -175,9 +174,8 @@ function textPart(lexeme: Lexeme, context: Context): Part | Mistake {
 
 function textTest({ text, quoted, position }: Value, lexeme: Lexeme, { hasPrefix, lastWords }: Context): Test | Mistake {
   if (quoted) {
-    const folded = fold(text);
-    if (!isLongEnough(folded)) return { position, message: `a text in quotes needs at least ${LITERAL_MIN} characters` };
-    return { kind: 'contains', text: folded };
+    const contained = containedText(text);
+    return 'mistake' in contained ? { position, message: contained.mistake } : { kind: 'contains', ...contained };
   }
   if (isPattern(text)) {
     const pattern = patternOf(text, hasPrefix);

@@ -1,13 +1,12 @@
 /** What a request asks of documents: its parameters and its query as one filter. */
 import type { z } from 'zod';
 import type { clause, filterFields } from '../../api/search.ts';
-import { fold } from '../../domain/documents/fold.ts';
 import { queryWordsOf, type QueryWords } from '../../domain/documents/words.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { holds, type Condition, type Test } from '../../domain/search/conditions.ts';
 import { extensionTest, pairTest, typeTest } from '../../domain/search/field-tests.ts';
 import { parseQuery, type ParsedQuery } from '../../domain/search/parse.ts';
-import { isLongEnough, LITERAL_MIN, patternOf } from '../../domain/search/pattern.ts';
+import { containedText, patternOf } from '../../domain/search/pattern.ts';
 import { isTimeZone } from '../../domain/search/zones.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
 
@@ -92,8 +91,8 @@ function valueTest(kind: 'bucket' | 'key' | 'prefix' | 'etag' | 'class', value: 
 }
 
 function containsTest(text: string): Test | { readonly mistake: string } {
-  const folded = fold(text);
-  return isLongEnough(folded) ? { kind: 'contains', text: folded } : { mistake: `needs at least ${LITERAL_MIN} characters` };
+  const contained = containedText(text);
+  return 'mistake' in contained ? contained : { kind: 'contains', ...contained };
 }
 
 function matchTest(text: string, hasPrefix: boolean): Test | { readonly mistake: string } {

@@ -122,14 +122,15 @@ async function openOpenSearch(): Promise<Opened> {
 }
 
 async function measure(product: Product, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void): Promise<IndexReport> {
-  const { store, sizeBytes, dispose } = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
+  const opened = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
+  const { store } = opened;
   try {
     await store.setup.prepare();
     await store.objects.createBucket(BUCKET);
     tell(`${product}: writing ${options.documents} documents`);
     const filled = await fill(store, options.documents);
     await store.scan.refresh(BUCKET);
-    const bytes = await sizeBytes();
+    const bytes = await opened.sizeBytes();
     tell(`${product}: ${options.rounds} rounds of requests`);
     const stop = new AbortController();
     const writing = writeOn(store, options, stop.signal);
@@ -144,7 +145,7 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
       requests,
     };
   } finally {
-    await dispose();
+    await opened.dispose();
   }
 }
 

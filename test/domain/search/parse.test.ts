@@ -90,6 +90,8 @@ describe('the one box', () => {
     ['***', 0, 'needs 3 characters in a row'],
     ['a*b', 0, 'needs 3 characters in a row'],
     ['abc*********', 0, 'at most 8 times *'],
+    ['abc?????????', 0, 'at most 8 times ?'],
+    [`"${'a'.repeat(257)}"`, 0, 'at most 256 characters'],
     ['/ cat', 0, 'no letters or digits'],
     ['-is:deleted', 0, 'remove this clause'],
     ['-deleted<1d', 0, 'turn the comparison round'],

@@ -120,7 +120,7 @@ describe('search', () => {
     [{ query: 'a', q: 'b' }, 'query: not beside q'],
     [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; did you mean ext:?'],
     [{ query: 'a', tz: 'Mars' }, 'tz: must be a time zone'],
-    [{ contains: 'ab' }, 'contains: needs at least 3 characters'],
+    [{ contains: 'ab' }, 'contains: a text needs at least 3 characters'],
     [{ match: 'a*b' }, 'match: a pattern needs 3 characters in a row'],
     [{ extension: 'a.b.c' }, 'extension: '],
     [{ tag: 'abc' }, 'tag: tag needs NAME=VALUE'],
