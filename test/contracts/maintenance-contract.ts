@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
+import { holds } from '../../src/domain/search/conditions.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { AgedPage } from '../../src/pipeline/ports/object-index.ts';
@@ -93,6 +94,11 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         expect(await store.maintenance.forms(bucket)).toEqual({ documents: 4, outdated: 3 });
         expect(await store.maintenance.forms(other)).toMatchObject({ outdated: 0 });
         expect((await store.maintenance.forms(undefined)).outdated).toBeGreaterThanOrEqual(3);
+        // what they were found by before, they are found by now
+        const large = { bucket, where: [holds({ kind: 'size', min: 3, max: 3 })], sort: { by: 'size', order: 'desc' }, limit: 10 } as const;
+        expect(keysOf(await store.objects.search(large))).toEqual(['\uffff']);
+        const page = { prefix: '', sinceMs: 0, limit: 10 };
+        expect(keysOf(await store.objects.changes(bucket, page))).toEqual(['a', 'gone', '\uffff', '\u{1f600}']);
         expect(await store.maintenance.forms(`${bucket}-never`)).toEqual({ documents: 0, outdated: 0 });
       });
 

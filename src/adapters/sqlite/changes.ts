@@ -1,26 +1,17 @@
-/** The latest changes of a bucket, read from an index that has them in their order. */
-import { setImmediate as letOthersRun } from 'node:timers/promises';
+/** The latest changes of a bucket. All of its facts are read for it: an index in the order of changes would cost every write more. */
 import { z } from 'zod';
-import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { BUILT } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { documentOfRow } from './document.ts';
+import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
 
-/** The rows of the index that one synchronous call reads: some 3 ms. */
-const CHUNK_ROWS = 5_000;
-/** After 50,000 changes, what is below the prefix is old news: the search by prefix has it. */
-const CHUNKS_MAX = 10;
+/** Live documents and tombstones. */
+const FROM = 'objects INDEXED BY objects_facts WHERE deleted >= 0';
 
-const INDEXED_AT = `json_extract(document, '$.indexed_at')`;
-const FROM = `FROM objects INDEXED BY objects_changes WHERE bucket = ? AND ${INDEXED_AT} > ? AND ${INDEXED_AT} <= ?
-  AND bucket IN (SELECT name FROM buckets)`;
-const LAST = `SELECT ${INDEXED_AT} AS at ${FROM} ORDER BY ${INDEXED_AT} DESC LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`;
-const CHANGES = `SELECT document ${FROM} AND key >= ? AND (? IS NULL OR key < ?) ORDER BY ${INDEXED_AT} DESC, key LIMIT ?`;
-
-/** Every time sorts before it. */
-const AFTER_ALL_TIMES = '~';
-
-const atSchema = z.object({ at: z.string() });
+const changeSchema = z.object({ key: z.string(), at: z.number() });
+type Change = z.infer<typeof changeSchema>;
 
 interface Changes {
   readonly bucket: string;
@@ -29,32 +20,29 @@ interface Changes {
   readonly limit: number;
 }
 
+/** The newest documents and tombstones below the prefix, in short synchronous calls. */
 export async function latestChanges(
   connection: SqliteConnection,
   { bucket, prefix, sinceMs, limit }: Changes,
   signal: AbortSignal | undefined,
 ): Promise<readonly ObjectDocument[]> {
-  const since = new Date(sinceMs).toISOString();
-  const end = firstAfterPrefix(prefix) ?? null;
-  const found: ObjectDocument[] = [];
-  let before: string | undefined = AFTER_ALL_TIMES;
-  for (let chunk = 0; chunk < CHUNKS_MAX && before !== undefined && found.length < limit; chunk += 1) {
-    await letOthersRun();
-    const upTo: string = before;
-    before = connection.use(({ statement }) => {
-      const row = statement(LAST).get(bucket, since, upTo);
-      const last = row === undefined ? undefined : atSchema.parse(row).at;
-      // all changes of one moment are in one chunk
-      const from = last === undefined ? since : justBefore(last);
-      const rows = statement(CHANGES).all(bucket, from, upTo, prefix, end, end, limit - found.length);
-      found.push(...rows.map(documentOfRow));
-      return last === undefined ? undefined : justBefore(last);
-    }, signal);
+  let latest: readonly Change[] = [];
+  const source = { filter: { prefix }, descending: false, from: FROM };
+  for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
+    const sql = `SELECT key, ${BUILT} AS at FROM ${FROM} AND ${sqlOf(conditions)} AND ${BUILT} > ?
+      AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
+    const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
+    if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
   }
-  return found;
+  return connection.use(({ statement }) => {
+    const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+    return latest.flatMap(({ key }) => {
+      const row = byKey.get(bucket, key);
+      return row === undefined ? [] : [documentOfRow(row)];
+    });
+  }, signal);
 }
 
-/** The time one millisecond earlier. */
-function justBefore(time: string): string {
-  return new Date(Date.parse(time) - 1).toISOString();
+function newest(changes: readonly Change[], limit: number): readonly Change[] {
+  return changes.toSorted((a, b) => b.at - a.at || compareKeys(a.key, b.key)).slice(0, limit);
 }

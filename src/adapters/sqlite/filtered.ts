@@ -32,6 +32,8 @@ export interface KeyRange {
 
 interface Source {
   readonly filter: ObjectFilter;
+  /** What is read, with its condition. Default: the index that the filter needs. */
+  readonly from?: string;
   readonly descending: boolean;
 }
 
@@ -94,11 +96,11 @@ function compareValues(a: number | string, b: number | string): number {
   return a < b ? -1 : 1;
 }
 
-/** The expression by which rows are sorted. An absent size is −1, and the empty text sorts before every time. */
+/** The expression by which rows are sorted. The empty text sorts before every time. */
 const VALUES: Readonly<Record<SortField, string>> = {
   key: `0`,
   size: `ifnull(${SIZE}, -1)`,
-  last_modified: `ifnull(${MODIFIED}, '')`,
+  last_modified: `ifnull(${MODIFIED}, -1)`,
   deleted_at: `ifnull(${DELETED_AT}, '')`,
 };
 
@@ -169,7 +171,7 @@ export async function* chunksOf(
   connection: SqliteConnection,
   {
     bucket,
-    source: { filter, descending },
+    source: { filter, descending, from: index = indexOf(filter) },
     after,
   }: { readonly bucket: string; readonly source: Source; readonly after: string | undefined },
   signal: AbortSignal | undefined,
@@ -182,7 +184,7 @@ export async function* chunksOf(
     const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...fixed, ...begin];
     const last = connection.use(({ statement }) => {
       const row = statement(
-        `SELECT key FROM ${indexOf(filter)} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`,
+        `SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`,
       ).get(...valuesOf(conditions));
       return row === undefined ? undefined : keySchema.parse(row).key;
     }, signal);
@@ -250,7 +252,7 @@ function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
   if (query.after === undefined || by === 'key') return [];
   const { value = -1, bucket, key } = query.after;
   const expression = VALUES[by];
-  const bound = by === 'size' ? value : timeText(value);
+  const bound = by === 'deleted_at' ? timeText(value) : value;
   const beyond = order === 'asc' ? '>' : '<';
   return [
     {

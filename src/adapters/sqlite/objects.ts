@@ -124,23 +124,25 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 }
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
-  return statement('INSERT INTO objects (bucket, key, formed, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?)').run(
-    document.bucket,
-    document.key,
-    ...columnsOf(document),
-  ).lastInsertRowid;
+  return statement(
+    'INSERT INTO objects (bucket, key, formed, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  ).run(document.bucket, document.key, ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
-  statement('UPDATE objects SET formed = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(
-    ...columnsOf(document),
-    id,
-  );
+  statement(
+    'UPDATE objects SET formed = ?, size = ?, modified = ?, class = ?, built = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?',
+  ).run(...columnsOf(document), id);
 }
 
-/** The values of formed, clock, deleted, extension and document. */
-function columnsOf(document: ObjectDocument): [number, number, number, string | null, string] {
-  return [document.clock, document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+type Columns = [number, number | null, number | null, string | null, number, number, number, string | null, string];
+
+/** The values of formed, size, modified, class, built, clock, deleted, extension and document. */
+function columnsOf(document: ObjectDocument): Columns {
+  const { clock, size = null, last_modified: modified, storage_class: storageClass = null, indexed_at: built } = document;
+  const modifiedMs = modified === undefined ? null : Date.parse(modified);
+  const facts = [size, modifiedMs, storageClass, Date.parse(built)] as const;
+  return [clock, ...facts, clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

@@ -15,11 +15,11 @@ const APPLICATION_ID = 0x74_6c_6c_79;
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
- * - `formed` is the clock at which the row was written with the words of this version (DOCUMENT_SCHEMA); a row with another
- *   clock was written by an earlier version, and its words are those of that version. The other search fields follow from the
- *   key when a search reads it.
- * - `objects_changes` has the rows of a bucket in the order in which they were built.
- * - `objects_facts` contains what searches filter, sort and sum by, so that they read no documents.
+ * - `formed` is the clock at which the row was written with the words of this version (DOCUMENT_SCHEMA). A process of the
+ *   previous version that has the file open fills no new column: a row that it wrote has another clock. The other search
+ *   fields follow from the key when a search reads it.
+ * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
+ *   all that searches filter, sort and sum by. `built` is null where an earlier version wrote the row.
  * - `probe` was written to by the probes of the first version.
  */
 export const migrations: readonly string[] = [
@@ -65,14 +65,15 @@ export const migrations: readonly string[] = [
     record TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
-  // a process of the previous version fills no new column: a row that it writes has another clock than `formed`
+  // columns and not expressions of the document, which every index would read again at each write
   `
   ALTER TABLE objects ADD COLUMN formed INTEGER;
+  ALTER TABLE objects ADD COLUMN size INTEGER;
+  ALTER TABLE objects ADD COLUMN modified INTEGER;
+  ALTER TABLE objects ADD COLUMN class TEXT;
+  ALTER TABLE objects ADD COLUMN built INTEGER;
   CREATE INDEX objects_outdated ON objects (bucket, key) WHERE formed IS NOT clock;
-  CREATE INDEX objects_facts ON objects (
-    bucket, key, extension, json_extract(document, '$.size'), json_extract(document, '$.last_modified'), json_extract(document, '$.storage_class')
-  ) WHERE deleted = 0;
-  CREATE INDEX objects_changes ON objects (bucket, json_extract(document, '$.indexed_at'), key);
+  CREATE INDEX objects_facts ON objects (bucket, key, deleted, extension, size, modified, class, built);
   `,
 ];
 

@@ -13,8 +13,8 @@ const groupSchema = z.object({
   name: z.string(),
   objects: z.number(),
   bytes: z.number().nullable(),
-  oldest: z.string().nullable(),
-  newest: z.string().nullable(),
+  oldest: z.number().nullable(),
+  newest: z.number().nullable(),
 });
 type Group = z.infer<typeof groupSchema>;
 
@@ -107,7 +107,7 @@ function ageSql(nowMs: number): SqlCondition {
   const cases = limits.map(() => `WHEN ${MODIFIED} >= ? THEN ?`).join(' ');
   return {
     sql: `CASE WHEN ${MODIFIED} IS NULL THEN '' ${cases} ELSE 'older' END`,
-    values: limits.flatMap(({ name, days }) => [new Date(nowMs - days * DAY_MS).toISOString(), name]),
+    values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
   };
 }
 
@@ -123,10 +123,10 @@ function joined(known: UsageRow | undefined, { name, objects, bytes, oldest, new
   };
 }
 
-function least(known: number | undefined, time: string | null): number | undefined {
-  return time === null ? known : Math.min(known ?? Infinity, Date.parse(time));
+function least(known: number | undefined, time: number | null): number | undefined {
+  return time === null ? known : Math.min(known ?? Infinity, time);
 }
 
-function greatest(known: number | undefined, time: string | null): number | undefined {
-  return time === null ? known : Math.max(known ?? -Infinity, Date.parse(time));
+function greatest(known: number | undefined, time: number | null): number | undefined {
+  return time === null ? known : Math.max(known ?? -Infinity, time);
 }

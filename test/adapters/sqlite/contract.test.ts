@@ -18,7 +18,11 @@ async function openSqliteStore(): Promise<OpenStore> {
     async outdate(bucket, keys) {
       const database = new DatabaseSync(join(folder, 'index.sqlite'));
       for (const key of keys) {
-        database.prepare('UPDATE objects SET formed = NULL WHERE bucket = ? AND key = ?').run(bucket, key);
+        database
+          .prepare(
+            'UPDATE objects SET formed = NULL, size = NULL, modified = NULL, class = NULL, built = NULL WHERE bucket = ? AND key = ?',
+          )
+          .run(bucket, key);
         const id = database.prepare('SELECT id, deleted FROM objects WHERE bucket = ? AND key = ?').get(bucket, key) as {
           id: number;
           deleted: number;
