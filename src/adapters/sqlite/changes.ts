@@ -7,8 +7,8 @@ import type { SqliteConnection } from './connection.ts';
 import { documentOfRow } from './document.ts';
 import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
 
-/** Live documents and tombstones. */
-const FROM = 'objects INDEXED BY objects_facts WHERE deleted >= 0';
+/** Live documents, then tombstones. */
+const SOURCES = ['objects INDEXED BY objects_facts WHERE deleted = 0', 'objects INDEXED BY objects_tombstones WHERE deleted = 1'] as const;
 
 const changeSchema = z.object({ key: z.string(), at: z.number() });
 type Change = z.infer<typeof changeSchema>;
@@ -27,12 +27,14 @@ export async function latestChanges(
   signal: AbortSignal | undefined,
 ): Promise<readonly ObjectDocument[]> {
   let latest: readonly Change[] = [];
-  const source = { filter: { prefix }, descending: false, from: FROM };
-  for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
-    const sql = `SELECT key, ${BUILT} AS at FROM ${FROM} AND ${sqlOf(conditions)} AND ${BUILT} > ?
-      AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
-    const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
-    if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
+  for (const from of SOURCES) {
+    const source = { filter: { prefix }, descending: false, from };
+    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
+      const sql = `SELECT key, ${BUILT} AS at FROM ${from} AND ${sqlOf(conditions)} AND ${BUILT} > ?
+        AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
+      const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
+      if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
+    }
   }
   return connection.use(({ statement }) => {
     const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');

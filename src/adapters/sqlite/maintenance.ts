@@ -161,7 +161,7 @@ function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, a
     `SELECT key, CASE WHEN ifnull(json_extract(document, '$.last_modified') <= ?, 1)
        AND ifnull(json_extract(document, '$.size') > ?, 1) AND ifnull(json_extract(document, '$.size') < ?, 1)
        THEN document END AS document
-     FROM (SELECT key, document FROM objects INDEXED BY objects_live WHERE ${range} ORDER BY key LIMIT ?)`,
+     FROM (SELECT key, document FROM objects INDEXED BY objects_facts WHERE ${range} ORDER BY key LIMIT ?)`,
   ).all(
     isoOf(age.modifiedUntilMs),
     age.sizeAbove ?? -1,

@@ -7,8 +7,9 @@ const APPLICATION_ID = 0x74_6c_6c_79;
 
 /**
  * The schema as a list of migrations. PRAGMA user_version is the number of migrations that were applied to a file.
- * Migrations only add, so that processes of the previous version can continue during a rolling upgrade. Never change a
- * migration that was released.
+ * Migrations keep what writing needs, so that a process of the previous version that has the file open can end its work; only
+ * one process serves, and it holds the lock. An index that only searches read may be replaced. Never change a migration that
+ * was released.
  *
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
  * - `document` is the document as JSON; the other columns are those that searches and decisions use.
@@ -19,7 +20,7 @@ const APPLICATION_ID = 0x74_6c_6c_79;
  *   previous version that has the file open fills no new column: a row that it wrote has another clock. The other search
  *   fields follow from the key when a search reads it.
  * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
- *   all that searches filter, sort and sum by. `built` is null where an earlier version wrote the row.
+ *   all that searches filter, sort and sum by; it replaced `objects_live`. `built` is null where an earlier version wrote the row.
  * - `probe` was written to by the probes of the first version.
  */
 export const migrations: readonly string[] = [
@@ -73,7 +74,8 @@ export const migrations: readonly string[] = [
   ALTER TABLE objects ADD COLUMN class TEXT;
   ALTER TABLE objects ADD COLUMN built INTEGER;
   CREATE INDEX objects_outdated ON objects (bucket, key) WHERE formed IS NOT clock;
-  CREATE INDEX objects_facts ON objects (bucket, key, deleted, extension, size, modified, class, built);
+  DROP INDEX objects_live;
+  CREATE INDEX objects_facts ON objects (bucket, key, extension, size, modified, class, built) WHERE deleted = 0;
   `,
 ];
 

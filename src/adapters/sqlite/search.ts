@@ -52,7 +52,7 @@ function searchRange(
   ];
   // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
   const from =
-    query.words === undefined ? 'objects INDEXED BY objects_live' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
+    query.words === undefined ? 'objects INDEXED BY objects_facts' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
   const where = conditions.map(({ sql }) => sql).join(' AND ');
   return statement(
     `SELECT objects.document FROM ${from} WHERE objects.deleted = 0 AND ${where} ORDER BY objects.bucket, objects.key LIMIT ?`,
