@@ -14,7 +14,7 @@ import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fie
 import type { Row, RowKey } from './row.ts';
 
 /** Whether the index of a bucket can be relied on. */
-const status = z
+export const bucketStatus = z
   .object({
     state: z
       .enum(['ok', 'waiting', 'never_compared'])
@@ -43,7 +43,7 @@ export const bucket = z
     floor: clock.describe(
       'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
     ),
-    status,
+    status: bucketStatus,
     created_at: time.describe('When it was connected.'),
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),

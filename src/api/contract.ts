@@ -15,11 +15,13 @@ import { objectRows } from './objects.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
 import { stateRows } from './state.ts';
+import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
 
 /** The operations that a verb of the control plane answers. */
 const verbRows = {
   ...objectRows,
+  ...usageRows,
   ...bucketRows,
   ...connectionRows,
   ...gapRows,

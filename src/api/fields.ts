@@ -69,6 +69,14 @@ export const cursor = z
   .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
   .describe('The `next` of the page before; absent for the first page.');
 
+/** A parameter that may be given several times. */
+export function repeated<Item extends z.ZodType<string>>(item: Item, countMax: number) {
+  return z.union([item, z.array(item).max(countMax, `at most ${countMax} times`)]);
+}
+
+/** A switch of a query: `true` or `false`. */
+export const flag = z.enum(['true', 'false'], must('must be true or false'));
+
 /** One page of a list. */
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({

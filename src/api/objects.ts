@@ -1,40 +1,12 @@
 /** Objects: searching the index, and explaining its state for one key. */
 import { z } from 'zod';
-import { objectDocumentSchema, textsSchema, type ObjectDocument, type ObjectState } from '../domain/documents/document.ts';
+import { textsSchema, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
-import { bucketName, clock, cursor, keyPrefix, limit, objectKey, pageOf, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, clock, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
+import { searchAnswer, searchQuery, storedObject } from './search.ts';
 
 const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
-
-/** A document of the index, in the form in which it is stored. */
-export const storedObject = objectDocumentSchema
-  .extend({
-    bucket: z.string().describe('The bucket.'),
-    key: z.string().describe('The key.'),
-    name: z.string().exactOptional().describe('The part of the key after the last slash.'),
-    extension: z.string().exactOptional().describe('The extension of the name, in lower case and without the dot.'),
-    size: z.number().exactOptional().describe('The size in bytes.'),
-    etag: z.string().exactOptional().describe('The etag, without quotes.'),
-    version_id: z.string().exactOptional().describe('The version id, where S3 named one.'),
-    last_modified: time.exactOptional().describe('When it was last modified.'),
-    last_modified_exact: z.boolean().exactOptional().describe('False: last_modified is the time of an event, not the LastModified of S3.'),
-    storage_class: z.string().exactOptional().describe('The storage class.'),
-    content_type: z.string().exactOptional().describe('The content type; enriched buckets only.'),
-    user_metadata: texts.exactOptional().describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
-    tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
-    expires_at: time.exactOptional().describe('When a lifecycle rule is going to expire it.'),
-    deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
-    deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
-    clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
-    settled: z.boolean().describe('False: the answer is provisional and is looked at again.'),
-    source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
-    event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
-    event_time: time.exactOptional().describe('The time of that event.'),
-    indexed_at: time.describe('When the document was written.'),
-  })
-  .meta({ id: 'StoredObject', description: 'What the index holds for one key. Fields that S3 did not report are absent.' });
-export type StoredObject = ObjectDocument;
 
 const faultView = z.object({
   code: z.string().describe('The fault code.'),
@@ -85,25 +57,50 @@ export const explanation = z
   .meta({ id: 'Explanation', description: 'One key in the index and in S3.' });
 export type Explanation = z.infer<typeof explanation>;
 
+/** A time as documents have it. */
+const CHANGE_TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?Z$/;
+
 export const objectRows = {
   'GET /v1/objects': {
     operation: 'searchObjects',
-    summary: 'Searches the index for live objects.',
-    description: 'All filters must hold. The order is (bucket, key) by UTF-8 bytes.',
+    summary: 'Searches the index for objects.',
+    description:
+      'All filters must hold. The default order is (bucket, key) by UTF-8 bytes. Over all pages, an object that exists throughout appears exactly once; in the order of size or time, one whose size or time does not change meanwhile.',
+    scope: 'read',
+    query: searchQuery,
+    answer: searchAnswer,
+    status: 200,
+    errors: [
+      'bucket.not-connected',
+      'index.denied',
+      'index.state-missing',
+      'bucket.index-missing',
+      'request.overloaded',
+      'index.upgrading',
+      'search.too-wide',
+    ],
+    example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },
+  },
+  'GET /v1/changes': {
+    operation: 'listChanges',
+    summary: 'Shows what was written to the index of a bucket last, deletions included, the newest first.',
+    description:
+      'One page, which is read again with `since` set to the newest `indexed_at` to see what is new. An object shows its latest change only.',
     scope: 'read',
     query: z.strictObject({
-      bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
-      key: objectKey.exactOptional().describe('Only the object with this key.'),
+      bucket: bucketName.describe('The connected bucket.'),
       prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
-      q: textOf(1_024).exactOptional().describe('Words of the key. Each must match; the last one may be the beginning of a word.'),
-      extension: textOf(64, 1).exactOptional().describe('Only names with this extension, with or without the dot.'),
+      since: z
+        .string()
+        .regex(CHANGE_TIME, 'must be a time in UTC (2026-11-21T08:00:00.000Z)')
+        .exactOptional()
+        .describe('Only changes that were indexed after this time. Default: of the last 24 hours.'),
       limit,
-      cursor: cursor.exactOptional(),
     }),
-    answer: pageOf(storedObject),
+    answer: z.object({ items: z.array(storedObject).readonly() }),
     status: 200,
-    errors: ['bucket.not-connected', 'index.denied', 'index.state-missing', 'bucket.index-missing', 'request.overloaded'],
-    example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },
+    errors: ['bucket.not-connected', 'bucket.index-missing', 'request.overloaded'],
+    example: { query: { bucket: 'photos', prefix: '2026/', since: '2026-11-21T08:00:00.000Z' } },
   },
   'GET /v1/buckets/{bucket}/explain': {
     operation: 'explainObject',

@@ -18,7 +18,9 @@ import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {
+  /** Returns false if the text waits in memory until the reader takes it; then `drain` follows. */
   write(text: string): unknown;
+  once?(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
 /** The source of signals. */
@@ -102,6 +104,8 @@ export interface Cli {
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
   print(options: JsonOption, answer: unknown, text: () => string): void;
+  /** Prints many lines, and waits until their reader takes them. Resolves with false if it never will. */
+  printLines(lines: readonly string[]): Promise<boolean>;
   /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
   hint(options: JsonOption, text: string): void;
   /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
@@ -216,6 +220,13 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     print({ json }, answer, text) {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);
+    },
+    async printLines(lines) {
+      if (lines.length === 0 || stdout.write(`${lines.join('\n')}\n`) !== false) return true;
+      return new Promise((resolve) => {
+        stdout.once?.('drain', () => resolve(true));
+        stdout.once?.('close', () => resolve(false));
+      });
     },
     async requireYes({ yes }, consequence) {
       if (yes === true) return;

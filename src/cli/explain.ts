@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { Explanation, StoredObject } from '../api/objects.ts';
+import type { Explanation } from '../api/objects.ts';
+import type { StoredObject } from '../api/search.ts';
 import { msOfClock } from '../domain/ordering/clock.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';

@@ -18,6 +18,7 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addSearchCommand } from './search.ts';
+import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
 import { addStateCommands, type StateDependencies } from './state.ts';
 
@@ -103,6 +104,7 @@ Example:
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
+  addUsageCommand(program, cli);
   addExplainCommand(program, cli);
   addGapsCommand(program, cli);
   addDeadLetterCommands(program, cli);

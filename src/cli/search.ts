@@ -1,18 +1,34 @@
-import type { Command } from 'commander';
-import type { StoredObject } from '../api/objects.ts';
+import { Option, type Command } from 'commander';
+import type { Context, Operations } from '../api/contract.ts';
+import type { StoredObject } from '../api/search.ts';
+import { sortFields, sortOrders, type SortField, type SortOrder } from '../domain/search/conditions.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { ageOfText, sizeText } from './human.ts';
-import { tableText } from './output.ts';
+import { CSV_HEADING, csvLine } from './csv.ts';
+import { addFilterOptions, filterParameters, type FilterOptions } from './filters.ts';
+import { ageOfText, countText, sizeText } from './human.ts';
+import { jsonText, tableText } from './output.ts';
 
-interface SearchOptions extends JsonOption, PageOptions {
+interface SearchOptions extends JsonOption, PageOptions, FilterOptions {
   readonly bucket?: string;
-  readonly key?: string;
   readonly prefix?: string;
-  readonly extension?: string;
+  readonly deleted?: true;
+  readonly deletedAfter?: string;
+  readonly deletedBefore?: string;
+  readonly sort?: SortField;
+  readonly order?: SortOrder;
+  readonly total?: true;
+  readonly csv?: true;
+  readonly jsonl?: true;
+  readonly raw?: true;
 }
 
-/** `tally search [QUERY…]`: live objects by words, key, prefix or extension. */
+/** A page of a stream: the most that one request answers. */
+const STREAM_LIMIT = 1_000;
+
+type SearchQuery = NonNullable<Parameters<Operations['searchObjects']>[0]['query']>;
+
+/** `tally search [QUERY…]`: objects by words and filters. */
 export function addSearchCommand(program: Command, cli: Cli): void {
   const search = program
     .command('search')
@@ -22,27 +38,93 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     )
     .argument('[query...]', 'words of the key')
     .option('--bucket <name>', 'only objects of this bucket')
-    .option('--key <key>', 'only the object with this key')
-    .option('--prefix <prefix>', 'only keys that begin with this')
-    .option('--extension <extension>', 'only keys with this extension')
+    .option('--prefix <prefix>', 'only keys that begin with this');
+  addFilterOptions(search)
+    .option('--deleted', 'objects that were deleted within seven days')
+    .option('--deleted-after <time>', 'only objects that were deleted since')
+    .option('--deleted-before <time>', 'only objects that were deleted before')
+    .addOption(new Option('--sort <field>', 'sort by this field').choices(sortFields))
+    .addOption(new Option('--order <order>', 'ascending or descending').choices(sortOrders))
+    .option('--total', 'show how many objects match, up to 10,000')
+    .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
+    .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
+    .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them')
     .addOption(limitOption())
     .addOption(cursorOption());
-  printing(search, 'tally search annual report --extension pdf', 'tally search --bucket photos --prefix 2026/ --json').action(
+  printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], options: SearchOptions) => {
-      const { json, ...filters } = options;
-      const query = { ...filters, ...(words.length > 0 && { q: words.join(' ') }) };
+      const query = queryOf(words, options);
+      if (options.csv === true || options.jsonl === true) {
+        await cli.withControl((control, context) => streamAll({ cli, control, context }, query, options));
+        return;
+      }
       const page = await cli.withControl((control, context) => control.searchObjects({ query }, context));
       if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
-      if (page.items.length > 0 || json === true) cli.print(options, page, () => documentsText(page.items, cli.nowMs()));
+      if (page.items.length > 0 || options.json === true) cli.print(options, page, () => documentsText(page.items, cli.nowMs()));
+      if (page.total !== undefined) cli.hint(options, totalText(page.total));
       if (page.next !== undefined) cli.hint(options, moreText(page.next));
     },
   );
+}
+
+function queryOf(words: readonly string[], options: SearchOptions): SearchQuery {
+  const { bucket, prefix, sort, order, total, limit, cursor } = options;
+  return {
+    ...filterParameters(options),
+    ...deletedParameters(options),
+    ...(bucket !== undefined && { bucket }),
+    ...(prefix !== undefined && { prefix }),
+    ...(sort !== undefined && { sort }),
+    ...(order !== undefined && { order }),
+    ...(total && { total: 'true' }),
+    ...(limit !== undefined && { limit }),
+    ...(cursor !== undefined && { cursor }),
+    ...(words.length > 0 && { q: words.join(' ') }),
+  };
+}
+
+function deletedParameters({ deleted, deletedAfter, deletedBefore }: SearchOptions) {
+  return {
+    ...(deleted && { deleted: 'true' as const }),
+    ...(deletedAfter !== undefined && { deleted_after: deletedAfter }),
+    ...(deletedBefore !== undefined && { deleted_before: deletedBefore }),
+  };
+}
+
+interface Stream {
+  readonly cli: Cli;
+  readonly control: Operations;
+  readonly context: Context;
+}
+
+/** Prints page after page. No more than one page is in memory. */
+async function streamAll({ cli, control, context }: Stream, query: SearchQuery, { csv, raw }: SearchOptions): Promise<void> {
+  if (csv === true) await cli.printLines([CSV_HEADING]);
+  const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    const page = await control.searchObjects(
+      { query: { ...query, limit: STREAM_LIMIT, ...(cursor !== undefined && { cursor }) } },
+      context,
+    );
+    // a reader such as head ends early
+    if (!(await cli.printLines(page.items.map(lineOf)))) return;
+    cursor = page.next;
+  }
+}
+
+function totalText({ value, exact }: { readonly value: number; readonly exact: boolean }): string {
+  return exact ? `${countText(value)} objects match.` : `More than ${countText(value)} objects match.`;
 }
 
 /** The columns of the table. The key comes last, because it may be long. */
 function documentsText(documents: readonly StoredObject[], nowMs: number): string {
   return tableText(
     ['BUCKET', 'SIZE', 'AGE', 'KEY'],
-    documents.map(({ bucket, key, size, last_modified: modified }) => [bucket, sizeText(size), ageOfText(modified, nowMs), key]),
+    documents.map(({ bucket, key, size, last_modified: modified, deleted_at: deletedAt }) => [
+      bucket,
+      sizeText(size),
+      ageOfText(modified ?? deletedAt, nowMs),
+      key,
+    ]),
   );
 }

@@ -12,10 +12,10 @@ export function encodeCursor(position: readonly string[]): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
-/** The position of a cursor, which has exactly `length` parts. Throws `request.invalid` for a text that encodeCursor did not make. */
-export function decodeCursor(cursor: string, length: number): readonly string[] {
+/** The position of a cursor, which has one of these numbers of parts. Throws `request.invalid` for a text that encodeCursor did not make. */
+export function decodeCursor(cursor: string, ...lengths: readonly number[]): readonly string[] {
   const position = cursor.length > CURSOR_LENGTH_MAX ? undefined : positionOf(cursor);
-  if (position?.length !== length) {
+  if (position === undefined || !lengths.includes(position.length)) {
     throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
   }
   return position;

@@ -53,6 +53,8 @@ export const requestErrors = {
   'connect.not-applied': 409,
   'connect.removing': 409,
   'state.conflict': 409,
+  'index.upgrading': 503,
+  'search.too-wide': 503,
   'request.timeout': 503,
   'request.interrupted': 503,
 } as const;

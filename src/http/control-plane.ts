@@ -59,6 +59,9 @@ const forEveryone = {
   'cache-control': 'public, max-age=60',
 };
 
+/** Operations that read much of the index, of which a few run at the same time. */
+const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges']);
+
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
   const { address, verbs, readiness, metrics, telemetry, clock, version, identity, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
@@ -104,7 +107,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
       const run = () => verb(checked, { actor: callers.actorOf(request), requestId: randomUUID(), signal });
-      const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
+      const answer = await inTime(searches.has(row.operation) ? runSearch(run, signal) : run(), signal);
       return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
     };
   }

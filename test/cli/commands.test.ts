@@ -12,6 +12,7 @@ import {
   nastyKey,
   objectDocument,
   planAnswer,
+  usage,
 } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
@@ -28,6 +29,7 @@ const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
 describe('every command that reads or writes records', () => {
   it.each([
     ['search', { items: [objectDocument], next: 'page-2' }],
+    ['du photos', usage],
     ['explain photos cat.jpg', explanation],
     ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
     ['bucket add photos', bucketAnswer],
@@ -67,6 +69,7 @@ describe('every command that reads or writes records', () => {
 
   it.each([
     'search',
+    'du photos',
     'explain photos cat.jpg',
     'bucket list',
     'bucket add photos',
@@ -82,6 +85,21 @@ describe('every command that reads or writes records', () => {
     expect(unsafeIn(stdout)).toBe(false);
     const texts = new Set([explanation.sentence]);
     expect(stdout.split('\n').filter((line) => line.length > 80 && !texts.has(line))).toEqual([]);
+  });
+});
+
+describe('tally du', () => {
+  it('asks for one bucket, by folder or otherwise', async () => {
+    const world = createCliWorld();
+    await world.run('du', 'photos', '2026/', '--by', 'class', '--times', '--query', 'size>1G');
+    const query = { bucket: 'photos', prefix: '2026/', by: 'class', times: 'true', query: 'size>1G', limit: 100 };
+    expect(world.asked).toEqual([['getUsage', { query }]]);
+  });
+
+  it('prints objects and bytes of each group', async () => {
+    const { stdout, stderr } = await createCliWorld().run('du', 'photos');
+    expect(stdout).toBe(`OBJECTS  SIZE   NAME\n1        12 B   .\n1,234    2 GiB  ${SAFE_KEY}/\n`);
+    expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
   });
 });
 
@@ -104,6 +122,96 @@ describe('tally search', () => {
     const { stdout, stderr } = await createCliWorld().run('search');
     expect(stdout).toBe(`BUCKET  SIZE  AGE  KEY\nphotos  12 B  2 h  ${SAFE_KEY}\n`);
     expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
+  });
+
+  it('sends its filters, sizes as people write them', async () => {
+    const world = createCliWorld();
+    const filters = [
+      '--query',
+      'ext:pdf -"draft"',
+      '--tz',
+      'Europe/Berlin',
+      '--contains',
+      'abc',
+      '--match',
+      '*.jpg',
+      '--size-min',
+      '1K',
+      '--size-max',
+      '1GB',
+    ];
+    const more = [
+      '--modified-after',
+      '2026-01-01',
+      '--content-type',
+      'image/*',
+      '--storage-class',
+      'GLACIER',
+      '--tag',
+      'a=b',
+      '--tag',
+      'c=d',
+      '--meta',
+      'e=f',
+    ];
+    await world.run('search', ...filters, ...more, '--sort', 'size', '--order', 'desc', '--total');
+    const query = {
+      query: 'ext:pdf -"draft"',
+      tz: 'Europe/Berlin',
+      contains: 'abc',
+      match: '*.jpg',
+      size_min: 1_024,
+      size_max: 1_000_000_000,
+      modified_after: '2026-01-01',
+      content_type: 'image/*',
+      storage_class: 'GLACIER',
+      tag: ['a=b', 'c=d'],
+      meta: ['e=f'],
+      sort: 'size',
+      order: 'desc',
+      total: 'true',
+      limit: 100,
+    };
+    expect(world.asked).toEqual([['searchObjects', { query }]]);
+    expect(await world.run('search', '--size-min', 'big')).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('64K, 1.5G') });
+  });
+
+  it.each(['--csv', '--jsonl'])('streams every page with %s, and keeps none', async (layout) => {
+    const world = createCliWorld();
+    const pages = 30;
+    for (let page = 1; page <= pages; page += 1) {
+      const items = [{ ...objectDocument, key: `k${page}` }];
+      world.nextAnswers({ items, ...(page < pages && { next: `page-${page}` }) });
+    }
+    const { stdout, stderr, exitCode } = await world.run('search', 'k', layout, '--deleted');
+    expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 });
+    expect(stdout.trimEnd().split('\n')).toHaveLength(layout === '--csv' ? pages + 1 : pages);
+    expect(world.asked).toHaveLength(pages);
+    expect(world.asked[1]).toEqual(['searchObjects', { query: { q: 'k', deleted: 'true', limit: 1_000, cursor: 'page-1' } }]);
+  });
+
+  it('writes CSV that a spreadsheet and a terminal may be trusted with, and exactly with --raw', async () => {
+    const keys = ['plain', '=1+1', '+a', '-a', '@a', 'a,"b"', nastyKey];
+    const items = keys.map((key) => ({ ...objectDocument, key }));
+    const world = createCliWorld();
+    world.nextAnswers({ items });
+    const { stdout } = await world.run('search', '--csv');
+    expect(unsafeIn(stdout)).toBe(false);
+    expect(stdout.split('\n').map((line) => line.split(',12,')[0])).toEqual([
+      'bucket,key,size,last_modified,storage_class,etag,content_type,version_id,deleted_at',
+      'photos,plain',
+      "photos,'=1+1",
+      "photos,'+a",
+      "photos,'-a",
+      "photos,'@a",
+      'photos,"a,""b"""',
+      `photos,"${SAFE_KEY.replace('"', '""')}"`,
+      '',
+    ]);
+    world.nextAnswers({ items });
+    const raw = (await world.run('search', '--csv', '--raw')).stdout;
+    expect(raw).toContain('photos,=1+1,12');
+    expect(raw).toContain(`"${nastyKey.replace('"', '""')}"`);
   });
 
   it('says on stderr that nothing matches and ends with 0', async () => {

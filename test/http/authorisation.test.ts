@@ -37,6 +37,8 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   revokeAnyApiKey: admins,
   searchObjects: readers,
   explainObject: readers,
+  getUsage: readers,
+  listChanges: readers,
   listBuckets: readers,
   getBucket: readers,
   listGaps: readers,

@@ -4,7 +4,7 @@
  * serialised here, and a clock that is not a valid version is refused before it is sent.
  */
 import { z } from 'zod';
-import { documentId, documentWords } from '../../domain/documents/document.ts';
+import { documentId, searchFieldsOf } from '../../domain/documents/document.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports/object-index.ts';
 import { itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
@@ -32,8 +32,8 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
 export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
   const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
   const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
-  // a copy of the document with its words would cost as much as the rest of the line
-  return `${action}\n${JSON.stringify(document).slice(0, -1)},"words":${JSON.stringify(documentWords(document))}}\n`;
+  // a copy of the document with its search fields would cost as much as the rest of the line
+  return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searchFieldsOf(document)).slice(1)}\n`;
 }
 
 /** What {@link bulkVerdicts} reads of an answer. */

@@ -3,14 +3,16 @@ import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import type { IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { BulkAction, BulkVerdict } from './bulk.ts';
 import { BULK_FILTER, bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createBucketProbe } from './probe.ts';
+import { filterQuery, sortOf } from './query.ts';
 import { createRejectionJudge } from './rejections.ts';
+import { createSearchSender } from './searching.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;
@@ -28,6 +30,7 @@ interface ObjectsDependencies {
 export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
   const sendActions = createBulkSender(client);
   const judgeRejections = createRejectionJudge(clock);
+  const sendSearch = createSearchSender(client, names);
 
   return {
     async write(writes, signal) {
@@ -55,13 +58,22 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async search(query, signal) {
-      // one bucket is searched through its own alias, so that a closed or broken index of another bucket does not matter
-      const alias = query.bucket === undefined ? names.liveAlias : names.objectsAlias(query.bucket);
-      const answer = await client.send({ method: 'POST', path: `/${alias}/_search`, query: WHOLE_HITS, body: searchBody(query) }, signal);
-      if (isIndexMissing(answer)) return [];
-      return parseAnswer(searchSchema, bodyOf(answer, query.bucket === undefined ? 'cluster' : 'index')).hits.hits.map(
-        (hit) => hit._source,
-      );
+      const body = { size: query.limit, query: filterQuery(query), ...sortOf(query), track_total_hits: false };
+      const found = await sendSearch(query, body, signal);
+      return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);
+    },
+
+    async count(filter, max, signal) {
+      const found = await sendSearch(filter, { size: 0, query: filterQuery(filter), track_total_hits: max + 1 }, signal);
+      return found === undefined ? 0 : Math.min(max + 1, parseAnswer(countSchema, found).hits.total.value);
+    },
+
+    async changes(bucket, { prefix, sinceMs, limit }, signal) {
+      const since = { range: { indexed_at: { gt: sinceMs, format: 'epoch_millis' } } };
+      const filter = [since, ...(prefix === '' ? [] : [{ prefix: { key: prefix } }])];
+      const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
+      const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);
+      return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);
     },
 
     async createBucket(bucket, signal) {
@@ -92,8 +104,6 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
 const LIVE_ONLY = { filter: { term: { deleted: false } } };
 /** Leaves out id and index, because documents are in the order of the request. `found` is always present, so that the answer has one entry per key. */
 const STORED_ONLY = { filter_path: 'docs.found,docs._source,docs.error' };
-/** A result that silently lacks documents would be worse than an error. */
-const WHOLE_HITS = { allow_partial_search_results: false };
 
 const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
 
@@ -166,24 +176,5 @@ function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][n
   throw new FaultError(code, reason);
 }
 
+const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
-
-function searchBody(query: ObjectQuery): Record<string, unknown> {
-  const filter = [
-    { term: { deleted: false } },
-    ...(query.bucket === undefined ? [] : [{ term: { bucket: query.bucket } }]),
-    ...(query.key === undefined ? [] : [{ term: { key: query.key } }]),
-    ...(query.prefix === undefined || query.prefix === '' ? [] : [{ prefix: { key: query.prefix } }]),
-    ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
-    ...(query.words?.whole ?? []).map((word) => ({ term: { words: word } })),
-    ...(query.words === undefined ? [] : [{ prefix: { words: query.words.prefix } }]),
-  ];
-  return {
-    size: query.limit,
-    query: { bool: { filter } },
-    // keywords sort by their UTF-8 bytes; this is the order of index.sort, so reading a page costs only that page
-    sort: [{ bucket: 'asc' }, { key: 'asc' }],
-    ...(query.after !== undefined && { search_after: [query.after.bucket, query.after.key] }),
-    track_total_hits: false,
-  };
-}

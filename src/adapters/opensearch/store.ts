@@ -14,6 +14,7 @@ import type { IndexDefinition } from './setup.ts';
 import { createIndexSetup, indexDefinitionSchema } from './setup.ts';
 import type { SigningCredentials } from './signing.ts';
 import { createStateStore } from './state.ts';
+import { createObjectUsage } from './usage.ts';
 
 export interface OpenSearchOptions {
   /** The nodes of one cluster, with or without `user:pass@`. They are never logged. */
@@ -67,6 +68,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     state,
     audit: createOpenSearchAudit({ client, names, newIndex: newIndexOf(definitions.audit) }),
     maintenance: createObjectMaintenance(client, names),
+    usage: createObjectUsage(client, names),
     setup: createIndexSetup({ client, state, names, clock, definitions }),
     close: () => client.close(),
   };

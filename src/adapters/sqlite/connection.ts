@@ -4,12 +4,13 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
+import { addFunctions } from './functions.ts';
 import { filesAt, type OpenFiles } from './open-files.ts';
 import { migrations, schemaVersionOf, upgradeSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
 export interface SqliteSession {
-  /** The statement, which is compiled once. `sql` is one of a fixed set of texts: values are bound, never written into it. */
+  /** The statement, which is compiled once. Values are bound, never written into `sql`. */
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
@@ -59,6 +60,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
     try {
       if (schemaVersionOf(database) < migrations.length) throw unprepared(path);
       // the log exists since the schema was read
+      addFunctions(database);
       open = { database, session: createSession(database), files: files.reopened() };
       wasReplaced = false;
       return open;
@@ -180,6 +182,9 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   return database;
 }
 
+/** Searches have texts of many shapes. More than these are compiled again, which takes some 50 µs each. */
+const STATEMENTS_MAX = 500;
+
 function createSession(database: DatabaseSync): SqliteSession {
   const statements = new Map<string, StatementSync>();
 
@@ -187,6 +192,7 @@ function createSession(database: DatabaseSync): SqliteSession {
     const known = statements.get(sql);
     if (known !== undefined) return known;
     const compiled = database.prepare(sql);
+    if (statements.size >= STATEMENTS_MAX) statements.clear();
     statements.set(sql, compiled);
     return compiled;
   }

@@ -5,12 +5,14 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
-import { searchObjects } from './search.ts';
+import { latestChanges } from './changes.ts';
+import { countFiltered, searchFiltered } from './filtered.ts';
+import { isPlain, searchObjects } from './search.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
 
-const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
+const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number(), formed: z.number().nullable() });
 type Held = z.infer<typeof heldSchema>;
 
 type Statement = SqliteSession['statement'];
@@ -37,7 +39,16 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
     },
 
     async search(query, signal) {
+      if (!isPlain(query)) return searchFiltered(connection, query, signal);
       return connection.use((session) => searchObjects(session, query), signal);
+    },
+
+    async count(filter, max, signal) {
+      return countFiltered(connection, { filter, max }, signal);
+    },
+
+    async changes(bucket, page, signal) {
+      return latestChanges(connection, { bucket, ...page }, signal);
     },
 
     async createBucket(bucket, signal) {
@@ -83,20 +94,26 @@ function missingReason(bucket: string): string {
 }
 
 function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
-  const row = statement('SELECT id, clock, deleted FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
+  const row = statement('SELECT id, clock, deleted, formed FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
 
   const id = held === undefined ? insert(statement, document) : held.id;
   if (held !== undefined) update(statement, held.id, document);
-  // the words are those of the key, so they change only if the object is created or deleted
-  const wasLive = held !== undefined && held.deleted === 0;
-  if (wasLive && document.deleted) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
-  if (!wasLive && !document.deleted) {
-    statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
-  }
+  writeWords(statement, { id, held, document });
   return { kind: 'written' };
+}
+
+/** The words are those of the key, so they change only if the object is created or deleted, or if an earlier version made them. */
+function writeWords(
+  statement: Statement,
+  { id, held, document }: { readonly id: number | bigint; readonly held: Held | undefined; readonly document: ObjectDocument },
+): void {
+  const hadWords = held !== undefined && held.deleted === 0;
+  if (hadWords && !document.deleted && held.formed === held.clock) return;
+  if (hadWords) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
+  if (!document.deleted) statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
 }
 
 /** The clock rule: a higher clock always wins, an equal clock only if `equalClock` accepts it. */
@@ -107,20 +124,25 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 }
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
-  return statement('INSERT INTO objects (bucket, key, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?)').run(
-    document.bucket,
-    document.key,
-    ...columnsOf(document),
-  ).lastInsertRowid;
+  return statement(
+    'INSERT INTO objects (bucket, key, formed, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  ).run(document.bucket, document.key, ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
-  statement('UPDATE objects SET clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?').run(...columnsOf(document), id);
+  statement(
+    'UPDATE objects SET formed = ?, size = ?, modified = ?, class = ?, built = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?',
+  ).run(...columnsOf(document), id);
 }
 
-/** The values of clock, deleted, extension and document. */
-function columnsOf(document: ObjectDocument): [number, number, string | null, string] {
-  return [document.clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+type Columns = [number, number | null, number | null, string | null, number, number, number, string | null, string];
+
+/** The values of formed, size, modified, class, built, clock, deleted, extension and document. */
+function columnsOf(document: ObjectDocument): Columns {
+  const { clock, size = null, last_modified: modified, storage_class: storageClass = null, indexed_at: built } = document;
+  const modifiedMs = modified === undefined ? null : Date.parse(modified);
+  const facts = [size, modifiedMs, storageClass, Date.parse(built)] as const;
+  return [clock, ...facts, clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

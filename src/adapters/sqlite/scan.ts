@@ -21,7 +21,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
   function readChunk(bucket: string, range: KeyRange, signal: AbortSignal | undefined): readonly ScannedDocument[] {
     return connection.use(({ statement }) => {
       const { sql, values } = conditionsOf(range);
-      return statement(`SELECT document FROM objects INDEXED BY objects_live WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`)
+      return statement(`SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`)
         .all(bucket, ...values, range.limit)
         .map(scannedOfRow);
     }, signal);
@@ -30,7 +30,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
   function countChunk(bucket: string, bounds: KeyBounds, signal: AbortSignal | undefined): z.infer<typeof countSchema> {
     return connection.use(({ statement }) => {
       const { sql, values } = conditionsOf(bounds);
-      const keys = `SELECT key FROM objects INDEXED BY objects_live WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`;
+      const keys = `SELECT key FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`;
       return countSchema.parse(statement(`SELECT count(*) AS live, max(key) AS last FROM (${keys})`).get(bucket, ...values, COUNT_CHUNK));
     }, signal);
   }

@@ -7,14 +7,20 @@ const APPLICATION_ID = 0x74_6c_6c_79;
 
 /**
  * The schema as a list of migrations. PRAGMA user_version is the number of migrations that were applied to a file.
- * Migrations only add, so that processes of the previous version can continue during a rolling upgrade. Never change a
- * migration that was released.
+ * Migrations keep what writing needs, so that a process of the previous version that has the file open can end its work; only
+ * one process serves, and it holds the lock. An index that only searches read may be replaced. Never change a migration that
+ * was released.
  *
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
  * - `document` is the document as JSON; the other columns are those that searches and decisions use.
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
+ * - `formed` is the clock at which the row was written with the words of this version (DOCUMENT_SCHEMA). A process of the
+ *   previous version that has the file open fills no new column: a row that it wrote has another clock. The other search
+ *   fields follow from the key when a search reads it.
+ * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
+ *   all that searches filter, sort and sum by; it replaced `objects_live`. `built` is null where an earlier version wrote the row.
  * - `probe` was written to by the probes of the first version.
  */
 export const migrations: readonly string[] = [
@@ -59,6 +65,17 @@ export const migrations: readonly string[] = [
     key_fingerprint TEXT,
     record TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
+  `,
+  // columns and not expressions of the document, which every index would read again at each write
+  `
+  ALTER TABLE objects ADD COLUMN formed INTEGER;
+  ALTER TABLE objects ADD COLUMN size INTEGER;
+  ALTER TABLE objects ADD COLUMN modified INTEGER;
+  ALTER TABLE objects ADD COLUMN class TEXT;
+  ALTER TABLE objects ADD COLUMN built INTEGER;
+  CREATE INDEX objects_outdated ON objects (bucket, key) WHERE formed IS NOT clock;
+  DROP INDEX objects_live;
+  CREATE INDEX objects_facts ON objects (bucket, key, extension, size, modified, class, built) WHERE deleted = 0;
   `,
 ];
 

@@ -1,8 +1,7 @@
-import type { SQLInputValue } from 'node:sqlite';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
-import type { QueryWords } from '../../domain/documents/words.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import { matchOf, type SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
@@ -13,10 +12,9 @@ interface Range {
   readonly afterKey?: string;
 }
 
-/** One condition of a statement, and the values that it binds. */
-interface Condition {
-  readonly sql: string;
-  readonly values: readonly SQLInputValue[];
+/** Whether a search reads one range of an index, or its words only, in the order of bucket and key. */
+export function isPlain({ where = [], deleted = false, sort }: ObjectQuery): boolean {
+  return where.length === 0 && !deleted && (sort === undefined || (sort.by === 'key' && sort.order === 'asc'));
 }
 
 /**
@@ -54,7 +52,7 @@ function searchRange(
   ];
   // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
   const from =
-    query.words === undefined ? 'objects INDEXED BY objects_live' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
+    query.words === undefined ? 'objects INDEXED BY objects_facts' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
   const where = conditions.map(({ sql }) => sql).join(' AND ');
   return statement(
     `SELECT objects.document FROM ${from} WHERE objects.deleted = 0 AND ${where} ORDER BY objects.bucket, objects.key LIMIT ?`,
@@ -63,7 +61,7 @@ function searchRange(
     .map(documentOfRow);
 }
 
-function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly Condition[] {
+function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly SqlCondition[] {
   const end = firstAfterPrefix(prefix);
   return [
     ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),
@@ -73,11 +71,6 @@ function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | und
       : { sql: 'objects.key >= ?', values: [prefix] },
     ...(end === undefined ? [] : [{ sql: 'objects.key < ?', values: [end] }]),
   ];
-}
-
-/** The FTS5 query for documents that contain every word, the last one as a prefix. Words are letters and digits, so they contain no quotes. */
-function matchOf({ whole, prefix }: QueryWords): string {
-  return [...whole.map((word) => `"${word}"`), `"${prefix}"*`].join(' AND ');
 }
 
 function compareBytes(a: string, b: string): number {

@@ -6,6 +6,7 @@ import { createSqliteObjects } from './objects.ts';
 import { createSqliteProbe } from './probe.ts';
 import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
+import { createSqliteUsage } from './usage.ts';
 
 export interface SqliteStoreOptions {
   /** The file that contains everything: documents, words, state and the audit. */
@@ -29,6 +30,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOp
     state,
     audit: createSqliteAudit(connection),
     maintenance: createSqliteMaintenance(connection),
+    usage: createSqliteUsage(connection),
     setup: {
       async prepare(signal) {
         connection.prepare(signal);

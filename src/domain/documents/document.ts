@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { wordsOf } from './words.ts';
+import { fold } from './fold.ts';
+import { wordsAndFold, wordsOf } from './words.ts';
 
 /** User metadata or tags, by name. This is not a z.record because that drops the name `__proto__`. */
 export const textsSchema = z.custom<Readonly<Record<string, string>>>(
@@ -163,13 +164,16 @@ function addUserFields(document: Writable<ObjectDocument>, { contentType, userMe
   if (tags !== undefined) document.tags = tags;
 }
 
+/** Longer ones are parts of names and no types. */
+const EXTENSION_LENGTH_MAX = 32;
+
 /** The last path segment of a key (for `dir/` this is `dir/`), and its extension: 1–32 characters after the last dot, in lower case. */
 export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
   const path = key.endsWith('/') ? key.slice(0, -1) : key;
   const name = key.slice(path.lastIndexOf('/') + 1);
   const dot = name.lastIndexOf('.');
   const extension = name.slice(dot + 1).toLowerCase();
-  if (dot <= 0 || extension === '' || extension.length > 32 || extension.endsWith('/')) return { name };
+  if (dot <= 0 || extension === '' || extension.length > EXTENSION_LENGTH_MAX || extension.endsWith('/')) return { name };
   return { name, extension };
 }
 
@@ -184,6 +188,51 @@ export function sameContent(a: ObjectDocument, b: ObjectDocument): boolean {
 /** The words that a search finds the document by, in the form that both stores use. */
 export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
+}
+
+/**
+ * The form of the search fields. It is raised when they are made in another way; documents of earlier forms are written again
+ * by the calendar.
+ */
+export const DOCUMENT_SCHEMA = 2;
+
+/** Folders below this level have no field, so that they are not counted one by one. */
+export const FOLDER_LEVELS = 8;
+type FolderField = `d${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}`;
+const folderFields: readonly FolderField[] = ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7', 'd8'];
+
+/** What searches read and answers do not contain. All of it follows from the key; tombstones have `words`, `folded` and `schema` only. */
+interface SearchFields extends Readonly<Partial<Record<FolderField, string>>> {
+  readonly words: readonly string[];
+  readonly folded: string;
+  /** The last extension of the name and the last two: `gz` and `tar.gz`. */
+  readonly extensions?: readonly string[];
+  readonly schema: number;
+}
+
+/** The search fields of a document. */
+export function searchFieldsOf(document: ObjectDocument): SearchFields {
+  const { key, deleted } = document;
+  if (deleted) return { words: [], folded: fold(key), schema: DOCUMENT_SCHEMA };
+  const fields: Writable<SearchFields> = { ...wordsAndFold(key), schema: DOCUMENT_SCHEMA };
+  if (document.extension !== undefined) fields.extensions = extensionsOf(key, document.extension);
+  let slash = key.indexOf('/');
+  for (const field of folderFields) {
+    if (slash < 0) break;
+    fields[field] = key.slice(0, slash + 1);
+    slash = key.indexOf('/', slash + 1);
+  }
+  return fields;
+}
+
+/** The extension of a key's name, and its last two where they are an extension as well. */
+export function extensionsOf(key: string, extension: string): readonly string[] {
+  const last = key.length - extension.length - 1;
+  const dot = key.lastIndexOf('.', last - 1);
+  const second = key.slice(dot + 1, last);
+  // a name may begin with a dot, which begins no extension
+  const isPart = dot > 0 && key[dot - 1] !== '/' && second !== '' && second.length <= EXTENSION_LENGTH_MAX && !second.includes('/');
+  return isPart ? [extension, `${second.toLowerCase()}.${extension}`] : [extension];
 }
 
 const DAY_MS = 86_400_000;

@@ -36,14 +36,15 @@ export function createRegistryOperations(url: string, credential?: Credential): 
   });
 }
 
-const valuesSchema = z.record(z.string(), z.union([z.string(), z.number()]).optional());
+const valueSchema = z.union([z.string(), z.number()]);
+const valuesSchema = z.record(z.string(), z.union([valueSchema, z.array(valueSchema).readonly()]).optional());
 
 function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyRequest): URL {
   const names = valuesSchema.parse(params ?? {});
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(String(names[name] ?? '')));
   const address = new URL(filled, url);
   for (const [name, value] of Object.entries(valuesSchema.parse(query ?? {}))) {
-    if (value !== undefined) address.searchParams.set(name, String(value));
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) address.searchParams.append(name, String(each));
   }
   return address;
 }

@@ -1,51 +1,122 @@
 /** Searches the index. Both stores return the same objects in the same order for the same request. */
 import type { z } from 'zod';
-import type { objectRows } from '../../api/objects.ts';
-import { decodeCursor } from '../../domain/cursor.ts';
+import type { searchAnswer, searchQuery } from '../../api/search.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { queryWordsOf } from '../../domain/documents/words.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
 import { requireBucket } from '../buckets/list.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readPage, type Page } from '../records/pages.ts';
-import type { ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
+import { readPage } from '../records/pages.ts';
+import { createAsOf } from './as-of.ts';
+import type { RequireCurrentForms } from './document-forms.ts';
+import { filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 
-export type SearchRequest = z.output<(typeof objectRows)['GET /v1/objects']['query']>;
-export type Search = (request: SearchRequest, signal?: AbortSignal) => Promise<Page<ObjectDocument>>;
+export type SearchRequest = z.output<typeof searchQuery>;
+type SearchAnswer = z.output<typeof searchAnswer>;
+export type Search = (request: SearchRequest, signal?: AbortSignal) => Promise<SearchAnswer>;
 
-/** Creates the search. An object that exists throughout appears exactly once over all pages. Throws `request.invalid` for a cursor that no page returned, `bucket.not-connected` and the store's faults. */
-export function createSearch({ objects, state }: { readonly objects: ObjectIndex; readonly state: StateStore }): Search {
+interface SearchDependencies {
+  readonly objects: ObjectIndex;
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly requireForms: RequireCurrentForms;
+}
+
+/** More results are not counted: a number above it changes nothing for its reader, and counting all takes as long as reading them. */
+const TOTAL_MAX = 10_000;
+const NOTHING = { value: 0, exact: true } as const;
+
+/** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected`, `index.upgrading` and the store's faults. */
+export function createSearch({ objects, state, clock, requireForms }: SearchDependencies): Search {
+  const understand = createUnderstand({ state, requireForms });
+  const asOf = createAsOf({ state, clock });
+
   return async function search(request, signal) {
-    const words = request.q === undefined ? undefined : queryWordsOf(request.q);
-    const after = positionOf(request.cursor);
-    if (request.bucket !== undefined) await requireBucket(state, request.bucket, signal);
-    if (words === null) return { items: [] };
-    const query = {
-      ...filtersOf(request),
-      ...(words !== undefined && { words }),
-    };
-    return readPage({
+    const order = orderOf(request);
+    const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
+    // ages are counted from the first page on
+    const nowMs = place?.nowMs ?? clock.nowMs();
+    const understood = await understand(request, nowMs, signal);
+    checkOrder(order, understood.filter);
+    const beside = await besidesOf(request, understood, signal);
+    const { filter } = understood;
+    if (filter === null) return { items: [], ...beside };
+    const now = understood.relative ? { nowMs } : {};
+    const page = await readPage({
       limit: request.limit,
-      after,
-      fetch: (limit, position) => objects.search({ ...query, ...afterOf(position), limit }, signal),
-      positionOf: ({ bucket, key }) => [bucket, key],
+      after: place === undefined ? undefined : partsOfPlace(order, place),
+      fetch: (limit, position) => objects.search({ ...filter, ...sorted(order, position), limit }, signal),
+      positionOf: (document) => partsOfPlace(order, { ...now, ...placeOfDocument(document, order) }),
     });
+    return { ...page, ...beside };
+  };
+
+  /** What the answer has besides its items. */
+  async function besidesOf(
+    request: SearchRequest,
+    { filter, understood, buckets }: UnderstoodFilter,
+    signal: AbortSignal | undefined,
+  ): Promise<Omit<SearchAnswer, 'items' | 'next'>> {
+    return {
+      ...(understood !== undefined && { understood }),
+      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(buckets)], signal) }),
+      ...(request.total === 'true' && { total: filter === null ? NOTHING : await totalOf(filter, signal) }),
+    };
+  }
+
+  async function totalOf(filter: ObjectFilter, signal: AbortSignal | undefined): Promise<NonNullable<SearchAnswer['total']>> {
+    const count = await objects.count(filter, TOTAL_MAX, signal);
+    return { value: Math.min(count, TOTAL_MAX), exact: count <= TOTAL_MAX };
+  }
+}
+
+/** Creates the function that understands the filter of a request, and checks that its buckets are connected and their documents upgraded as far as it needs. */
+export function createUnderstand({ state, requireForms }: Pick<SearchDependencies, 'state' | 'requireForms'>) {
+  return async function understand(
+    request: FilterRequest,
+    nowMs: number,
+    signal: AbortSignal | undefined,
+    needsForms = false,
+  ): Promise<UnderstoodFilter> {
+    const understood = filterOf(request, nowMs);
+    for (const bucket of new Set(understood.buckets)) await requireBucket(state, bucket, signal);
+    if (understood.filter !== null && (needsForms || understood.needsForms)) {
+      await requireForms(understood.filter.bucket === undefined ? undefined : [understood.filter.bucket], signal);
+    }
+    return understood;
   };
 }
 
-function filtersOf({ bucket, key, prefix, extension }: SearchRequest): Omit<ObjectQuery, 'limit' | 'after' | 'words'> {
-  return {
-    ...(bucket !== undefined && { bucket }),
-    ...(key !== undefined && { key }),
-    ...(prefix !== undefined && prefix !== '' && { prefix }),
-    ...(extension !== undefined && { extension: extension.toLowerCase().replace(/^\./, '') }),
-  };
+function orderOf({ sort: by = 'key', order = 'asc' }: Pick<SearchRequest, 'sort' | 'order'>): SearchOrder {
+  return { by, order };
 }
 
-function positionOf(cursor: string | undefined): readonly string[] | undefined {
-  return cursor === undefined ? undefined : decodeCursor(cursor, 2);
+function checkOrder({ by }: SearchOrder, filter: ObjectFilter | null): void {
+  const deleted = filter?.deleted === true;
+  if (by === 'key' || filter === null || deleted === (by === 'deleted_at')) return;
+  throw new RequestError('request.invalid', deleted ? `sort: deleted objects have no ${by}` : 'sort: deleted_at only with deleted=true');
 }
 
-function afterOf(position: readonly string[] | undefined): Pick<ObjectQuery, 'after'> {
-  const [bucket, key] = position ?? [];
-  return bucket === undefined || key === undefined ? {} : { after: { bucket, key } };
+function sorted(order: SearchOrder, position: readonly string[] | undefined): Pick<ObjectQuery, 'sort' | 'after'> {
+  const isDefault = order.by === 'key' && order.order === 'asc';
+  return { ...(!isDefault && { sort: order }), ...(position !== undefined && { after: afterOf(position) }) };
+}
+
+/** The place of these parts, which are those of a checked cursor or of a document. */
+function afterOf(parts: readonly string[]): NonNullable<ObjectQuery['after']> {
+  if (parts.length === 2) return { bucket: parts[0] ?? '', key: parts[1] ?? '' };
+  const [, , value = '', bucket = '', key = ''] = parts;
+  return { bucket, key, ...(value !== '' && { value: Number(value) }) };
+}
+
+function placeOfDocument(
+  document: ObjectDocument,
+  { by }: SearchOrder,
+): { readonly bucket: string; readonly key: string; readonly value?: number } {
+  const { bucket, key } = document;
+  if (by === 'key') return { bucket, key };
+  const value = document[by];
+  return { bucket, key, value: typeof value === 'string' ? Date.parse(value) : (value ?? -1) };
 }

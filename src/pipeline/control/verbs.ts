@@ -28,13 +28,16 @@ import { createAddBucket } from './add-bucket.ts';
 import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
+import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
+import { changesPage } from './changes.ts';
 import { createSearch } from './search.ts';
+import { createGetUsage } from './usage.ts';
 
 interface VerbDependencies {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit'>;
+  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance' | 'usage'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -55,12 +58,14 @@ interface VerbDependencies {
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
   const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
-  const { objects, state, audit } = store;
+  const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
-  const search = createSearch({ objects, state });
+  const requireForms = createRequireCurrentForms({ maintenance, clock });
+  const search = createSearch({ objects, state, clock, requireForms });
+  const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
@@ -74,6 +79,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
     searchObjects: ({ query }, { signal }) => search(query, signal),
+    async listChanges({ query }, { signal }) {
+      await requireBucket(state, query.bucket, signal);
+      return { items: await objects.changes(query.bucket, changesPage(query, clock.nowMs()), signal) };
+    },
+    getUsage: ({ query }, { signal }) => getUsage(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
     async listBuckets(_request, { signal }) {
       const { connected, unconnected } = await listBuckets(signal);

@@ -44,8 +44,10 @@ export interface QueuedWrite {
   pushBack: Fault | undefined;
 }
 
-/** The size of a document without its key and its enrichment: field names, times and the action line. An estimate; the adapter halves a request that is too large. */
+/** The size of a document without its key and its enrichment: field names, times and the action line. An estimate, as is the number of copies of the key; the adapter halves a request that is too large. */
 const DOCUMENT_BYTES = 700;
+/** The key itself, its id, its words, its folded form and its folders. */
+const KEY_COPIES = 6;
 
 const UNANSWERED: IndexWriteAnswer = {
   kind: 'fault',
@@ -55,7 +57,7 @@ const UNANSWERED: IndexWriteAnswer = {
 
 /** Estimates the bytes that a document takes in a request. */
 export function sizeOf(document: ObjectDocument): number {
-  return DOCUMENT_BYTES + 4 * document.key.length + enrichedBytes(document);
+  return DOCUMENT_BYTES + KEY_COPIES * document.key.length + enrichedBytes(document);
 }
 
 /** Returns how many writes at the front of the queue fit into one request; at least one, even if it is larger than the limit. */

@@ -6,6 +6,7 @@
 import type { z } from 'zod';
 import { objectDocumentSchema, type ObjectDocument } from '../../domain/documents/document.ts';
 import type { QueryWords } from '../../domain/documents/words.ts';
+import type { Condition, SortField, SortOrder } from '../../domain/search/conditions.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Traced } from './tracing.ts';
 
@@ -24,7 +25,8 @@ export type IndexWriteAnswer =
   | { readonly kind: 'equal' }
   | { readonly kind: 'fault'; readonly code: FaultCode; readonly reason: string };
 
-export interface ObjectQuery {
+/** Which documents a search is about: all of its parts must hold. */
+export interface ObjectFilter {
   /** Only documents of this bucket; absent: of all buckets. */
   readonly bucket?: string;
   readonly key?: string;
@@ -32,8 +34,19 @@ export interface ObjectQuery {
   readonly words?: QueryWords;
   /** The extension of the key, in lower case and without the dot. */
   readonly extension?: string;
-  /** Only documents after this (bucket, key) in UTF-8 byte order. */
-  readonly after?: { readonly bucket: string; readonly key: string };
+  readonly where?: readonly Condition[];
+  /** Tombstones instead of live documents. */
+  readonly deleted?: boolean;
+}
+
+export interface ObjectQuery extends ObjectFilter {
+  /**
+   * Default: by bucket and key in UTF-8 byte order; descending, both are. Any other order ends with bucket and key, ascending.
+   * A size or a time that is absent counts as −1.
+   */
+  readonly sort?: { readonly by: SortField; readonly order: SortOrder };
+  /** Only documents after this one in the order. `value`: the size in bytes or the time in milliseconds by which it is sorted. */
+  readonly after?: { readonly value?: number; readonly bucket: string; readonly key: string };
   /** 1 to 1,000. */
   readonly limit: number;
 }
@@ -48,8 +61,16 @@ export interface ObjectIndex {
   write(writes: readonly IndexWrite[], signal?: AbortSignal): Promise<readonly IndexWriteAnswer[]>;
   /** Reads the stored document of each key in realtime, in order, tombstones included; undefined where nothing is stored. */
   getMany(bucket: string, keys: readonly string[], signal?: AbortSignal): Promise<readonly (ObjectDocument | undefined)[]>;
-  /** Returns live documents in (bucket, key) order by UTF-8 bytes. They are at most one refresh behind. */
+  /** Returns documents in the order of the query. They are at most one refresh behind. */
   search(query: ObjectQuery, signal?: AbortSignal): Promise<readonly ObjectDocument[]>;
+  /** Counts the documents; `max` + 1 if there are more than `max`. */
+  count(filter: ObjectFilter, max: number, signal?: AbortSignal): Promise<number>;
+  /** Returns documents and tombstones of one bucket that were built after a moment, the newest first. They are at most one refresh behind. */
+  changes(
+    bucket: string,
+    page: { readonly prefix: string; readonly sinceMs: number; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
   /** Creates what the bucket's documents need (index, aliases). Idempotent. */
   createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the bucket's documents and the index that holds them. Idempotent. */
@@ -136,6 +157,14 @@ export interface ObjectMaintenance {
     page: AgedPage,
     signal?: AbortSignal,
   ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
+  /** Documents, tombstones included, whose search fields have an earlier form; at most `limit`. Writing one again gives it this version's form. */
+  outdated(
+    bucket: string,
+    page: { readonly after: string; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectDocument[]>;
+  /** Counts the documents of a bucket (undefined: of all buckets), tombstones included, and those whose search fields have an earlier form. If none has, `documents` may be 0. */
+  forms(bucket: string | undefined, signal?: AbortSignal): Promise<{ readonly documents: number; readonly outdated: number }>;
   /** Tombstones whose `deleted_at` is before the given moment; at most `limit`. */
   tombstones(
     bucket: string,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { DOCUMENT_SCHEMA, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
@@ -81,7 +81,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
               settings: {
                 index: { number_of_shards: '1', number_of_replicas: '0', refresh_interval: '1000ms', sort: { field: ['bucket', 'key'] } },
               },
-              mappings: { dynamic: 'strict', _meta: { schema: 1 } },
+              mappings: { dynamic: 'strict', _meta: { schema: DOCUMENT_SCHEMA } },
             },
           },
         },
@@ -107,7 +107,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
       expect(await write(bucket)).toBe('written');
     }
     await store.setup.prepare();
-    expect(await schemaOf('objects-without')).toBe(1);
+    expect(await schemaOf('objects-without')).toBe(DOCUMENT_SCHEMA);
   });
 
   it('adds to an older index what its mapping lacks, so that nothing is rejected', async () => {
@@ -117,7 +117,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     await store.setup.prepare();
     for (const bucket of ['old', 'ancient']) {
       expect(await write(bucket)).toBe('written');
-      expect(await schemaOf(`objects-${bucket}`)).toBe(1);
+      expect(await schemaOf(`objects-${bucket}`)).toBe(DOCUMENT_SCHEMA);
     }
   });
 
@@ -148,10 +148,15 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': true });
     await raw('POST', `/${prefix}-objects-closed/_close`);
     await store.setup.prepare();
-    expect(await Promise.all(['aa1', 'blocked', 'foreign', 'zz1'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([1, 0, 0, 1]);
+    expect(await Promise.all(['aa1', 'blocked', 'foreign', 'zz1'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
+      DOCUMENT_SCHEMA,
+      0,
+      0,
+      DOCUMENT_SCHEMA,
+    ]);
     await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': null });
     await store.setup.prepare();
-    expect(await schemaOf('objects-blocked')).toBe(1);
+    expect(await schemaOf('objects-blocked')).toBe(DOCUMENT_SCHEMA);
   });
 
   it('renews the template when shards or replicas are set otherwise', async () => {
@@ -180,7 +185,11 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   it('ends well when many workers begin at once', async () => {
     await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => olderIndex(bucket, olderMapping)));
     await Promise.all(Array.from({ length: 4 }, () => opened.another().setup.prepare()));
-    expect(await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([1, 1, 1]);
+    expect(await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
+      DOCUMENT_SCHEMA,
+      DOCUMENT_SCHEMA,
+      DOCUMENT_SCHEMA,
+    ]);
     expect(await store.state.get(LOCK)).toBeUndefined();
   });
 
@@ -188,7 +197,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     const buckets = Array.from({ length: 23 }, (_, at) => `many-${at}-${'x'.repeat(50)}`);
     for (const bucket of buckets) await olderIndex(bucket, olderMapping);
     await store.setup.prepare();
-    expect(new Set(await Promise.all(buckets.map((bucket) => schemaOf(`objects-${bucket}`))))).toEqual(new Set([1]));
+    expect(new Set(await Promise.all(buckets.map((bucket) => schemaOf(`objects-${bucket}`))))).toEqual(new Set([DOCUMENT_SCHEMA]));
   }, 300_000);
 
   it('leaves the indices of another prefix alone, even of one that begins alike', async () => {

@@ -1,6 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentId, documentOf, documentWords, nameOf, sameContent, type DocumentFacts } from '../../../src/domain/documents/document.ts';
+import {
+  documentId,
+  documentOf,
+  documentWords,
+  nameOf,
+  sameContent,
+  searchFieldsOf,
+  type DocumentFacts,
+} from '../../../src/domain/documents/document.ts';
 
 const facts: DocumentFacts = {
   bucket: 'photos',
@@ -68,6 +76,40 @@ describe('a document', () => {
     });
     expect(documentWords(tombstone)).toEqual([]);
     expect(documentWords(documentOf(facts))).toEqual(['a', 'b', 'jpg']);
+  });
+
+  it('has search fields that follow from its key', () => {
+    const of = (key: string) => searchFieldsOf(documentOf({ ...facts, key }));
+    expect(of('a/b/Ünï.TAR.gz')).toEqual({
+      words: ['a', 'b', 'uni', 'tar', 'gz'],
+      folded: 'a/b/uni.tar.gz',
+      schema: 2,
+      extensions: ['gz', 'tar.gz'],
+      d1: 'a/',
+      d2: 'a/b/',
+    });
+    expect(of('top')).toEqual({ words: ['top'], folded: 'top', schema: 2 });
+    expect(of('//a/')).toMatchObject({ d1: '/', d2: '//', d3: '//a/' });
+    expect(Object.keys(of('1/2/3/4/5/6/7/8/9/x')).filter((field) => /^d\d$/.test(field))).toHaveLength(8);
+    expect(searchFieldsOf(documentOf({ ...facts, key: 'a/B.gz', state: { present: false } }))).toEqual({
+      words: [],
+      folded: 'a/b.gz',
+      schema: 2,
+    });
+  });
+
+  it.each([
+    ['a.gz', ['gz']],
+    ['a.tar.gz', ['gz', 'tar.gz']],
+    ['a.B.TAR.GZ', ['gz', 'tar.gz']],
+    ['.tar.gz', ['gz']],
+    ['dir/.tar.gz', ['gz']],
+    ['dir.x/a.gz', ['gz']],
+    ['a..gz', ['gz']],
+    [`a.${'x'.repeat(32)}.gz`, ['gz', `${'x'.repeat(32)}.gz`]],
+    [`a.${'x'.repeat(33)}.gz`, ['gz']],
+  ])('has the last extension of %j and the last two: %j', (key, extensions) => {
+    expect(searchFieldsOf(documentOf({ ...facts, key })).extensions).toEqual(extensions);
   });
 
   it('says every time as Date does, with or without a part of a millisecond', () => {

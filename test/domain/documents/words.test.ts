@@ -1,14 +1,27 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
+import { hasWords, queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
 import { growthOf } from '../../support/growth.ts';
 
 /** What words are, without regard to the time that it takes. */
 function plainWordsOf(text: string): readonly string[] {
-  const runs = text.normalize('NFKC').split(/[^\p{L}\p{M}\p{N}]+/u);
-  const words = runs.flatMap((run) => run.split(/(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u));
-  const folded = words.map((word) => word.toLowerCase().normalize('NFD').replaceAll(/\p{M}/gu, '').normalize('NFC'));
-  return [...new Set(folded.map((word) => Array.from(word).slice(0, 64).join('')).filter((word) => word !== ''))];
+  const words = text
+    .normalize('NFKC')
+    .split(/[^\p{L}\p{M}\p{N}]+/u)
+    .flatMap((run) => {
+      const pieces = run.split(/(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L}\p{M}*)(?=\p{N})|(?<=\p{N})(?=\p{L})/u).map(plainFold);
+      const letters = pieces
+        .map((piece) => (/^\p{N}/u.test(piece) ? ' ' : piece))
+        .join('')
+        .split(' ');
+      return [...pieces.flatMap((piece) => [piece, piece.replace(/^0+(?=\p{N})/u, '')]), ...letters, pieces.join('')];
+    });
+  return [...new Set(words.map((word) => Array.from(word).slice(0, 64).join('')).filter((word) => word !== ''))].sort();
+}
+
+function plainFold(text: string): string {
+  const folded = text.toLowerCase().normalize('NFD').replaceAll(/\p{M}/gu, '').normalize('NFC');
+  return folded.replaceAll('ß', 'ss').replaceAll('ς', 'σ');
 }
 
 /** Letters of each kind, digits, separators, and marks that are sorted, composed or kept apart when they are normalised. */
@@ -19,14 +32,19 @@ const troublesome = fc.constantFrom(...LETTERS, ...MARKS);
 describe('the words of a key', () => {
   it.each([
     ['photos/2024/summer-holiday.jpg', ['photos', '2024', 'summer', 'holiday', 'jpg']],
-    ['reportFinal', ['report', 'final']],
-    ['IMG4711b', ['img', '4711', 'b']],
+    ['reportFinal', ['report', 'final', 'reportfinal']],
+    ['IMG4711b', ['img', '4711', 'b', 'img4711b']],
+    ['iPhone', ['i', 'phone', 'iphone']],
+    ['dataSet0', ['data', 'set', 'dataset', '0', 'dataset0']],
+    ['iPhone15Pro', ['i', 'phone', 'iphone', '15', 'pro', 'iphone15pro']],
+    ['scan_0042.000', ['scan', '0042', '42', '000', '0']],
+    ['Straße/ΟΔΟΣ/οδός', ['strasse', 'οδοσ']],
     ['HTTPServer', ['httpserver']],
     ['a_b a+b a\tb\u0001c', ['a', 'b', 'c']],
     ['Ünïcode Éclair', ['unicode', 'eclair']],
     ['u\u0308ber', ['uber']],
     ['ﬁle ①', ['file', '1']],
-    ['日本語2024', ['日本語', '2024']],
+    ['日本語2024', ['日本語', '2024', '日本語2024']],
     ['ünï/😀/x', ['uni', 'x']],
     ['x/x/X', ['x']],
     ['../', []],
@@ -76,7 +94,7 @@ describe('the words of a key', () => {
     );
     fc.assert(
       fc.property(text, (each) => {
-        expect(wordsOf(each)).toEqual(plainWordsOf(each));
+        expect(wordsOf(each).toSorted()).toEqual(plainWordsOf(each));
       }),
       { numRuns: 2_000 },
     );
@@ -97,7 +115,7 @@ describe('the words of a key', () => {
   });
 
   it('of a letter with more marks than a language has are those of the letter', () => {
-    expect(wordsOf(`x${'\u0315\u0316'.repeat(255)}1`)).toEqual(['x', '1']);
+    expect(wordsOf(`x${'\u0315\u0316'.repeat(255)}1`)).toEqual(['x', '1', 'x1']);
     expect(wordsOf(`e${'\u0301'.repeat(100)}t${'\u0301'.repeat(100)}é`)).toEqual(['ete']);
   });
 
@@ -110,10 +128,21 @@ describe('the words of a key', () => {
 
 describe('the words of a query', () => {
   it.each([
-    ['summer hol', { whole: ['summer'], prefix: 'hol' }],
-    ['x x', { whole: ['x'], prefix: 'x' }],
-    ['x', { whole: [], prefix: 'x' }],
-    ['jpg jpg summer', { whole: ['jpg'], prefix: 'summer' }],
+    ['summer hol', [[{ whole: ['summer'] }], [{ whole: [], prefix: 'hol' }]]],
+    ['x x', [[{ whole: ['x'] }], [{ whole: [], prefix: 'x' }]]],
+    ['x', [[{ whole: [], prefix: 'x' }]]],
+    ['jpg jpg summer', [[{ whole: ['jpg'] }], [{ whole: [], prefix: 'summer' }]]],
+    ['iPhone x', [[{ whole: ['i', 'phone'] }, { whole: ['iphone'] }], [{ whole: [], prefix: 'x' }]]],
+    [
+      'iPhone',
+      [
+        [
+          { whole: ['i'], prefix: 'phone' },
+          { whole: [], prefix: 'iphone' },
+        ],
+      ],
+    ],
+    ['a1b2c3d4e', [[{ whole: [], prefix: 'a1b2c3d4e' }]]],
   ])('%j is %j', (q, words) => {
     expect(queryWordsOf(q)).toEqual(words);
   });
@@ -126,11 +155,26 @@ describe('the words of a query', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), fc.nat(60), (key, end) => {
         const query = queryWordsOf(key.slice(0, end));
-        const words = wordsOf(key);
-        if (query === null) return;
-        expect(query.whole.every((word) => words.includes(word))).toBe(true);
-        expect(words.some((word) => word.startsWith(query.prefix))).toBe(true);
+        if (query !== null) expect(hasWords(wordsOf(key), query)).toBe(true);
       }),
     );
+  });
+
+  it.each([
+    ['iphone-15.jpg', 'iPhone'],
+    ['iPhone 15 Pro', 'iphone15'],
+    ['iPhone15.jpg', 'iphone 15'],
+    ['dataSet0', 'DATASET0'],
+    ['IMG_0042', '42'],
+    ['strasse', 'Straße'],
+  ])('find %j by %j', (key, q) => {
+    expect(hasWords(wordsOf(key), queryWordsOf(q)!)).toBe(true);
+  });
+
+  it('are at most 64', () => {
+    const q = (count: number): string => Array.from({ length: count }, (_, at) => `w${at}`).join(' ');
+    expect(queryWordsOf(q(64))).toHaveLength(64);
+    expect(() => queryWordsOf(q(65))).toThrow(expect.objectContaining({ code: 'request.invalid' }));
+    expect(queryWordsOf('w '.repeat(500))).toHaveLength(2);
   });
 });

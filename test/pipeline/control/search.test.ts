@@ -5,6 +5,7 @@ import { createSearch, type Search, type SearchRequest } from '../../../src/pipe
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { searchRequest } from '../../support/requests.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
 import { compareUtf8, createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 async function searchOver(
@@ -19,7 +20,8 @@ async function searchOver(
     const document = documentOf({ bucket, key, state, clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
     await objects.write([{ document, equalClock: 'accept' }]);
   }
-  const search = createSearch({ objects, state: records });
+  const requireForms = async (): Promise<void> => undefined;
+  const search = createSearch({ objects, state: records, clock: createFakeClock(), requireForms });
   return (request) => search(searchRequest(request));
 }
 
@@ -60,7 +62,7 @@ describe('search', () => {
     [{ q: 'report fin' }, ['reports/2024/Final Report.PDF']],
     [{ q: 'gone' }, []],
     [{ q: ' /–/ ' }, []],
-    [{ q: '' }, []],
+    [{ q: '' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt', 'photos/CaféTerrace.jpg']],
   ])('%j finds %j', async (request, expected) => {
     const search = await searchOver(keys);
     expect((await search(request)).items.map(({ key }) => key)).toEqual(expected);
@@ -94,6 +96,77 @@ describe('search', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it.each<[Partial<SearchRequest>, string[]]>([
+    [{ contains: 'AL REP' }, ['reports/2024/Final Report.PDF']],
+    [{ match: '*rep*t.???' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
+    [{ query: 'report fin' }, ['reports/2024/Final Report.PDF']],
+    [{ query: 'prefix:reports/ -ext:pdf' }, ['reports/2025/draft.txt']],
+    [{ query: 'bucket:one,two ext:pdf,jpg size<1k' }, ['reports/2024/Final Report.PDF', 'photos/CaféTerrace.jpg']],
+    [{ query: 'is:deleted' }, ['gone.pdf']],
+    [{ query: 's3://two/photos/CaféTerrace.jpg' }, ['photos/CaféTerrace.jpg']],
+    [{ query: 's3://one/reports/' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
+    [{ deleted: 'true', bucket: 'one', contains: 'GONE' }, ['gone.pdf']],
+    [{ size_min: 1, size_max: 1, bucket: 'two' }, ['photos/CaféTerrace.jpg']],
+    [{ size_min: 2 }, []],
+    [{ sort: 'key', order: 'desc', bucket: 'one' }, ['reports/2025/draft.txt', 'reports/2024/Final Report.PDF']],
+  ])('%j finds %j', async (request, expected) => {
+    const search = await searchOver(keys);
+    expect((await search(request)).items.map(({ key }) => key)).toEqual(expected);
+  });
+
+  it.each<[Partial<SearchRequest>, string]>([
+    [{ query: 'a', q: 'b' }, 'query: not beside q'],
+    [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; did you mean ext:?'],
+    [{ query: 'a', tz: 'Mars' }, 'tz: must be a time zone'],
+    [{ contains: 'ab' }, 'contains: a text needs at least 3 characters'],
+    [{ match: 'a*b' }, 'match: a pattern needs 3 characters in a row'],
+    [{ extension: 'a.b.c' }, 'extension: '],
+    [{ tag: 'abc' }, 'tag: tag needs NAME=VALUE'],
+    [{ size_min: 2, size_max: 1 }, 'size_min: is greater than size_max'],
+    [{ modified_after: '2026-01-02', modified_before: '2026-01-02' }, 'modified_after: is not before modified_before'],
+    [{ deleted_after: '2026-01-02' }, 'only with deleted=true'],
+    [{ deleted: 'true', q: 'a' }, 'deleted objects have no words'],
+    [{ deleted: 'true', extension: 'pdf' }, 'deleted objects have no extension'],
+    [{ deleted: 'false', query: 'is:deleted' }, 'deleted: the query asks for deleted objects'],
+    [{ sort: 'deleted_at' }, 'sort: deleted_at only with deleted=true'],
+    [{ deleted: 'true', sort: 'size' }, 'sort: deleted objects have no size'],
+  ])('refuses %j: %s', async (request, message) => {
+    const search = await searchOver(keys);
+    await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });
+  });
+
+  it('counts what matches, exactly up to 10,000', async () => {
+    const search = await searchOver(keys);
+    expect(await search({ total: 'true', limit: 1 })).toMatchObject({ total: { value: 3, exact: true } });
+    expect(await search({ total: 'true', q: '//' })).toEqual({ items: [], total: { value: 0, exact: true } });
+    const many = await searchOver(Array.from({ length: 10_001 }, (_, index) => ({ bucket: 'one', key: `key-${index}` })));
+    expect(await many({ total: 'true', limit: 1 })).toMatchObject({ total: { value: 10_000, exact: false } });
+  });
+
+  it('names what it understood, with absolute values', async () => {
+    const search = await searchOver(keys);
+    expect((await search({ query: 'report size>1k' })).understood).toEqual([
+      { field: 'words', negated: false, values: ['report'], text: 'report', position: 0 },
+      { field: 'size', negated: false, operator: '>', values: ['1024'], text: 'size>1k', position: 7 },
+    ]);
+  });
+
+  it.each(['key', 'size', 'last_modified'] as const)('refuses the cursor of another order: sort=%s', async (sort) => {
+    const search = await searchOver(keys);
+    const { next } = await search({ sort, order: 'desc', limit: 1 });
+    await expect(search({ sort, order: 'asc', cursor: next! })).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringContaining('another order'),
+    });
+  });
+
+  it('continues from a cursor of an earlier version in the default order', async () => {
+    const search = await searchOver(keys);
+    const cursor = Buffer.from(JSON.stringify(['one', 'reports/2024/Final Report.PDF'])).toString('base64url');
+    expect((await search({ cursor })).items.map(({ key }) => key)).toEqual(['reports/2025/draft.txt', 'photos/CaféTerrace.jpg']);
+    await expect(search({ cursor, sort: 'size' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 
   it.each([{ cursor: 'nonsense' }, { cursor: 'nonsense', q: '' }])('refuses a cursor that no page answered: %j', async (request) => {

@@ -14,7 +14,8 @@ import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
-import type { Explanation, StoredObject } from '../../../src/api/objects.ts';
+import type { Explanation } from '../../../src/api/objects.ts';
+import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import type { User } from '../../../src/api/users.ts';
 
@@ -47,6 +48,14 @@ export const objectDocument: StoredObject = {
   settled: true,
   source: 'native',
   indexed_at: '2026-01-02T03:04:06.000Z',
+};
+
+export const usage = {
+  items: [
+    { objects: 1, bytes: 12 },
+    { name: `${nastyKey}/`, objects: 1_234, bytes: 2 ** 31 },
+  ],
+  next: 'page-2',
 };
 
 export const explanation: Explanation = {
@@ -216,6 +225,8 @@ export function createFakeControl(): FakeControl {
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
+    getUsage: () => usage,
+    listChanges: () => ({ items: [objectDocument] }),
     explainObject: () => explanation,
     listBuckets: () => ({
       items: [bucketAnswer],

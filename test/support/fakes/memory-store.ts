@@ -1,12 +1,13 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
-import { documentWords, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import type { QueryWords } from '../../../src/domain/documents/words.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createMemoryAudit } from './memory-audit.ts';
+import { matchesFilter } from './matching.ts';
+import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
 /** UTF-8 byte order, which is not JavaScript's (UTF-16) order beyond U+FFFF. */
@@ -20,6 +21,7 @@ export function createMemoryStore(): Store {
     objects: createMemoryObjects(buckets),
     scan: createMemoryScan(buckets),
     maintenance: createMemoryMaintenance(buckets),
+    usage: createMemoryUsage(buckets),
     state: createMemoryState(),
     audit: createMemoryAudit(),
     setup: { prepare: async () => {} },
@@ -57,9 +59,22 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       signal?.throwIfAborted();
       return [...buckets.values()]
         .flatMap((documents) => [...documents.values()])
-        .filter((document) => matches(document, query))
-        .sort(comparePositions)
+        .filter((document) => matchesFilter(document, query) && isAfter(document, query))
+        .sort((a, b) => compareInOrder(a, b, query.sort))
         .slice(0, query.limit)
+        .map(copyOf);
+    },
+    count: async (filter, max, signal) => {
+      signal?.throwIfAborted();
+      const found = [...buckets.values()].flatMap((documents) => [...documents.values()]).filter((each) => matchesFilter(each, filter));
+      return Math.min(found.length, max + 1);
+    },
+    changes: async (bucket, { prefix, sinceMs, limit }, signal) => {
+      signal?.throwIfAborted();
+      return [...(buckets.get(bucket)?.values() ?? [])]
+        .filter(({ key, indexed_at: at }) => key.startsWith(prefix) && Date.parse(at) > sinceMs)
+        .sort((a, b) => Date.parse(b.indexed_at) - Date.parse(a.indexed_at) || compareUtf8(a.key, b.key))
+        .slice(0, limit)
         .map(copyOf);
     },
     createBucket: async (bucket) => {
@@ -111,20 +126,28 @@ function createMemoryScan(buckets: Buckets): ObjectScan {
   };
 }
 
-function matches(document: ObjectDocument, query: ObjectQuery): boolean {
-  return (
-    !document.deleted &&
-    (query.bucket === undefined || document.bucket === query.bucket) &&
-    (query.key === undefined || document.key === query.key) &&
-    (query.prefix === undefined || document.key.startsWith(query.prefix)) &&
-    (query.extension === undefined || document.extension === query.extension) &&
-    (query.words === undefined || matchesWords(documentWords(document), query.words)) &&
-    (query.after === undefined || comparePositions(document, query.after) > 0)
-  );
+type Order = ObjectQuery['sort'];
+type Sorted = Position & { readonly value?: number };
+
+/** The value by which a document is sorted; an absent one is −1. */
+function valueOf(document: ObjectDocument, by: NonNullable<Order>['by']): number {
+  if (by === 'key') return 0;
+  const value = document[by];
+  return typeof value === 'string' ? Date.parse(value) : (value ?? -1);
 }
 
-function matchesWords(words: readonly string[], query: QueryWords): boolean {
-  return query.whole.every((word) => words.includes(word)) && words.some((word) => word.startsWith(query.prefix));
+function compareInOrder(a: ObjectDocument, b: ObjectDocument, { by, order }: NonNullable<Order> = { by: 'key', order: 'asc' }): number {
+  return compareSorted({ ...a, value: valueOf(a, by) }, { ...b, value: valueOf(b, by) }, { by, order });
+}
+
+function compareSorted(a: Sorted, b: Sorted, { by, order }: NonNullable<Order>): number {
+  const turn = order === 'asc' ? 1 : -1;
+  if (by === 'key') return turn * comparePositions(a, b);
+  return turn * ((a.value ?? -1) - (b.value ?? -1)) || comparePositions(a, b);
+}
+
+function isAfter(document: ObjectDocument, { after, sort = { by: 'key', order: 'asc' } }: ObjectQuery): boolean {
+  return after === undefined || compareSorted({ ...document, value: valueOf(document, sort.by) }, after, sort) > 0;
 }
 
 type Position = Pick<ObjectDocument, 'bucket' | 'key'>;

@@ -60,13 +60,14 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
       return store.state.get(id, signal);
     },
   };
+  const { maintenance, usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
   const keyParts = { state, users: createUsers({ state, ...(rules && { rules }) }), clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
     createVerbs({
-      store,
+      store: { ...store, maintenance, usage },
       storage,
       clock,
       telemetry,

@@ -191,6 +191,8 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
         return found;
       },
       search: unasked,
+      count: unasked,
+      changes: unasked,
       createBucket: unasked,
       removeBucket: unasked,
       probe: async () => undefined,

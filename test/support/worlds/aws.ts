@@ -3,7 +3,7 @@ import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { AddBucketRequest, Bucket, UnconnectedBucket } from '../../../src/api/buckets.ts';
 import type { WholeDeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
-import type { StoredObject } from '../../../src/api/objects.ts';
+import type { StoredObject } from '../../../src/api/search.ts';
 import type { Page } from '../../../src/pipeline/records/pages.ts';
 import type { TestAws } from '../servers/aws.ts';
 import { createTestAws, until } from '../servers/aws.ts';

@@ -1,0 +1,111 @@
+/** What a search asks, as a query of OpenSearch. All of it is in filter context: there are no scores. */
+import type { WordForm } from '../../domain/documents/words.ts';
+import type { Condition, SortField, Test } from '../../domain/search/conditions.ts';
+import type { Pattern } from '../../domain/search/pattern.ts';
+import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
+
+type Query = Readonly<Record<string, unknown>>;
+
+/** The query for the documents that a search is about, without its position. */
+export function filterQuery(query: ObjectFilter): Query {
+  const filter: Query[] = [
+    { term: { deleted: query.deleted ?? false } },
+    ...(query.bucket === undefined ? [] : [{ term: { bucket: query.bucket } }]),
+    ...(query.key === undefined ? [] : [{ term: { key: query.key } }]),
+    ...(query.prefix === undefined || query.prefix === '' ? [] : [{ prefix: { key: query.prefix } }]),
+    ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
+    ...(query.words ?? []).map(runQuery),
+    ...(query.where ?? []).map(conditionQuery),
+  ];
+  return { bool: { filter } };
+}
+
+const FIELDS: Readonly<Record<SortField, string>> = {
+  key: 'key',
+  size: 'size',
+  last_modified: 'last_modified',
+  deleted_at: 'deleted_at',
+};
+
+/** The order of a search, and the position after which it continues. */
+export function sortOf({ sort, after }: ObjectQuery): Query {
+  const { by = 'key', order = 'asc' } = sort ?? {};
+  // keywords sort by their UTF-8 bytes; this is the order of index.sort, so reading a page costs only that page
+  if (by === 'key')
+    return { sort: [{ bucket: order }, { key: order }], ...(after !== undefined && { search_after: [after.bucket, after.key] }) };
+  return {
+    sort: [{ [FIELDS[by]]: { order, missing: -1 } }, { bucket: 'asc' }, { key: 'asc' }],
+    ...(after !== undefined && { search_after: [after.value ?? -1, after.bucket, after.key] }),
+  };
+}
+
+/** One form of a run of words must occur. */
+function runQuery(forms: readonly WordForm[]): Query {
+  const queries = forms.map(({ whole, prefix }) => [
+    ...whole.map((word) => ({ term: { words: word } })),
+    ...(prefix === undefined ? [] : [{ prefix: { words: prefix } }]),
+  ]);
+  const [only, ...others] = queries;
+  if (others.length === 0 && only?.length === 1 && only[0] !== undefined) return only[0];
+  return anyOf(queries.map((filter) => ({ bool: { filter } })));
+}
+
+function conditionQuery({ anyOf: tests, negated }: Condition): Query {
+  const queries = tests.map(testQuery);
+  return negated ? { bool: { must_not: queries } } : anyOf(queries);
+}
+
+function anyOf(queries: readonly Query[]): Query {
+  const [first] = queries;
+  return queries.length === 1 && first !== undefined ? first : { bool: { should: queries, minimum_should_match: 1 } };
+}
+
+function testQuery(test: Test): Query {
+  switch (test.kind) {
+    case 'words':
+      return { bool: { filter: test.words.map(runQuery) } };
+    case 'contains':
+      return folded(`*${escaped(test.text)}*`);
+    case 'match':
+      return patternQuery(test.pattern);
+    case 'bucket':
+    case 'key':
+    case 'etag':
+      return { term: { [test.kind]: test.value } };
+    case 'class':
+      return { term: { storage_class: test.value } };
+    case 'prefix':
+      return test.value === '' ? { match_all: {} } : { prefix: { key: test.value } };
+    case 'extension':
+      return { term: { [test.value.includes('.') ? 'extensions' : 'extension']: test.value } };
+    case 'type':
+      return test.family ? { prefix: { content_type: test.value } } : { term: { content_type: test.value } };
+    case 'tag':
+      return { term: { [`tags.${test.name}`]: test.value } };
+    case 'meta':
+      return { term: { [`user_metadata.${test.name}`]: test.value } };
+    case 'size':
+      return rangeQuery('size', { gte: test.min, lte: test.max });
+    case 'modified':
+      return rangeQuery('last_modified', { gte: test.from, lt: test.before, format: 'epoch_millis' });
+    case 'deleted':
+      return rangeQuery('deleted_at', { gte: test.from, lt: test.before, format: 'epoch_millis' });
+  }
+}
+
+function rangeQuery(field: string, bounds: Readonly<Record<string, number | string | undefined>>): Query {
+  return { range: { [field]: Object.fromEntries(Object.entries(bounds).filter(([, bound]) => bound !== undefined)) } };
+}
+
+function folded(value: string): Query {
+  return { wildcard: { folded: { value } } };
+}
+
+function patternQuery({ parts, anywhere }: Pattern): Query {
+  const pattern = parts.map((part) => ('wild' in part ? part.wild : escaped(part.literal))).join('');
+  return anywhere && !pattern.startsWith('*') ? anyOf([folded(pattern), folded(`*/${pattern}`)]) : folded(pattern);
+}
+
+function escaped(literal: string): string {
+  return literal.replaceAll(/[*?\\]/g, String.raw`\$&`);
+}

@@ -1,0 +1,50 @@
+/** The latest changes of a bucket. All of its facts are read for it: an index in the order of changes would cost every write more. */
+import { z } from 'zod';
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import { BUILT } from './conditions.ts';
+import type { SqliteConnection } from './connection.ts';
+import { documentOfRow } from './document.ts';
+import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
+
+/** Live documents, then tombstones. */
+const SOURCES = ['objects INDEXED BY objects_facts WHERE deleted = 0', 'objects INDEXED BY objects_tombstones WHERE deleted = 1'] as const;
+
+const changeSchema = z.object({ key: z.string(), at: z.number() });
+type Change = z.infer<typeof changeSchema>;
+
+interface Changes {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly sinceMs: number;
+  readonly limit: number;
+}
+
+/** The newest documents and tombstones below the prefix, in short synchronous calls. */
+export async function latestChanges(
+  connection: SqliteConnection,
+  { bucket, prefix, sinceMs, limit }: Changes,
+  signal: AbortSignal | undefined,
+): Promise<readonly ObjectDocument[]> {
+  let latest: readonly Change[] = [];
+  for (const from of SOURCES) {
+    const source = { filter: { prefix }, descending: false, from };
+    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
+      const sql = `SELECT key, ${BUILT} AS at FROM ${from} AND ${sqlOf(conditions)} AND ${BUILT} > ?
+        AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
+      const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
+      if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
+    }
+  }
+  return connection.use(({ statement }) => {
+    const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+    return latest.flatMap(({ key }) => {
+      const row = byKey.get(bucket, key);
+      return row === undefined ? [] : [documentOfRow(row)];
+    });
+  }, signal);
+}
+
+function newest(changes: readonly Change[], limit: number): readonly Change[] {
+  return changes.toSorted((a, b) => b.at - a.at || compareKeys(a.key, b.key)).slice(0, limit);
+}

@@ -1,0 +1,294 @@
+/**
+ * Searches with filters or in another order. They read ranges of an index in short synchronous calls, between which the event
+ * loop runs. With words, the documents that have them are read instead.
+ */
+import { setImmediate as letOthersRun } from 'node:timers/promises';
+import type { SQLInputValue } from 'node:sqlite';
+import { z } from 'zod';
+import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import type { ObjectDocument } from '../../domain/documents/document.ts';
+import type { SortField } from '../../domain/search/conditions.ts';
+import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import { conditionSql, DELETED_AT, matchOf, MODIFIED, SIZE, type SqlCondition } from './conditions.ts';
+import type { SqliteConnection } from './connection.ts';
+import { documentOfRow } from './document.ts';
+
+/** The rows of an index that one synchronous call reads: some 5 ms. */
+const CHUNK_ROWS = 5_000;
+/** The documents that one synchronous call reads by key. */
+const DOCUMENTS_AT_ONCE = 500;
+
+const bucketSchema = z.object({ name: z.string() });
+const keySchema = z.object({ key: z.string() });
+const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
+type Found = z.infer<typeof foundSchema>;
+
+/** A part of an index: keys of one bucket between two bounds. */
+export interface KeyRange {
+  readonly bucket: string;
+  /** The first bound, in the direction of the reading. */
+  readonly conditions: readonly SqlCondition[];
+}
+
+interface Source {
+  readonly filter: ObjectFilter;
+  /** What is read, with its condition. Default: the index that the filter needs. */
+  readonly from?: string;
+  readonly descending: boolean;
+}
+
+/** The documents that match, in the order of the query. */
+export async function searchFiltered(
+  connection: SqliteConnection,
+  query: ObjectQuery,
+  signal: AbortSignal | undefined,
+): Promise<readonly ObjectDocument[]> {
+  const { by, order } = orderOf(query);
+  const found: Found[] = [];
+  const descending = by === 'key' && order === 'desc';
+  for await (const rows of matchingRows(connection, { query, descending }, signal)) {
+    found.push(...rows);
+    if (by === 'key') {
+      if (found.length >= query.limit) break;
+    } else if (found.length > CHUNK_ROWS) {
+      keepFirst(found, query);
+    }
+  }
+  return documentsOf(connection, keepFirst(found, query), signal);
+}
+
+/** How many documents match; `max` + 1 if there are more. */
+export async function countFiltered(
+  connection: SqliteConnection,
+  { filter, max }: { readonly filter: ObjectFilter; readonly max: number },
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let count = 0;
+  const query = { ...filter, limit: max + 1 };
+  for await (const rows of matchingRows(connection, { query, descending: false }, signal)) {
+    count += rows.length;
+    if (count > max) return max + 1;
+  }
+  return count;
+}
+
+function orderOf({ sort = { by: 'key', order: 'asc' } }: Pick<ObjectQuery, 'sort'>): NonNullable<ObjectQuery['sort']> {
+  return sort;
+}
+
+/** Sorts what was found, and keeps as many as the query wants. */
+function keepFirst(found: Found[], query: ObjectQuery): Found[] {
+  const { by, order } = orderOf(query);
+  const turn = order === 'asc' ? 1 : -1;
+  if (by === 'key') found.sort((a, b) => turn * comparePlaces(a, b));
+  else found.sort((a, b) => turn * compareValues(a.value, b.value) || comparePlaces(a, b));
+  found.length = Math.min(found.length, query.limit);
+  return found;
+}
+
+function comparePlaces(a: Omit<Found, 'value'>, b: Omit<Found, 'value'>): number {
+  return compareKeys(a.bucket, b.bucket) || compareKeys(a.key, b.key);
+}
+
+/** Both are numbers, or both are texts of ASCII. */
+function compareValues(a: number | string, b: number | string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** The expression by which rows are sorted. The empty text sorts before every time. */
+const VALUES: Readonly<Record<SortField, string>> = {
+  key: `0`,
+  size: `ifnull(${SIZE}, -1)`,
+  last_modified: `ifnull(${MODIFIED}, -1)`,
+  deleted_at: `ifnull(${DELETED_AT}, '')`,
+};
+
+interface Matching {
+  readonly query: ObjectQuery;
+  readonly descending: boolean;
+}
+
+/** The places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
+async function* matchingRows(
+  connection: SqliteConnection,
+  { query, descending }: Matching,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly Found[]> {
+  if (query.words !== undefined && query.deleted !== true) {
+    yield connection.use(({ statement }) => {
+      const { sql, values } = wordsStatement(query, query.words ?? []);
+      return statement(sql)
+        .all(...values)
+        .map((row) => foundSchema.parse(row));
+    }, signal);
+    return;
+  }
+  const source = { filter: query, descending };
+  for (const bucket of bucketsOf(connection, query, { descending, signal })) {
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
+      yield connection.use(({ statement }) => {
+        const { sql, values } = rangeStatement(query, range);
+        return statement(sql)
+          .all(...values)
+          .map((row) => foundSchema.parse(row));
+      }, signal);
+    }
+  }
+}
+
+/** The key after which a bucket continues in the order of keys. */
+function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
+  return orderOf(query).by === 'key' && query.after?.bucket === bucket ? query.after.key : undefined;
+}
+
+/** The created buckets that may have matching documents, in order. */
+function bucketsOf(
+  connection: SqliteConnection,
+  query: ObjectQuery,
+  { descending, signal }: { readonly descending: boolean; readonly signal: AbortSignal | undefined },
+): readonly string[] {
+  const names = connection.use(
+    ({ statement }) =>
+      statement('SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1 ORDER BY name')
+        .all(query.bucket ?? null)
+        .map((row) => bucketSchema.parse(row).name),
+    signal,
+  );
+  const after = orderOf(query).by === 'key' ? query.after : undefined;
+  const turn = descending ? -1 : 1;
+  const left = after === undefined ? names : names.filter((name) => turn * compareKeys(name, after.bucket) >= 0);
+  return descending ? left.toReversed() : left;
+}
+
+/** Which index a search reads, with its own condition. */
+function indexOf({ deleted = false }: ObjectFilter): string {
+  return deleted ? 'objects INDEXED BY objects_tombstones WHERE deleted = 1' : 'objects INDEXED BY objects_facts WHERE deleted = 0';
+}
+
+/** Splits the keys of a bucket that a filter may match into ranges of at most CHUNK_ROWS rows. The event loop runs between two of them. */
+export async function* chunksOf(
+  connection: SqliteConnection,
+  {
+    bucket,
+    source: { filter, descending, from: index = indexOf(filter) },
+    after,
+  }: { readonly bucket: string; readonly source: Source; readonly after: string | undefined },
+  signal: AbortSignal | undefined,
+): AsyncGenerator<KeyRange> {
+  const fixed = boundsOf(filter);
+  const [begins, ends, direction] = descending ? (['<', '>=', 'DESC'] as const) : (['>', '<=', 'ASC'] as const);
+  for (let from = after; ;) {
+    await letOthersRun();
+    const begin = from === undefined ? [] : [{ sql: `key ${begins} ?`, values: [from] }];
+    const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...fixed, ...begin];
+    const last = connection.use(({ statement }) => {
+      const row = statement(
+        `SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`,
+      ).get(...valuesOf(conditions));
+      return row === undefined ? undefined : keySchema.parse(row).key;
+    }, signal);
+    yield { bucket, conditions: last === undefined ? conditions : [...conditions, { sql: `key ${ends} ?`, values: [last] }] };
+    if (last === undefined) return;
+    from = last;
+  }
+}
+
+/** The bounds that a filter sets to the keys themselves. */
+function boundsOf({ key, prefix = '' }: ObjectFilter): readonly SqlCondition[] {
+  const end = firstAfterPrefix(prefix);
+  return [
+    ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
+    ...(prefix === '' ? [] : [{ sql: 'key >= ?', values: [prefix] }]),
+    ...(end === undefined ? [] : [{ sql: 'key < ?', values: [end] }]),
+  ];
+}
+
+/** The conditions that a filter sets besides the bounds of keys and the words. */
+export function otherConditions({ extension, where = [] }: ObjectFilter): readonly SqlCondition[] {
+  return [...(extension === undefined ? [] : [{ sql: 'extension = ?', values: [extension] }]), ...where.map(conditionSql)];
+}
+
+export function sqlOf(conditions: readonly SqlCondition[]): string {
+  return conditions.map(({ sql }) => sql).join(' AND ');
+}
+
+export function valuesOf(conditions: readonly SqlCondition[]): readonly SQLInputValue[] {
+  return conditions.flatMap(({ values }) => values);
+}
+
+function rangeStatement(query: ObjectQuery, { conditions }: KeyRange): SqlCondition {
+  const all = [...conditions, ...otherConditions(query), ...afterConditions(query)];
+  return {
+    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
+    values: [...valuesOf(all), query.limit],
+  };
+}
+
+/** CROSS JOIN fixes the plan: without statistics, the planner would read a whole bucket for a rare word. */
+function wordsStatement(query: ObjectQuery, words: NonNullable<ObjectQuery['words']>): SqlCondition {
+  const isKnown = { sql: 'bucket IN (SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1)', values: [query.bucket ?? null] };
+  const matches = { sql: 'object_words MATCH ?', values: [matchOf(words)] };
+  const all = [isKnown, matches, ...boundsOf(query), ...otherConditions(query), ...afterConditions(query), ...afterPlace(query)];
+  return {
+    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
+      WHERE deleted = 0 AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
+    values: [...valuesOf(all), query.limit],
+  };
+}
+
+function valueOf(query: ObjectQuery): string {
+  return VALUES[orderOf(query).by];
+}
+
+function orderSql(query: ObjectQuery): string {
+  const { by, order } = orderOf(query);
+  return by === 'key' ? `bucket ${order}, key ${order}` : `value ${order}, bucket, key`;
+}
+
+/** After the position of a query that is sorted by a value. */
+function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
+  const { by, order } = orderOf(query);
+  if (query.after === undefined || by === 'key') return [];
+  const { value = -1, bucket, key } = query.after;
+  const expression = VALUES[by];
+  const bound = by === 'deleted_at' ? timeText(value) : value;
+  const beyond = order === 'asc' ? '>' : '<';
+  return [
+    {
+      sql: `(${expression} ${beyond} ? OR (${expression} = ? AND (bucket, key) > (?, ?)))`,
+      values: [bound, bound, bucket, key],
+    },
+  ];
+}
+
+function timeText(ms: number): string {
+  return ms < 0 ? '' : new Date(ms).toISOString();
+}
+
+/** After the position of a query that is sorted by bucket and key. */
+function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
+  const { by, order } = orderOf(query);
+  if (query.after === undefined || by !== 'key') return [];
+  return [{ sql: `(bucket, key) ${order === 'asc' ? '>' : '<'} (?, ?)`, values: [query.after.bucket, query.after.key] }];
+}
+
+/** Reads the documents of these places. One that was deleted meanwhile is left out. */
+async function documentsOf(
+  connection: SqliteConnection,
+  places: readonly Found[],
+  signal: AbortSignal | undefined,
+): Promise<readonly ObjectDocument[]> {
+  const documents: ObjectDocument[] = [];
+  for (let at = 0; at < places.length; at += DOCUMENTS_AT_ONCE) {
+    if (at > 0) await letOthersRun();
+    connection.use(({ statement }) => {
+      const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+      for (const { bucket, key } of places.slice(at, at + DOCUMENTS_AT_ONCE)) {
+        const row = byKey.get(bucket, key);
+        if (row !== undefined) documents.push(documentOfRow(row));
+      }
+    }, signal);
+  }
+  return documents;
+}

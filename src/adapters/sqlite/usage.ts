@@ -1,0 +1,132 @@
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import { z } from 'zod';
+import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
+import { CLASS, conditionSql, MODIFIED, SIZE, type SqlCondition } from './conditions.ts';
+import type { SqliteConnection } from './connection.ts';
+import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
+
+/** More groups are not kept in memory: a bucket that has as many extensions has names with dots, and no extensions. */
+const GROUPS_MAX = 100_000;
+const DAY_MS = 86_400_000;
+
+const groupSchema = z.object({
+  name: z.string(),
+  objects: z.number(),
+  bytes: z.number().nullable(),
+  oldest: z.number().nullable(),
+  newest: z.number().nullable(),
+});
+type Group = z.infer<typeof groupSchema>;
+
+/** Creates the sums in SQLite. They read the index of facts in short synchronous calls. */
+export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
+  function readGroups(query: UsageQuery, range: KeyRange, signal: AbortSignal | undefined): readonly Group[] {
+    const name = nameSql(query);
+    const conditions = [...range.conditions, ...wordConditions(query), ...otherConditions(query)];
+    // the inner statement reads the index alone; without its limit the two would be joined, and the documents be read and sorted
+    const sql = `SELECT name, count(*) AS objects, sum(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
+        SELECT ${name.sql} AS name, ${SIZE} AS bytes, ${MODIFIED} AS modified
+        FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
+      ) GROUP BY name`;
+    return connection.use(
+      ({ statement }) =>
+        statement(sql)
+          .all(...name.values, ...valuesOf(conditions))
+          .map((row) => groupSchema.parse(row)),
+      signal,
+    );
+  }
+
+  return {
+    async usage(query, signal) {
+      const { bucket, by, after = '', limit, timeLimitMs } = query;
+      if (!isCreated(connection, bucket, signal)) return [];
+      const untilMs = performance.now() + timeLimitMs;
+      const rows = new Map<string, UsageRow>();
+      const source = { filter: query, descending: false };
+      // what follows the last folder of the page before
+      const from = by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
+      for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {
+        addGroups(rows, readGroups(query, range, signal), query);
+        if (performance.now() > untilMs || rows.size > GROUPS_MAX) return 'too-slow';
+        if (from !== undefined && rows.size > limit) break;
+      }
+      return pageOf(rows, query);
+    },
+  };
+}
+
+function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, prefix }: UsageQuery): void {
+  for (const group of groups) {
+    const name = by === 'folder' && group.name === prefix ? '' : group.name;
+    rows.set(name, joined(rows.get(name), { ...group, name }));
+  }
+}
+
+function pageOf(rows: ReadonlyMap<string, UsageRow>, query: UsageQuery): readonly UsageRow[] {
+  const { after, limit } = query;
+  return [...rows.values()]
+    .filter(({ name }) => after === undefined || compareKeys(name, after) > 0)
+    .sort((a, b) => rankOf(query, a.name) - rankOf(query, b.name) || compareKeys(a.name, b.name))
+    .slice(0, limit);
+}
+
+function isCreated(connection: SqliteConnection, bucket: string, signal: AbortSignal | undefined): boolean {
+  return connection.use(({ statement }) => statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined, signal);
+}
+
+/** Ages are in their own order. */
+function rankOf({ by }: UsageQuery, name: string): number {
+  return by === 'age' ? usageAges.findIndex((age) => age.name === name) : 0;
+}
+
+function wordConditions({ words }: UsageQuery): readonly SqlCondition[] {
+  return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
+}
+
+/** The name of a row's group. */
+function nameSql({ by, prefix, nowMs }: UsageQuery): SqlCondition {
+  switch (by) {
+    case 'folder': {
+      // SQLite counts characters from 1
+      const length = Array.from(prefix).length;
+      // of an object in the folder itself, this is the prefix
+      return { sql: `substr(key, 1, ? + instr(substr(key, ?), '/'))`, values: [length, length + 1] };
+    }
+    case 'class':
+      return { sql: `ifnull(${CLASS}, '')`, values: [] };
+    case 'extension':
+      return { sql: `ifnull(extension, '')`, values: [] };
+    case 'age':
+      return ageSql(nowMs);
+  }
+}
+
+function ageSql(nowMs: number): SqlCondition {
+  const limits = usageAges.filter(({ days }) => Number.isFinite(days));
+  const cases = limits.map(() => `WHEN ${MODIFIED} >= ? THEN ?`).join(' ');
+  return {
+    sql: `CASE WHEN ${MODIFIED} IS NULL THEN '' ${cases} ELSE 'older' END`,
+    values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
+  };
+}
+
+function joined(known: UsageRow | undefined, { name, objects, bytes, oldest, newest }: Group): UsageRow {
+  const oldestMs = least(known?.oldestMs, oldest);
+  const newestMs = greatest(known?.newestMs, newest);
+  return {
+    name,
+    objects: (known?.objects ?? 0) + objects,
+    bytes: (known?.bytes ?? 0) + (bytes ?? 0),
+    ...(oldestMs !== undefined && { oldestMs }),
+    ...(newestMs !== undefined && { newestMs }),
+  };
+}
+
+function least(known: number | undefined, time: number | null): number | undefined {
+  return time === null ? known : Math.min(known ?? Infinity, time);
+}
+
+function greatest(known: number | undefined, time: number | null): number | undefined {
+  return time === null ? known : Math.max(known ?? -Infinity, time);
+}

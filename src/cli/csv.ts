@@ -1,0 +1,39 @@
+/** Results as CSV (RFC 4180, lines end with a line feed). */
+import type { StoredObject } from '../api/search.ts';
+import { printable } from '../domain/printable.ts';
+
+const COLUMNS = [
+  'bucket',
+  'key',
+  'size',
+  'last_modified',
+  'storage_class',
+  'etag',
+  'content_type',
+  'version_id',
+  'deleted_at',
+] as const satisfies readonly (keyof StoredObject)[];
+
+export const CSV_HEADING = COLUMNS.join(',');
+
+/** A spreadsheet computes a cell that begins with one of these. */
+const FORMULA = /^[=+\-@]/;
+
+/**
+ * One result. Unless `raw`, characters that a terminal would act on are escaped, and a cell that a spreadsheet would compute
+ * begins with an apostrophe.
+ */
+export function csvLine(document: StoredObject, raw: boolean): string {
+  return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');
+}
+
+function cellOf(value: string | number | undefined, raw: boolean): string {
+  if (value === undefined) return '';
+  const text = raw || typeof value === 'number' ? String(value) : safe(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function safe(text: string): string {
+  const shown = printable(text);
+  return FORMULA.test(shown) ? `'${shown}` : shown;
+}

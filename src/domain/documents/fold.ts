@@ -1,0 +1,34 @@
+/**
+ * The folded form of a text, by which keys are compared regardless of case and accents. It is made here for both stores,
+ * for keys and for queries alike, so that both find the same objects.
+ */
+
+/**
+ * Marks beyond the thirtieth of one character, which no language has (UAX #15, Stream-Safe Text Format). They are dropped
+ * before normalisation, which sorts them in a time that grows with the square of their number. The half-width sound marks
+ * of katakana are letters until they are normalised.
+ */
+const SURPLUS_MARKS = /(?<=[\p{M}\u{ff9e}\u{ff9f}]{30})[\p{M}\u{ff9e}\u{ff9f}]+/gu;
+const MARKS = /\p{M}+/gu;
+/** Most keys are ASCII, which has no accents and needs no normalisation. */
+const ASCII = /^[\0-\x7f]*$/;
+
+/** Whether the text consists of ASCII characters. */
+export function isAscii(text: string): boolean {
+  return ASCII.test(text);
+}
+
+/** The text in NFKC, in a time that is linear in its length. */
+export function normalised(text: string): string {
+  return text.replaceAll(SURPLUS_MARKS, '').normalize('NFKC');
+}
+
+/** The folded form: NFKC, lower case, without accents; ß as ss, and a final sigma as any other. The fold of a folded text is the same text. */
+export function fold(text: string): string {
+  return isAscii(text) ? text.toLowerCase() : foldNormalised(normalised(text));
+}
+
+/** The fold of a text that is in NFKC already. */
+export function foldNormalised(text: string): string {
+  return text.toLowerCase().normalize('NFD').replaceAll(MARKS, '').normalize('NFC').replaceAll('ß', 'ss').replaceAll('ς', 'σ');
+}

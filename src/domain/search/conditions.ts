@@ -1,0 +1,37 @@
+/** What a search asks of documents. Every condition must hold. Both stores answer the same for the same conditions. */
+import type { QueryWords } from '../documents/words.ts';
+import type { Pattern } from './pattern.ts';
+
+/**
+ * One test of a document. A test of a field that the document does not have fails. Texts of `contains` and of patterns are
+ * folded already; `from` is inclusive and `before` exclusive, in milliseconds since 1970.
+ */
+export type Test =
+  | { readonly kind: 'words'; readonly words: QueryWords }
+  | { readonly kind: 'contains'; readonly text: string }
+  | { readonly kind: 'match'; readonly pattern: Pattern }
+  | { readonly kind: 'bucket' | 'key' | 'prefix' | 'etag' | 'class'; readonly value: string }
+  /** In lower case, without a dot before it; with a dot within it, such as `tar.gz`, the last two extensions of the name. */
+  | { readonly kind: 'extension'; readonly value: string }
+  /** `family`: every type that begins with the value, which ends in a slash. */
+  | { readonly kind: 'type'; readonly value: string; readonly family: boolean }
+  | { readonly kind: 'tag' | 'meta'; readonly name: string; readonly value: string }
+  | { readonly kind: 'size'; readonly min?: number; readonly max?: number }
+  | { readonly kind: 'modified' | 'deleted'; readonly from?: number; readonly before?: number };
+
+/** It holds if one of the tests succeeds; negated, if none does. */
+export interface Condition {
+  readonly anyOf: readonly Test[];
+  readonly negated: boolean;
+}
+
+/** Fields by which results can be sorted. */
+export const sortFields = ['key', 'size', 'last_modified', 'deleted_at'] as const;
+export type SortField = (typeof sortFields)[number];
+export const sortOrders = ['asc', 'desc'] as const;
+export type SortOrder = (typeof sortOrders)[number];
+
+/** A condition of one test that must succeed. */
+export function holds(test: Test): Condition {
+  return { anyOf: [test], negated: false };
+}

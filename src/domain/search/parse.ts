@@ -1,0 +1,240 @@
+/**
+ * The grammar of the one box. Clauses are joined by AND; `-` before a clause negates it; commas separate values of which one
+ * must fit.
+ *
+ *   query    = address | { clause }
+ *   clause   = [ "-" ] ( text { "," text } | field ":" value { "," value } | field compare value )
+ *   text     = word | pattern with * or ? | "exact part"
+ *   field    = bucket prefix ext type class tag meta key etag is, before a colon
+ *   compare  = size > >= < <= =      modified, deleted > >= < <=
+ *   address  = s3://… | arn:aws:s3:::… | https://…   (alone: it opens that object)
+ *
+ * A name before a colon that is not a field is a mistake and never a word. Quotes make it text.
+ */
+import { queryWordsOf } from '../documents/words.ts';
+import type { Condition, Test } from './conditions.ts';
+import { comparedTests } from './compared.ts';
+import { fieldTest } from './field-tests.ts';
+import { isCompared, isFieldName, nearestField, type FieldName } from './fields.ts';
+import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.ts';
+import { isAddress, locationOf } from './location.ts';
+import { containedText, isPattern, patternOf } from './pattern.ts';
+
+/** One clause as it was understood, with absolute values. */
+export interface Clause {
+  /** The field, or what a text is: words, contains or match; `object`: an address. */
+  readonly field: FieldName | 'words' | 'contains' | 'match' | 'object';
+  readonly negated: boolean;
+  /** Of comparisons only. */
+  readonly operator?: Exclude<Operator, ':'>;
+  /** One of them must fit. Sizes are in bytes and times in UTC. */
+  readonly values: readonly string[];
+  /** What was written, and where: UTF-16 units from 0. */
+  readonly text: string;
+  readonly position: number;
+}
+
+/** A query that was understood. */
+export interface ParsedQuery {
+  readonly conditions: readonly Condition[];
+  readonly clauses: readonly Clause[];
+  /** It asks for deleted objects. */
+  readonly deleted: boolean;
+  /** An age in it depends on the moment of the query. */
+  readonly relative: boolean;
+}
+
+interface ParseOptions {
+  /** The moment from which ages are counted. */
+  readonly nowMs: number;
+  /** The zone of dates without one: a name that isTimeZone accepts. */
+  readonly timeZone: string;
+}
+
+/** More clauses or values are refused: each becomes a clause of a request, and OpenSearch takes 1,024. */
+const CLAUSES_MAX = 32;
+const VALUES_MAX = 64;
+
+/** What one clause contributes. */
+interface Part {
+  readonly condition?: Condition;
+  readonly clause: Clause;
+  readonly deleted?: boolean;
+  readonly relative?: boolean;
+}
+
+/** Parses the text of the box. Returns its first mistake otherwise. */
+export function parseQuery(text: string, options: ParseOptions): ParsedQuery | Mistake {
+  if (isAddress(text.trim())) return addressQuery(text);
+  const lexemes = lexemesOf(text);
+  if ('message' in lexemes) return lexemes;
+  const tooMany = excessOf(lexemes);
+  if (tooMany !== undefined) return tooMany;
+  const context: Context = { ...options, source: text, hasPrefix: lexemes.some(isPrefix), lastWords: lexemes.findLast(hasWords) };
+  const parts: Part[] = [];
+  for (const lexeme of lexemes) {
+    const part = partOf(lexeme, context);
+    if ('message' in part) return part;
+    parts.push(part);
+  }
+  const deleted = parts.some((part) => part.deleted === true);
+  return (
+    (deleted ? mistakeWithDeleted(parts) : undefined) ?? {
+      conditions: parts.flatMap(({ condition }) => condition ?? []),
+      clauses: parts.map(({ clause }) => clause),
+      deleted,
+      relative: parts.some(({ relative }) => relative === true),
+    }
+  );
+}
+
+interface Context extends ParseOptions {
+  readonly source: string;
+  /** Some clause asks for a prefix, so that patterns may be short. */
+  readonly hasPrefix: boolean;
+  /** The last clause of words, whose last word may be the beginning of one. */
+  readonly lastWords: Lexeme | undefined;
+}
+
+function addressQuery(text: string): ParsedQuery | Mistake {
+  const position = text.length - text.trimStart().length;
+  const address = text.trim();
+  const location = locationOf(address);
+  if (location === undefined) {
+    return { position, message: 'this address names no bucket: write s3://BUCKET/KEY, or put it in quotes to search for the text' };
+  }
+  const { bucket, key } = location;
+  const isFolder = key === '' || key.endsWith('/');
+  const place: readonly Test[] = key === '' ? [] : [{ kind: isFolder ? 'prefix' : 'key', value: key }];
+  const tests: readonly Test[] = [{ kind: 'bucket', value: bucket }, ...place];
+  return {
+    conditions: tests.map((test) => ({ anyOf: [test], negated: false })),
+    clauses: [{ field: 'object', negated: false, values: [bucket, key], text: address, position }],
+    deleted: false,
+    relative: false,
+  };
+}
+
+function excessOf(lexemes: readonly Lexeme[]): Mistake | undefined {
+  const clause = lexemes[CLAUSES_MAX];
+  if (clause !== undefined) return { position: clause.position, message: `a query has at most ${CLAUSES_MAX} clauses` };
+  const value = lexemes.flatMap(({ values }) => values)[VALUES_MAX];
+  return value && { position: value.position, message: `a query has at most ${VALUES_MAX} values` };
+}
+
+function isPrefix({ field, negated, values }: Lexeme): boolean {
+  return field?.name === 'prefix' && !negated && values.every(({ text }) => text !== '');
+}
+
+function hasWords({ field, negated, values }: Lexeme): boolean {
+  return field === undefined && !negated && values.some(({ text, quoted }) => !quoted && !isPattern(text));
+}
+
+function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
+  const { field, position } = lexeme;
+  if (field === undefined) return textPart(lexeme, context);
+  const { name, operator } = field;
+  if (!isFieldName(name)) return unknownField(lexeme, name);
+  if (name === 'is') return statePart(lexeme, operator, context);
+  if (isCompared(name) === (operator === ':')) {
+    const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value`;
+    return { position, message: `${name}${operator} is not possible: ${instead}` };
+  }
+  return isCompared(name) ? comparedPart(lexeme, name, context) : valuesPart(lexeme, name, context);
+}
+
+const EXAMPLES: Readonly<Partial<Record<FieldName, string>>> = { size: '>1G', modified: '<7d', deleted: '<24h' };
+
+function unknownField({ position, negated }: Lexeme, name: string): Mistake {
+  const nearest = nearestField(name);
+  const shown = name.slice(0, 32);
+  const meant = nearest === undefined ? '' : `; did you mean ${nearest}${isCompared(nearest) ? (EXAMPLES[nearest] ?? '') : ':'}?`;
+  return {
+    position: negated ? position + 1 : position,
+    message: `there is no field ${shown}${meant === '' ? '; the fields are those of the docs' : meant} Put the text in quotes to search for it`,
+  };
+}
+
+function clauseOf({ position, end, negated }: Lexeme, { source }: Context, clause: Pick<Clause, 'field' | 'values' | 'operator'>): Clause {
+  return { ...clause, negated, text: source.slice(position, end), position };
+}
+
+function textPart(lexeme: Lexeme, context: Context): Part | Mistake {
+  const tests: Test[] = [];
+  for (const value of lexeme.values) {
+    const test = textTest(value, lexeme, context);
+    if ('message' in test) return test;
+    tests.push(test);
+  }
+  const kind = tests[0]?.kind;
+  const field = kind === 'contains' || kind === 'match' ? kind : 'words';
+  const values = lexeme.values.map(({ text }) => text);
+  return { condition: { anyOf: tests, negated: lexeme.negated }, clause: clauseOf(lexeme, context, { field, values }) };
+}
+
+function textTest({ text, quoted, position }: Value, lexeme: Lexeme, { hasPrefix, lastWords }: Context): Test | Mistake {
+  if (quoted) {
+    const contained = containedText(text);
+    return 'mistake' in contained ? { position, message: contained.mistake } : { kind: 'contains', ...contained };
+  }
+  if (isPattern(text)) {
+    const pattern = patternOf(text, hasPrefix);
+    return 'mistake' in pattern ? { position, message: pattern.mistake } : { kind: 'match', pattern };
+  }
+  const words = queryWordsOf(text, lexeme !== lastWords);
+  if (words === null) return { position, message: 'this has no letters or digits: put it in quotes, with at least three characters' };
+  return { kind: 'words', words };
+}
+
+function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
+  const tests: Test[] = [];
+  for (const { text, position } of lexeme.values) {
+    const test = fieldTest(name, text);
+    if ('mistake' in test) return { position, message: test.mistake };
+    tests.push(test);
+  }
+  const values = lexeme.values.map(({ text }) => text);
+  return { condition: { anyOf: tests, negated: lexeme.negated }, clause: clauseOf(lexeme, context, { field: name, values }) };
+}
+
+function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
+  const [value, second] = lexeme.values;
+  const { position, negated, field } = lexeme;
+  if (value === undefined || second !== undefined || field === undefined) {
+    return { position: second?.position ?? position, message: `${name} is compared with one value` };
+  }
+  const compared = comparedTests(name, { operator: field.operator, text: value.text }, context);
+  if ('mistake' in compared) return { position: value.position, message: compared.mistake };
+  const { test, operator, absolute, relative } = compared;
+  const isDeleted = name === 'deleted';
+  if (isDeleted && negated) return { position, message: 'deleted cannot be negated: turn the comparison round' };
+  return {
+    condition: { anyOf: [test], negated },
+    clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
+    deleted: isDeleted,
+    relative,
+  };
+}
+
+/** `is:deleted`, which is the only state: all other searches are for live objects. */
+function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part | Mistake {
+  const { position, negated, values } = lexeme;
+  if (operator !== ':' || values.length !== 1 || values[0]?.text !== 'deleted') {
+    return { position: values[0]?.position ?? position, message: 'is: has one value, deleted' };
+  }
+  if (negated) return { position, message: 'without is:deleted a search finds live objects only: remove this clause' };
+  return { clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
+}
+
+/** What tombstones can be searched by: they have a key and no fields of an object. */
+const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
+
+function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {
+  const wrong = parts.find(({ clause: { field } }) => !ofTombstones.has(field));
+  if (wrong === undefined) return undefined;
+  const { clause } = wrong;
+  return {
+    position: clause.position,
+    message: `deleted objects can be searched by bucket, prefix, "exact part" and pattern only, not by ${clause.field}`,
+  };
+}

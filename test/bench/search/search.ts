@@ -1,0 +1,292 @@
+/** The bench `search`: how long each kind of request takes on a large index while documents are written, and what writing them costs. */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
+import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { objectRows } from '../../../src/api/objects.ts';
+import { usageRows } from '../../../src/api/usage.ts';
+import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
+import { createSearch } from '../../../src/pipeline/control/search.ts';
+import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+import { commandOf, listOf, whole } from '../bench-command.ts';
+import { quantileOf, tableText } from '../statistics.ts';
+
+const products = ['opensearch', 'sqlite'] as const;
+type Product = (typeof products)[number];
+
+interface SearchOptions {
+  readonly index: readonly Product[];
+  readonly documents: number;
+  readonly rounds: number;
+  readonly rate: number;
+}
+
+interface RequestRow {
+  readonly request: string;
+  readonly found: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+}
+
+interface IndexReport {
+  readonly index: Product;
+  readonly documents: number;
+  /** CPU of this process for each document that was written at first, and how many were written in a second. */
+  readonly cpuUsPerDocument: number;
+  readonly documentsPerS: number;
+  readonly bytesPerDocument: number;
+  /** What was written beside the requests, of what was wanted. */
+  readonly writtenPerS: number;
+  readonly requests: readonly RequestRow[];
+}
+
+interface SearchReport {
+  readonly bench: 'search';
+  readonly date: string;
+  readonly node: string;
+  readonly indexes: readonly IndexReport[];
+}
+
+/** The bench's command. */
+export const searchBench = commandOf<SearchOptions, SearchReport>({ name: 'search', describe, run, text: reportText });
+
+function describe(command: Command): Command {
+  return command
+    .description('The duration of each kind of search and usage, while documents are written; CPU and bytes of each document.')
+    .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
+    .addOption(new Option('--documents <count>', 'of the index').argParser(whole(1_000, 100_000_000)).default(1_000_000))
+    .addOption(new Option('--rounds <count>', 'of all requests').argParser(whole(1, 1_000)).default(20))
+    .addOption(new Option('--rate <count>', 'documents written in a second meanwhile').argParser(whole(0, 100_000)).default(1_000))
+    .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
+}
+
+async function run({ index, ...options }: SearchOptions, tell: (text: string) => void): Promise<SearchReport> {
+  const indexes: IndexReport[] = [];
+  for (const product of index) indexes.push(await measure(product, options, tell));
+  return { bench: 'search', date: new Date().toISOString(), node: process.version, indexes };
+}
+
+interface Opened {
+  readonly store: Store;
+  sizeBytes(): Promise<number>;
+  dispose(): Promise<void>;
+}
+
+const BUCKET = 'photos';
+
+async function openSqlite(): Promise<Opened> {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-bench-search-'));
+  const path = join(folder, 'index.sqlite');
+  const store = createSqliteStore({ path });
+  return {
+    store,
+    sizeBytes: async () => (await stat(path)).size,
+    async dispose() {
+      await store.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function openOpenSearch(): Promise<Opened> {
+  const url = process.env['TALLY_BENCH_OPENSEARCH_URL'];
+  if (url === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL must name an OpenSearch that holds nothing of value');
+  const prefix = `bench${Date.now().toString(36)}`;
+  const store = createOpenSearchStore({ urls: [url], prefix, shards: 1, replicas: 0, clock: systemClock });
+  const ask = async (method: string, path: string): Promise<string> => (await fetch(`${url}/${path}`, { method })).text();
+  return {
+    store,
+    async sizeBytes() {
+      await ask('POST', `${prefix}-objects-${BUCKET}/_flush`);
+      const stats = JSON.parse(await ask('GET', `${prefix}-objects-${BUCKET}/_stats/store`)) as {
+        _all: { total: { store: { size_in_bytes: number } } };
+      };
+      return stats._all.total.store.size_in_bytes;
+    },
+    async dispose() {
+      await store.close();
+      await ask('DELETE', `${prefix}-*`);
+      await ask('DELETE', `_index_template/${prefix}-*`);
+    },
+  };
+}
+
+async function measure(product: Product, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void): Promise<IndexReport> {
+  const opened = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
+  const { store } = opened;
+  try {
+    await store.setup.prepare();
+    await store.objects.createBucket(BUCKET);
+    tell(`${product}: writing ${options.documents} documents`);
+    const filled = await fill(store, options.documents);
+    await store.scan.refresh(BUCKET);
+    const bytes = await opened.sizeBytes();
+    tell(`${product}: ${options.rounds} rounds of requests`);
+    const stop = new AbortController();
+    const writing = writeOn(store, options, stop.signal);
+    const requests = await measureRequests(store, options.rounds).finally(async () => {
+      stop.abort();
+      // the writer must have ended before the store is closed, also when a request failed
+      await Promise.allSettled([writing]);
+    });
+    return {
+      index: product,
+      documents: options.documents,
+      ...filled,
+      bytesPerDocument: bytes / options.documents,
+      writtenPerS: await writing,
+      requests,
+    };
+  } finally {
+    await opened.dispose();
+  }
+}
+
+const EXTENSIONS = ['jpg', 'parquet', 'log.gz', 'csv', 'json', 'tar.gz', 'txt', 'PDF'];
+const CLASSES = ['STANDARD', 'STANDARD_IA', 'GLACIER'];
+const START_MS = Date.UTC(2024, 0, 1);
+
+/** Keys as data lakes and people make them. */
+function keyAt(at: number): string {
+  const extension = EXTENSIONS[at % EXTENSIONS.length] ?? '';
+  const day = new Date(START_MS + (at % 900) * 86_400_000).toISOString().slice(0, 10);
+  if (at % 2 === 0) return `warehouse/team-${at % 50}/year=${day.slice(0, 4)}/day=${day}/part-${String(at).padStart(8, '0')}.${extension}`;
+  return `users/user${at % 1_000}/Documents/Annual Report ${day} v${at}.${extension}`;
+}
+
+function documentAt(at: number, nowMs: number): ObjectDocument {
+  const lastModifiedMs = START_MS + ((at * 7_919) % 77_760_000) * 1_000;
+  return documentOf({
+    bucket: BUCKET,
+    key: keyAt(at),
+    state: {
+      present: true,
+      etag: at.toString(16).padStart(32, '0'),
+      sizeBytes: (at * 2_654_435_761) % 2 ** 31,
+      lastModifiedMs,
+      storageClass: CLASSES[at % 3] ?? '',
+    },
+    clock: nowMs * 1_000,
+    settled: true,
+    source: 'native',
+    cause: { eventName: 'ObjectCreated:Put', eventTimeMs: lastModifiedMs },
+    stateAtMs: nowMs,
+    nowMs,
+  });
+}
+
+const BATCH = 1_000;
+const AT_ONCE = 4;
+
+async function fill(store: Store, documents: number): Promise<Pick<IndexReport, 'cpuUsPerDocument' | 'documentsPerS'>> {
+  const nowMs = Date.now();
+  const before = process.cpuUsage();
+  let next = 0;
+  async function writeBatches(): Promise<void> {
+    for (let from = next; from < documents; from = next) {
+      next = Math.min(documents, from + BATCH);
+      const batch = Array.from({ length: next - from }, (_, index) => documentAt(from + index, nowMs));
+      await writeAll(store, batch);
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, writeBatches));
+  const { user, system } = process.cpuUsage(before);
+  return { cpuUsPerDocument: (user + system) / documents, documentsPerS: documents / ((Date.now() - nowMs) / 1_000) };
+}
+
+async function writeAll(store: Store, documents: readonly ObjectDocument[]): Promise<void> {
+  const answers = await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+  const refused = answers.find(({ kind }) => kind !== 'written');
+  if (refused !== undefined) throw new Error(`a document was not written: ${JSON.stringify(refused)}`);
+}
+
+/** Writes documents of the index again, ten times a second, until the signal is aborted. Resolves with how many a second. */
+async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'documents' | 'rate'>, signal: AbortSignal): Promise<number> {
+  const beganMs = Date.now();
+  let written = 0;
+  while (!signal.aborted) {
+    const due = Math.floor(((Date.now() - beganMs) / 1_000) * rate);
+    const count = Math.min(BATCH, due - written);
+    const batch = Array.from({ length: count }, (_, index) => documentAt(((written + index) * 104_729) % documents, Date.now()));
+    const unique = [...new Map(batch.map((document) => [document.key, document])).values()];
+    if (unique.length > 0) await writeAll(store, unique);
+    written += Math.max(0, count);
+    await sleep(100);
+  }
+  return written / ((Date.now() - beganMs) / 1_000);
+}
+
+async function measureRequests(store: Store, rounds: number): Promise<readonly RequestRow[]> {
+  const { state } = createMemoryStore();
+  await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
+  const clock = systemClock;
+  const requireForms = createRequireCurrentForms({ maintenance: store.maintenance, clock });
+  const search = createSearch({ objects: store.objects, state, clock, requireForms });
+  const getUsage = createGetUsage({ usage: store.usage, state, clock, requireForms });
+  const searching = (query: Readonly<Record<string, string | number>>) => async () =>
+    (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }))).items.length;
+  const summing = (query: Readonly<Record<string, string | number>>) => async () =>
+    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }))).items.length;
+  const requests: Readonly<Record<string, () => Promise<number>>> = {
+    'first page': searching({}),
+    prefix: searching({ prefix: 'users/user77/' }),
+    words: searching({ q: 'annual report 2025' }),
+    'rare word': searching({ q: 'part 00012344' }),
+    extension: searching({ extension: 'parquet' }),
+    'dotted extension': searching({ extension: 'tar.gz' }),
+    contains: searching({ contains: 'Report 2025-0' }),
+    'contains, rare': searching({ contains: 'v12345.' }),
+    'contains, nothing': searching({ contains: 'nowhere' }),
+    pattern: searching({ match: '*day=2025-01-*.parquet' }),
+    'size above': searching({ query: 'size>2147480000' }),
+    largest: searching({ sort: 'size', order: 'desc' }),
+    newest: searching({ sort: 'last_modified', order: 'desc' }),
+    'largest below a prefix': searching({ sort: 'size', order: 'desc', prefix: 'users/user77/' }),
+    'words and filters': searching({ query: 'annual report ext:csv size>1G modified>2025' }),
+    total: searching({ total: 'true', extension: 'csv' }),
+    usage: summing({}),
+    'usage below a folder': summing({ prefix: 'warehouse/' }),
+    'usage by class': summing({ by: 'class' }),
+    'usage by age': summing({ by: 'age' }),
+    'usage of a query': summing({ query: 'ext:parquet size>1G' }),
+  };
+  const durations = new Map<string, number[]>();
+  const found = new Map<string, number>();
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [name, request] of Object.entries(requests)) {
+      const beganMs = performance.now();
+      found.set(name, await request());
+      // the first round warms caches
+      if (round > 0) durations.set(name, [...(durations.get(name) ?? []), performance.now() - beganMs]);
+    }
+  }
+  return [...durations].map(([request, ms]) => ({
+    request,
+    found: found.get(request) ?? 0,
+    p50Ms: quantileOf(ms, 0.5),
+    p95Ms: quantileOf(ms, 0.95),
+  }));
+}
+
+function reportText({ indexes, node, date }: SearchReport): string {
+  const parts = indexes.map(({ index, documents, requests, ...costs }) => {
+    const rows = requests.map(({ request, found, p50Ms, p95Ms }) => [request, String(found), p50Ms.toFixed(1), p95Ms.toFixed(1)]);
+    const facts = [
+      `${index}, ${documents} documents`,
+      `written at first: ${costs.cpuUsPerDocument.toFixed(1)} µs of CPU of this process and ${costs.bytesPerDocument.toFixed(0)} bytes for each, ${costs.documentsPerS.toFixed(0)}/s`,
+      `written beside the requests: ${costs.writtenPerS.toFixed(0)}/s`,
+    ];
+    return [...facts, tableText([['request', 'found', 'p50 ms', 'p95 ms'], ...rows])].join('\n');
+  });
+  return [`search, Node ${node}, ${date}`, ...parts].join('\n\n');
+}

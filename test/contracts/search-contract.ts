@@ -1,0 +1,288 @@
+/** The contract of searches that both stores must pass: filters, patterns, orders and cursors, compared with the plainest model. */
+import { randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
+import { queryWordsOf } from '../../src/domain/documents/words.ts';
+import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
+import { parseQuery } from '../../src/domain/search/parse.ts';
+import { patternOf } from '../../src/domain/search/pattern.ts';
+import type { ObjectFilter, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import type { OpenStore } from './store-contract.ts';
+
+const run = randomBytes(4).toString('hex');
+const DAY_MS = 86_400_000;
+const NOON_MS = Date.UTC(2026, 8, 1, 12);
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const ONE = `search-${run}-1`;
+const TWO = `search-${run}-2`;
+
+function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return { bucket, key, ...nameOf(key), clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOON_MS), ...more };
+}
+
+function tombstone(bucket: string, key: string, deletedMs = NOON_MS): ObjectDocument {
+  const fields = { clock: 1_000, deleted: true, settled: true, source: 'check', indexed_at: iso(NOON_MS) } as const;
+  return { bucket, key, ...fields, deleted_at: iso(deletedMs) };
+}
+
+const documents: readonly ObjectDocument[] = [
+  live(ONE, 'logs/2026/App.LOG.gz', { size: 10, last_modified: iso(NOON_MS), storage_class: 'STANDARD', etag: 'e1' }),
+  live(ONE, 'logs/2026/app.tar.gz', { size: 2 ** 31, last_modified: iso(NOON_MS - DAY_MS), storage_class: 'GLACIER', etag: 'e2' }),
+  live(ONE, 'logs/.tar.gz', { size: 0, last_modified: iso(NOON_MS + 1) }),
+  live(ONE, 'photos/Übersicht (2).JPG', { size: 10, content_type: 'image/jpeg', tags: { team: 'ml', 'a=b': 'c' } }),
+  live(ONE, 'photos/übersicht (2).png', { content_type: 'image/png', tags: { team: 'ML' }, user_metadata: { 'cost.center': '42' } }),
+  live(ONE, 'photos/x.jpg', { content_type: 'image', user_metadata: { größe: 'a b', note: '' }, size: 5 }),
+  live(ONE, 'tricky/100%_[a]*b?c\\d"e\'f.txt', { size: 7 }),
+  live(ONE, 'tricky/new\nline.txt', { size: 7 }),
+  live(ONE, 'tricky/😀smile😀.txt', { size: 7 }),
+  live(ONE, 'Straße/ΟΔΟΣ', { size: 1 }),
+  live(ONE, 'report', { size: 3, last_modified: iso(NOON_MS) }),
+  live(ONE, 'a/report', { size: 3, last_modified: iso(NOON_MS) }),
+  live(ONE, 'xreport', { size: 3 }),
+  live(TWO, 'report.parquet', { size: 3, last_modified: iso(NOON_MS) }),
+  live(TWO, 'iPhone15Pro.heic', { size: 10, last_modified: iso(NOON_MS) }),
+  tombstone(ONE, 'logs/Gone.log'),
+  tombstone(ONE, 'logs/earlier.log', NOON_MS - DAY_MS),
+  tombstone(TWO, 'Gone.jpg', NOON_MS - 1),
+];
+
+function match(text: string, hasPrefix = true): Test {
+  const pattern = patternOf(text, hasPrefix);
+  if ('mistake' in pattern) throw new Error(pattern.mistake);
+  return { kind: 'match', pattern };
+}
+
+const not = (...anyOf: readonly Test[]): Condition => ({ anyOf, negated: true });
+const any = (...anyOf: readonly Test[]): Condition => ({ anyOf, negated: false });
+const contains = (text: string): Condition => holds({ kind: 'contains', text });
+const words = (q: string): Test => ({ kind: 'words', words: queryWordsOf(q, true)! });
+
+/** What is asked, by its name. The model says what must be found; each case finds something or states that it does not. */
+const cases: readonly (readonly [string, ObjectFilter, 'nothing'?])[] = [
+  ['contains in any case', { where: [contains('app.l')] }],
+  ['contains across slashes', { where: [contains('s/2026/a')] }],
+  ['contains without accents', { where: [contains('ubersicht (2)')] }],
+  ['contains ss for ß', { where: [contains('strasse/οδοσ')] }],
+  ['contains special characters literally', { where: [contains('%_[a]*b?c\\d"e\'f')] }],
+  ['contains a star literally', { where: [contains('a]*b')] }],
+  ['contains no pattern', { where: [contains('app*gz')] }, 'nothing'],
+  ['contains a newline', { where: [contains('w\nl')] }],
+  ['contains a character beyond the BMP', { where: [contains('😀smile😀')] }],
+  ['contains the whole key', { where: [contains('report')] }],
+  ['contains, in one bucket and prefix', { bucket: ONE, prefix: 'logs/', where: [contains('app')] }],
+  ['a pattern at both ends', { where: [holds(match('logs/*.gz'))] }],
+  ['a pattern with a slash begins at the beginning', { where: [holds(match('2026/*.gz'))] }, 'nothing'],
+  ['a pattern without a slash begins after any slash', { where: [holds(match('report'))] }],
+  ['a pattern without a slash may span slashes', { where: [holds(match('logs*gz'))] }],
+  ['a pattern of question marks', { where: [holds(match('?.jpg'))] }],
+  ['a question mark for one character, beyond the BMP too', { where: [holds(match('?smile?.txt'))] }],
+  ['a question mark for a newline', { where: [holds(match('new?line*'))] }],
+  ['a pattern with special characters', { where: [holds(match('100%_[a]?b?c\\d"e\'*'))] }],
+  ['a pattern in capitals with accents', { where: [holds(match('ÜBERSICHT*'))] }],
+  ['a pattern that must match to the end', { where: [holds(match('*.tar'))] }, 'nothing'],
+  ['a bracket is no set', { where: [holds(match('*[ab]*'))] }, 'nothing'],
+  ['any of several patterns', { where: [any(match('*.jpg'), match('*.png'))] }],
+  ['no pattern of several', { where: [not(match('*.jpg'), match('*.gz'))] }],
+  ['extension', { where: [holds({ kind: 'extension', value: 'gz' })] }],
+  ['dotted extension', { where: [holds({ kind: 'extension', value: 'tar.gz' })] }],
+  ['dotted extension in any case', { where: [holds({ kind: 'extension', value: 'log.gz' })] }],
+  ['dotted extension that is none', { where: [holds({ kind: 'extension', value: '2026/app.gz' })] }, 'nothing'],
+  ['any of two extensions', { where: [any({ kind: 'extension', value: 'jpg' }, { kind: 'extension', value: 'heic' })] }],
+  [
+    'none of two extensions, names without one too',
+    { where: [not({ kind: 'extension', value: 'jpg' }, { kind: 'extension', value: 'gz' })] },
+  ],
+  ['size at least', { where: [holds({ kind: 'size', min: 10 })] }],
+  ['size at most', { where: [holds({ kind: 'size', max: 3 })] }],
+  ['size within', { where: [holds({ kind: 'size', min: 3, max: 7 })] }],
+  ['size beyond 32 bits', { where: [holds({ kind: 'size', min: 2 ** 31 })] }],
+  ['not of a size, unknown ones too', { where: [not({ kind: 'size', min: 3 })] }],
+  ['modified from', { where: [holds({ kind: 'modified', from: NOON_MS })] }],
+  ['modified before', { where: [holds({ kind: 'modified', before: NOON_MS })] }],
+  ['modified within', { where: [holds({ kind: 'modified', from: NOON_MS, before: NOON_MS + 1 })] }],
+  ['not modified before, unknown ones too', { where: [not({ kind: 'modified', before: NOON_MS })] }],
+  ['content type', { where: [holds({ kind: 'type', value: 'image/png', family: false })] }],
+  ['family of content types', { where: [holds({ kind: 'type', value: 'image/', family: true })] }],
+  ['storage class', { where: [holds({ kind: 'class', value: 'GLACIER' })] }],
+  ['etag', { where: [holds({ kind: 'etag', value: 'e1' })] }],
+  ['tag', { where: [holds({ kind: 'tag', name: 'team', value: 'ml' })] }],
+  ['tag with = in its name', { where: [holds({ kind: 'tag', name: 'a=b', value: 'c' })] }],
+  ['tag whose name and value are split elsewhere', { where: [holds({ kind: 'tag', name: 'a', value: 'b=c' })] }],
+  ['tag of another value', { where: [holds({ kind: 'tag', name: 'team', value: 'm' })] }, 'nothing'],
+  ['metadata with a dot in its name', { where: [holds({ kind: 'meta', name: 'cost.center', value: '42' })] }],
+  ['metadata beyond ASCII', { where: [holds({ kind: 'meta', name: 'größe', value: 'a b' })] }],
+  ['metadata that is empty', { where: [holds({ kind: 'meta', name: 'note', value: '' })] }],
+  ['metadata is no tag', { where: [holds({ kind: 'meta', name: 'team', value: 'ml' })] }, 'nothing'],
+  ['any of two buckets', { where: [any({ kind: 'bucket', value: ONE }, { kind: 'bucket', value: TWO })], prefix: 'report' }],
+  ['not of a bucket', { where: [not({ kind: 'bucket', value: ONE })] }],
+  ['any of two prefixes', { where: [any({ kind: 'prefix', value: 'logs/' }, { kind: 'prefix', value: 'photos/x' })] }],
+  ['not below a prefix', { where: [not({ kind: 'prefix', value: 'logs/' })] }],
+  ['any of two keys', { where: [any({ kind: 'key', value: 'report' }, { kind: 'key', value: 'a/report' })] }],
+  ['words and a filter', { words: queryWordsOf('report')!, where: [holds({ kind: 'modified', from: 0 })] }],
+  ['words and a prefix and a filter', { words: queryWordsOf('report')!, prefix: 'a/', where: [holds({ kind: 'size', min: 3 })] }],
+  ['words in one bucket and a filter', { bucket: TWO, words: queryWordsOf('iphone')!, where: [holds({ kind: 'size', min: 3 })] }],
+  ['any of two words', { where: [any(words('iphone'), words('übersicht'))] }],
+  ['not a word', { where: [not(words('report'))] }],
+  ['a joined word among others', { where: [any(words('iphone15pro'), words('none'))] }],
+  ['deleted', { deleted: true }],
+  ['deleted in a bucket', { deleted: true, bucket: ONE }],
+  ['deleted that contain', { deleted: true, where: [contains('gone.')] }],
+  ['deleted by pattern and prefix', { deleted: true, prefix: 'logs/', where: [holds(match('*.log'))] }],
+  ['deleted within', { deleted: true, where: [holds({ kind: 'deleted', from: NOON_MS - 1, before: NOON_MS })] }],
+  [
+    'everything at once',
+    { bucket: ONE, prefix: 'logs/', where: [contains('app'), not({ kind: 'class', value: 'GLACIER' }), holds({ kind: 'size', min: 1 })] },
+  ],
+];
+
+/** Declares the contract's tests for one store. */
+export function searchContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`${name} keeps the contract of searches`, () => {
+    let opened: OpenStore;
+    let store: Store;
+    const model = createMemoryStore();
+
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.setup.prepare();
+      for (const each of [store, model]) {
+        for (const bucket of [ONE, TWO]) await each.objects.createBucket(bucket);
+        const answers = await each.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+        expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
+      }
+      await opened.refresh?.();
+    });
+    afterAll(async () => {
+      await opened?.dispose();
+    });
+
+    const places = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
+
+    it.each(cases.map(([title, filter, nothing]) => ({ title, filter, nothing })))('finds by $title', async ({ filter, nothing }) => {
+      const wanted = await model.objects.search({ ...filter, limit: 1_000 });
+      expect(wanted.length === 0 ? 'nothing' : undefined).toBe(nothing);
+      expect(await store.objects.search({ ...filter, limit: 1_000 })).toEqual(wanted);
+      expect(await store.objects.count(filter, 100)).toBe(wanted.length);
+      if (wanted.length > 1) expect(await store.objects.count(filter, wanted.length - 1)).toBe(wanted.length);
+    });
+
+    it('counts no further than it must', async () => {
+      expect(await store.objects.count({}, 3)).toBe(4);
+      expect(await store.objects.count({ bucket: `${ONE}-never` }, 3)).toBe(0);
+    });
+
+    const orders = sortFields.flatMap((by) => (['asc', 'desc'] as const).map((order) => ({ by, order })));
+
+    it.each(orders)('sorts by $by $order, page by page', async (sort) => {
+      const deleted = sort.by === 'deleted_at';
+      const filters: readonly ObjectFilter[] = [
+        { deleted },
+        { deleted, bucket: ONE },
+        { deleted, prefix: 'logs/' },
+        ...(deleted ? [] : [{ words: queryWordsOf('report')! }, { where: [holds(match('*r*'))] }]),
+      ];
+      for (const filter of filters) {
+        const wanted = places(await model.objects.search({ ...filter, sort, limit: 1_000 }));
+        for (const limit of [1, 2, 1_000]) expect(await pages({ ...filter, sort }, limit)).toEqual(wanted);
+      }
+    });
+
+    /** All pages of a search. */
+    async function pages(query: Omit<ObjectQuery, 'limit'>, limit: number): Promise<readonly string[]> {
+      const found: ObjectDocument[] = [];
+      for (let after: ObjectQuery['after']; ;) {
+        const page = await store.objects.search({ ...query, limit, ...(after !== undefined && { after }) });
+        found.push(...page);
+        const last = page.at(-1);
+        if (last === undefined || page.length < limit) return places(found);
+        const by = query.sort?.by ?? 'key';
+        const value = by === 'key' ? undefined : last[by];
+        const number = typeof value === 'string' ? Date.parse(value) : (value ?? -1);
+        after = { bucket: last.bucket, key: last.key, ...(by !== 'key' && { value: number }) };
+      }
+    }
+
+    it('finds by any query what the model finds', async () => {
+      const clause = fc.constantFrom(
+        'report',
+        'app gz',
+        '-app',
+        '"r"ep',
+        '"s/20"',
+        '*.jpg',
+        '*a*.*',
+        'prefix:logs/',
+        '-prefix:logs/',
+        `bucket:${ONE}`,
+        `bucket:${ONE},${TWO}`,
+        'ext:jpg,gz',
+        '-ext:gz',
+        'ext:tar.gz',
+        'type:image/*',
+        'class:glacier',
+        'tag:team=ml',
+        'size>3',
+        '-size>3',
+        'size<=10',
+        'modified>2026-08-31',
+        'modified<2026-09-01T12:00Z',
+        'iphone,übersicht',
+        'key:report',
+        'etag:e1',
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(clause, { maxLength: 4 }), fc.constantFrom(...orders.slice(0, 6)), async (clauses, sort) => {
+          const query = parseQuery(clauses.join(' '), { nowMs: NOON_MS, timeZone: 'UTC' });
+          if ('message' in query) return;
+          const search = { where: query.conditions, sort, limit: 1_000 };
+          expect(places(await store.objects.search(search))).toEqual(places(await model.objects.search(search)));
+        }),
+        { numRuns: 60 },
+      );
+    });
+
+    it('shows what was written last, deletions too, the newest first', async () => {
+      const bucket = `${ONE}-changes`;
+      const changed: readonly ObjectDocument[] = [
+        live(bucket, 'a/1', { indexed_at: iso(NOON_MS) }),
+        live(bucket, 'a/2', { indexed_at: iso(NOON_MS + 2) }),
+        { ...tombstone(bucket, 'a/3'), indexed_at: iso(NOON_MS + 1) },
+        live(bucket, 'b', { indexed_at: iso(NOON_MS + 2) }),
+      ];
+      for (const each of [store, model]) {
+        await each.objects.createBucket(bucket);
+        await each.objects.write(changed.map((document) => ({ document, equalClock: 'accept' })));
+      }
+      await opened.refresh?.();
+      const pagesOf = [
+        { prefix: '', sinceMs: 0, limit: 10 },
+        { prefix: '', sinceMs: NOON_MS, limit: 2 },
+        { prefix: 'a/', sinceMs: NOON_MS, limit: 10 },
+        { prefix: '', sinceMs: NOON_MS + 2, limit: 10 },
+      ];
+      for (const page of pagesOf) expect(await store.objects.changes(bucket, page)).toEqual(await model.objects.changes(bucket, page));
+      expect((await store.objects.changes(bucket, pagesOf[0]!)).map(({ key }) => key)).toEqual(['a/2', 'b', 'a/3', 'a/1']);
+      expect(await store.objects.changes(`${bucket}-never`, pagesOf[0]!)).toEqual([]);
+    });
+
+    it('takes patterns with the most stars on the longest keys in a moment', async () => {
+      const bucket = `${ONE}-long`;
+      await store.objects.createBucket(bucket);
+      const keys = Array.from({ length: 50 }, (_, at) => `${'a'.repeat(1_000)}${at}`);
+      await store.objects.write(keys.map((key) => ({ document: live(bucket, key), equalClock: 'accept' })));
+      await opened.refresh?.();
+      for (const text of [`${'a*a'.repeat(8)}aab`, `*${'a'.repeat(254)}b`, '*aaa????????b', 'aaa*?*?*?*?*?*?*?*?b']) {
+        expect(await store.objects.search({ bucket, where: [holds(match(text))], limit: 10 }), text).toEqual([]);
+      }
+      for (const text of ['a'.repeat(256), 'ab'.repeat(128), 'ж'.repeat(256), '😀'.repeat(256)]) {
+        const found = await store.objects.search({ bucket, where: [contains(text)], limit: 100 });
+        expect(found, text).toHaveLength(text.startsWith('aa') ? 50 : 0);
+      }
+    });
+  });
+}

@@ -1,0 +1,108 @@
+/** The contract of sums that both stores must pass, compared with the plainest model. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { usageBy as usageGroups } from '../../src/api/usage.ts';
+import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
+import { queryWordsOf } from '../../src/domain/documents/words.ts';
+import { holds } from '../../src/domain/search/conditions.ts';
+import type { UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import type { OpenStore } from './store-contract.ts';
+
+const BUCKET = `usage-${randomBytes(4).toString('hex')}`;
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.UTC(2026, 8, 1, 12);
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+function live(key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  const fields = { clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOW_MS) } as const;
+  return { bucket: BUCKET, key, ...nameOf(key), ...fields, ...more };
+}
+
+const documents: readonly ObjectDocument[] = [
+  live('top.txt', { size: 1, last_modified: iso(NOW_MS) }),
+  live('a/one.txt', { size: 10, last_modified: iso(NOW_MS - DAY_MS), storage_class: 'STANDARD' }),
+  live('a/two.gz', { size: 20, last_modified: iso(NOW_MS - DAY_MS - 1), storage_class: 'GLACIER' }),
+  live('a/b/three.gz', { size: 2 ** 40, last_modified: iso(NOW_MS - 400 * DAY_MS), storage_class: 'GLACIER' }),
+  live('a/b/c/d/e/f/g/h/i/deep.txt', { size: 5 }),
+  live('a-b/four', { size: 7 }),
+  live('a', { size: 3 }),
+  live('/lead.txt', { size: 4 }),
+  live('a//empty.txt', { size: 6 }),
+  live('a/', { size: 0 }),
+  live('\u{1f600}/smile', { size: 8 }),
+  live('\uffff/last', { size: 9 }),
+  live('\u00fcber/x/y', {}),
+  { ...live('gone/x', { deleted: true, deleted_at: iso(NOW_MS) }) },
+];
+
+/** Declares the contract's tests for one store. */
+export function usageContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`${name} keeps the contract of usage`, () => {
+    let opened: OpenStore;
+    let store: Store;
+    const model = createMemoryStore();
+
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      await store.setup.prepare();
+      for (const each of [store, model]) {
+        await each.objects.createBucket(BUCKET);
+        await each.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+      }
+      await opened.refresh?.();
+    });
+    afterAll(async () => {
+      await opened?.dispose();
+    });
+
+    const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: NOW_MS, limit: 1_001, timeLimitMs: 60_000 };
+    const prefixes = ['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'none/'];
+
+    it.each(prefixes.flatMap((prefix) => usageGroups.map((by) => ({ prefix, by }))))(
+      'sums below $prefix by $by',
+      async ({ prefix, by }) => {
+        const query = { ...base, prefix, by };
+        const wanted = await model.usage.usage(query);
+        expect(await store.usage.usage(query)).toEqual(wanted);
+      },
+    );
+
+    it('sums what a filter leaves', async () => {
+      const filters: readonly Partial<UsageQuery>[] = [
+        { where: [holds({ kind: 'size', min: 6 })] },
+        { where: [holds({ kind: 'contains', text: 'e.txt' })] },
+        { extension: 'gz' },
+        { words: queryWordsOf('thr')! },
+        { words: queryWordsOf('nothing')! },
+      ];
+      for (const by of usageGroups) {
+        for (const filter of filters) {
+          const query = { ...base, prefix: 'a/', by, ...filter };
+          expect(await store.usage.usage(query), JSON.stringify(query)).toEqual(await model.usage.usage(query));
+        }
+      }
+    });
+
+    it.each(['folder', 'class', 'extension'] as const)('pages groups by %s', async (by) => {
+      const wanted = await model.usage.usage({ ...base, by });
+      for (const limit of [1, 2]) {
+        const found: UsageRow[] = [];
+        for (let after: string | undefined; ;) {
+          const page = await store.usage.usage({ ...base, by, limit, ...(after !== undefined && { after }) });
+          if (page === 'too-slow') throw new Error(page);
+          found.push(...page);
+          after = page.at(-1)?.name;
+          if (page.length < limit) break;
+        }
+        expect(found).toEqual(wanted);
+      }
+    });
+
+    it('has nothing to sum in a bucket without an index', async () => {
+      expect(await store.usage.usage({ ...base, bucket: `${BUCKET}-never` })).toEqual([]);
+    });
+  });
+}

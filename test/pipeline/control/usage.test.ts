@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { usageRows, type UsageRequest } from '../../../src/api/usage.ts';
+import { documentOf } from '../../../src/domain/documents/document.ts';
+import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
+import { createSearch } from '../../../src/pipeline/control/search.ts';
+import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
+import { searchRequest } from '../../support/requests.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+async function world() {
+  const { objects, state, usage } = createMemoryStore();
+  const clock = createFakeClock({ startMs: Date.UTC(2026, 8, 1) });
+  const forms = { documents: 10, outdated: 0, counted: 0 };
+  const requireForms = createRequireCurrentForms({
+    clock,
+    maintenance: {
+      async forms() {
+        forms.counted += 1;
+        return forms;
+      },
+    },
+  });
+  await updateRecord(state, refs.bucket('photos'), () => ({ ...bucketRecord, bucket: 'photos' }));
+  await objects.createBucket('photos');
+  for (const key of ['a/1.jpg', 'a/2.jpg', 'b/3.png', 'top']) {
+    const facts = { clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
+    const document = documentOf({ bucket: 'photos', key, state: { present: true, sizeBytes: 2, lastModifiedMs: clock.nowMs() }, ...facts });
+    await objects.write([{ document, equalClock: 'accept' }]);
+  }
+  const slow = { value: false };
+  const getUsage = createGetUsage({
+    usage: { usage: async (query) => (slow.value ? 'too-slow' : usage.usage(query)) },
+    state,
+    clock,
+    requireForms,
+  });
+  const search = createSearch({ objects, state, clock, requireForms });
+  return {
+    clock,
+    forms,
+    slow,
+    usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', ...request })),
+    search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request)),
+  };
+}
+
+describe('usage', () => {
+  it('sums by folder, with the objects of the folder itself first', async () => {
+    const { usage } = await world();
+    expect(await usage({})).toEqual({
+      items: [
+        { objects: 1, bytes: 2 },
+        { name: 'a/', objects: 2, bytes: 4 },
+        { name: 'b/', objects: 1, bytes: 2 },
+      ],
+    });
+    expect(await usage({ prefix: 'a/', times: 'true' })).toEqual({
+      items: [{ objects: 2, bytes: 4, oldest: '2026-09-01T00:00:00.000Z', newest: '2026-09-01T00:00:00.000Z' }],
+    });
+  });
+
+  it('takes the filters of a search', async () => {
+    const { usage } = await world();
+    expect(await usage({ by: 'extension', query: 'ext:jpg,png -prefix:b/' })).toEqual({ items: [{ name: 'jpg', objects: 2, bytes: 4 }] });
+    expect(await usage({ by: 'age', q: '//' })).toEqual({ items: [] });
+  });
+
+  it('is paged', async () => {
+    const { usage } = await world();
+    const first = await usage({ limit: 2 });
+    expect(first.items.map(({ name }) => name)).toEqual([undefined, 'a/']);
+    expect(await usage({ limit: 2, cursor: first.next! })).toEqual({ items: [{ name: 'b/', objects: 1, bytes: 2 }] });
+    expect(await usage({ by: 'age', limit: 1 })).not.toHaveProperty('next');
+  });
+
+  it.each<[Partial<UsageRequest>, string]>([
+    [{ prefix: 'a' }, 'must be empty or end in a slash'],
+    [{ prefix: 'a/b/c/d/e/f/g/h/' }, 'counted down to 8 levels'],
+    [{ query: 'is:deleted' }, 'sums live objects only'],
+  ])('refuses %j: %s', async (request, message) => {
+    const { usage } = await world();
+    await expect(usage(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });
+  });
+
+  it('is never answered in part', async () => {
+    const { usage, slow } = await world();
+    slow.value = true;
+    await expect(usage({})).rejects.toMatchObject({ code: 'search.too-wide', message: expect.stringContaining('narrow') });
+  });
+});
+
+describe('documents of an earlier version', () => {
+  it('keep requests that need this version’s fields from being answered in part, and no others', async () => {
+    const { usage, search, forms } = await world();
+    forms.outdated = 4;
+    const refusal = {
+      code: 'index.upgrading',
+      message: expect.stringContaining('6 of 10'),
+      extra: { documents_left: 4, documents: 10, bucket: 'photos' },
+    };
+    await expect(usage({})).rejects.toMatchObject(refusal);
+    for (const request of [{ contains: 'abc' }, { match: '*abc*' }, { extension: 'tar.gz' }, { query: '-"abc"' }]) {
+      await expect(search({ bucket: 'photos', ...request })).rejects.toMatchObject(refusal);
+    }
+    await expect(search({ contains: 'abc' })).rejects.toMatchObject({ code: 'index.upgrading', extra: { documents_left: 4 } });
+    for (const request of [{}, { q: 'a' }, { extension: 'jpg' }, { prefix: 'a/' }, { size_min: 1 }])
+      await search({ bucket: 'photos', ...request });
+  });
+
+  it('are counted once a minute while there are none', async () => {
+    const { usage, forms, clock } = await world();
+    await usage({});
+    await usage({});
+    expect(forms.counted).toBe(1);
+    forms.outdated = 1;
+    await usage({});
+    await clock.advance(60_000);
+    await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
+    await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
+    forms.outdated = 0;
+    await usage({});
+    expect(forms.counted).toBe(4);
+  });
+});
