@@ -36,6 +36,7 @@ export const requestErrors = {
   'dead-letter.not-found': 404,
   'dead-letter.no-queue': 409,
   'state.conflict': 409,
+  'panel.not-built': 503,
   'request.timeout': 503,
   'request.interrupted': 503,
 } as const;

@@ -1,0 +1,82 @@
+/** All jobs, the newest first. */
+import { useState } from 'preact/hooks';
+import type { Job } from '../../api/jobs.ts';
+import { call } from './api.ts';
+import { JobState } from './job.tsx';
+import { useLoaded } from './load.ts';
+import { Busy, Failure, Link, Live, Table, Text, Time } from './parts.tsx';
+
+const REFRESH_MS = 5_000;
+/** The registry keeps the last 1,000 that ended; those that have not ended come on a second page at most. */
+const PAGE = 1_000;
+const PAGES_MAX = 2;
+/** More rows than that take a browser long to draw, and nobody reads them. */
+const SHOWN_MAX = 200;
+
+async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
+  const jobs: Job[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const { items, next } = await call('GET /v1/jobs', { query: { limit: PAGE, ...(cursor !== undefined && { cursor }) } }, signal);
+    jobs.push(...items);
+    if (next === undefined) break;
+    cursor = next;
+  }
+  return jobs.toReversed();
+}
+
+export function JobsPage({ bucket }: { readonly bucket: string }) {
+  const [isPaused, setPaused] = useState(false);
+  const { value, problem, atMs, reload } = useLoaded('jobs', readJobs, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const found = value?.filter((job) => bucket === '' || job.bucket === bucket);
+  return (
+    <>
+      <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>
+      {bucket !== '' && (
+        <p>
+          <Link page="jobs">All jobs</Link>
+        </p>
+      )}
+      {value === undefined && problem === undefined && <Busy />}
+      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
+      {found !== undefined && <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />}
+      {found?.length === 0 && (
+        <p class="empty">
+          No job. A re-index is started on the page of a <Link page="buckets">bucket</Link>.
+        </p>
+      )}
+      {found !== undefined && found.length > 0 && <JobTable jobs={found.slice(0, SHOWN_MAX)} />}
+      {found !== undefined && found.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. `tally jobs list` shows all.</p>}
+    </>
+  );
+}
+
+function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
+  return (
+    <Table label="Jobs" heads={['Job', 'Bucket', 'Kind', 'State', 'Requested by', 'Created']}>
+      {jobs.map((job) => (
+        <tr key={job.id}>
+          <th scope="row">
+            <Link page="job" choices={{ id: job.id }} isRow>
+              {job.id}
+            </Link>
+          </th>
+          <td>
+            <Text>{job.bucket}</Text>
+            {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
+          </td>
+          <td>{job.mode === 'apply' ? 're-index' : 'report'}</td>
+          <td>
+            <JobState job={job} />
+          </td>
+          <td>
+            <Text>{job.requested_by}</Text>
+          </td>
+          <td>
+            <Time at={job.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,383 @@
+/** Small parts of every page. Every text that comes from outside passes through Text. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { printable } from '../../domain/printable.ts';
+import { problemFrom, type Problem } from './api.ts';
+import type { Copied } from './copied.ts';
+import { observed, useObserved } from './observed.ts';
+import { go, hrefOf, type PageName } from './place.ts';
+import { agoText, durationText, numberText, sizeText, timeText, zone } from './words.ts';
+
+/** A text from outside: as text, isolated from the direction of what surrounds it, with its invisible characters shown. */
+export function Text({ children }: { readonly children: string }) {
+  return <bdi class="text">{printable(children)}</bdi>;
+}
+
+interface LinkProps {
+  readonly page: PageName;
+  readonly choices?: Readonly<Record<string, string | undefined>>;
+  readonly children: ComponentChildren;
+  readonly isRow?: boolean;
+  readonly isCurrent?: boolean;
+  readonly isButton?: boolean;
+}
+
+/** A link to a place. */
+export function Link({ page, choices, children, isRow, isCurrent, isButton }: LinkProps) {
+  const href = hrefOf(page, choices);
+  function follow(event: MouseEvent): void {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    go(href);
+  }
+  return (
+    <a href={href} onClick={follow} data-row={isRow} aria-current={isCurrent === true ? 'page' : undefined} role={isButton === true ? 'button' : undefined}>
+      {children}
+    </a>
+  );
+}
+
+/** A time with its zone, and how long ago it was. */
+export function Time({ at }: { readonly at: string | null | undefined }) {
+  const inZone = useObserved(zone);
+  if (at === undefined || at === null) return <span class="quiet">never</span>;
+  return (
+    <time dateTime={at}>
+      {timeText(at, inZone)} <small class="quiet">({agoText(at, Date.now())})</small>
+    </time>
+  );
+}
+
+/** A size, with its exact number of bytes for those who point at it or move the focus there. */
+export function Size({ bytes }: { readonly bytes: number | undefined }) {
+  if (bytes === undefined) return <span class="quiet">unknown</span>;
+  return <span title={`${numberText(bytes)} bytes`}>{sizeText(bytes)}</span>;
+}
+
+/** What a screen reader says next. */
+const announced = observed('');
+
+export function announce(text: string): void {
+  announced.set('');
+  announced.set(text);
+}
+
+/** The one place where announcements are. */
+export function Announcements() {
+  return (
+    <p role="status" class="announcement">
+      {useObserved(announced)}
+    </p>
+  );
+}
+
+/** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
+export async function copy({ text, isJson }: Copied): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.');
+  } catch {
+    announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
+  }
+}
+
+export function CopyButton({ copied, children }: { readonly copied: Copied; readonly children: string }) {
+  return (
+    <button type="button" class="outline small" onClick={() => void copy(copied)}>
+      {children}
+    </button>
+  );
+}
+
+/** An error, in the words of the registry. */
+export function Failure({ problem, retry }: { readonly problem: Problem; readonly retry?: (() => void) | undefined }) {
+  return (
+    <div role="alert" class="failure">
+      <p>
+        <Text>{problem.message}</Text>
+        {problem.message.endsWith('.') ? '' : '.'} <small>({problem.code})</small>
+      </p>
+      {problem.advice !== undefined && <p>{problem.advice}</p>}
+      {problem.jobId !== undefined && (
+        <p>
+          <Link page="job" choices={{ id: problem.jobId }}>
+            Show the job
+          </Link>
+        </p>
+      )}
+      {retry !== undefined && (
+        <button type="button" class="outline small" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Busy({ children = 'Loading…' }: { readonly children?: string }) {
+  return (
+    <p aria-busy="true" class="quiet">
+      {children}
+    </p>
+  );
+}
+
+/** A wide table scrolls inside of its own part of the page. */
+export function Table({ label, heads, children }: { readonly label: string; readonly heads: readonly string[]; readonly children: ComponentChildren }) {
+  return (
+    <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head) => (
+              <th scope="col" key={head}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Names and values. A value that is absent is left out. */
+export function Details({ of }: { readonly of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl>
+      {of
+        .filter(([, value]) => value !== undefined && value !== null && value !== false && value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A dialog that keeps the focus until it is closed, by Escape too. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const { current } = element;
+    current?.showModal();
+    return () => current?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <article>
+        <header>
+          <h2 id={id}>{title}</h2>
+        </header>
+        {children}
+      </article>
+    </dialog>
+  );
+}
+
+interface ActProps {
+  readonly children: string;
+  /** What is done. It is done once at a time. */
+  readonly act: () => Promise<void>;
+  readonly isDanger?: boolean;
+  readonly isDisabled?: boolean;
+  readonly onProblem?: (problem: Problem | undefined) => void;
+}
+
+/** A button whose act takes a moment and may fail. */
+export function Act({ children, act, isDanger, isDisabled, onProblem }: ActProps) {
+  const [isActing, setActing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const report = onProblem ?? setProblem;
+  async function run(): Promise<void> {
+    setActing(true);
+    report(undefined);
+    try {
+      await act();
+    } catch (error) {
+      report(problemFrom(error));
+    } finally {
+      setActing(false);
+    }
+  }
+  return (
+    <>
+      <button
+        type="button"
+        class={isDanger === true ? 'danger' : undefined}
+        disabled={isActing || isDisabled === true}
+        aria-busy={isActing}
+        onClick={() => void run()}
+      >
+        {children}
+      </button>
+      {problem !== undefined && <Failure problem={problem} />}
+    </>
+  );
+}
+
+interface FormProps {
+  readonly submit: string;
+  /** Throws what the person is shown. */
+  readonly onSubmit: () => Promise<void>;
+  readonly onCancel?: () => void;
+  readonly isDanger?: boolean;
+  readonly isDisabled?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A form whose submission takes a moment and may fail. What was typed stays. */
+export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, children }: FormProps) {
+  const [isActing, setActing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  async function run(): Promise<void> {
+    setActing(true);
+    setProblem(undefined);
+    try {
+      await onSubmit();
+    } catch (error) {
+      setProblem(problemFrom(error));
+    } finally {
+      setActing(false);
+    }
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run();
+      }}
+    >
+      {children}
+      {problem !== undefined && <Failure problem={problem} />}
+      <div class="actions">
+        <button type="submit" class={isDanger === true ? 'danger' : undefined} disabled={isActing || isDisabled === true} aria-busy={isActing}>
+          {submit}
+        </button>
+        {onCancel !== undefined && (
+          <button type="button" class="secondary outline" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly hint?: string;
+  readonly type?: 'text' | 'search' | 'number' | 'date' | 'email';
+  readonly isRequired?: boolean;
+  readonly id?: string;
+  readonly placeholder?: string;
+}
+
+/** One line of text. */
+export function Field({ label, value, onChange, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
+  const hintId = useId();
+  return (
+    <label>
+      {label}
+      <input
+        id={id}
+        type={type}
+        value={value}
+        required={isRequired}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        autocapitalize="off"
+        aria-describedby={hint === undefined ? undefined : hintId}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </label>
+  );
+}
+
+interface SelectProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly choices: readonly (readonly [value: string, text: string])[];
+  readonly hint?: string;
+}
+
+export function Select({ label, value, onChange, choices, hint }: SelectProps) {
+  const hintId = useId();
+  return (
+    <label>
+      {label}
+      <select value={value} aria-describedby={hint === undefined ? undefined : hintId} onChange={(event) => onChange(event.currentTarget.value)}>
+        {choices.map(([each, text]) => (
+          <option value={each} key={each}>
+            {text}
+          </option>
+        ))}
+      </select>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </label>
+  );
+}
+
+interface CheckProps {
+  readonly label: string;
+  readonly isChecked: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+  readonly hint?: string;
+  readonly isDisabled?: boolean;
+}
+
+export function Check({ label, isChecked, onChange, hint, isDisabled }: CheckProps) {
+  const hintId = useId();
+  return (
+    <div class="check">
+      <label>
+        <input
+          type="checkbox"
+          checked={isChecked}
+          disabled={isDisabled}
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+        {label}
+      </label>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </div>
+  );
+}
+
+/** When a view that is read again and again was last read, and the switch that stops it. */
+export function Live({ atMs, isPaused, onPause, problem }: { readonly atMs: number | undefined; readonly isPaused: boolean; readonly onPause: (isPaused: boolean) => void; readonly problem?: Problem | undefined }) {
+  return (
+    <p class="live">
+      <button type="button" class="outline small" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
+        {isPaused ? 'Continue' : 'Pause'}
+      </button>{' '}
+      <small class="quiet">
+        {atMs === undefined ? 'not read yet' : `as of ${durationText((Date.now() - atMs) / 1_000)} ago`}
+        {problem !== undefined && `; the latest attempt failed: ${problem.message}`}
+      </small>
+    </p>
+  );
+}
