@@ -18,7 +18,8 @@ export const panelRows = {
   'GET /panel/': {
     operation: 'getPanel',
     summary: 'Returns the page of the panel.',
-    description: 'The page has nothing that needs a login: what it shows, it reads by the operations of this API as the person who uses it.',
+    description:
+      'The page has nothing that needs a login: what it shows, it reads by the operations of this API as the person who uses it.',
     scope: 'none',
     answer: z.string().describe('A page.'),
     status: 200,

@@ -10,7 +10,7 @@ import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../domain/identity
 import { auditEvents } from '../domain/identity/audit.ts';
 import { refusalOf, type Scope } from '../domain/identity/authorise.ts';
 
-/** Who uses the panel: a person with a role, or whoever is on this machine while callers are not authenticated. */
+/** Who uses the panel: a person with a role, or a person on this machine while callers are not authenticated. */
 export const panelCallers = ['local', 'user', 'admin'] as const;
 export type PanelCaller = (typeof panelCallers)[number];
 

@@ -14,7 +14,7 @@ const SLOW_MS = 4_000;
 
 /** How the registry answers. */
 export const connection = observed<'fine' | 'slow' | 'lost'>('fine');
-/** Counts answers that said that nobody is logged in. */
+/** Counts answers that show that the session has ended. */
 export const loggedOut = observed(0);
 
 /** An answer that is an error, in the words of the registry. */
@@ -61,7 +61,7 @@ export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, 
   } catch (error) {
     if (signal?.aborted === true) throw error;
     connection.set('lost');
-    throw new Problem('the registry cannot be reached', 'registry.unreachable', { advice: 'Check the network, and that Tally runs. The page goes on when it answers.' });
+    throw new Problem('the registry cannot be reached', 'registry.unreachable', { advice: 'Check the network, and that Tally runs. The page continues as soon as it answers.' });
   } finally {
     clearTimeout(slow);
   }

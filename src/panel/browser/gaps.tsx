@@ -9,7 +9,7 @@ import { go, hrefOf, type Choices } from './place.ts';
 import { numberText, plainText } from './words.ts';
 
 const REFRESH_MS = 10_000;
-/** More rows than that nobody reads; the filters narrow them. */
+/** More rows are not read one by one; the filters narrow them. */
 const SHOWN_MAX = 200;
 
 export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly choices: Choices }) {

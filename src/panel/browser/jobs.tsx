@@ -10,7 +10,7 @@ const REFRESH_MS = 5_000;
 /** The registry keeps the last 1,000 that ended; those that have not ended come on a second page at most. */
 const PAGE = 1_000;
 const PAGES_MAX = 2;
-/** More rows than that take a browser long to draw, and nobody reads them. */
+/** More rows than that take a browser long to draw. */
 const SHOWN_MAX = 200;
 
 async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {

@@ -127,7 +127,7 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   return (
     <Dialog title="Discard for good?" onClose={onClose}>
       <Form submit={`Discard ${numberText(ids.length)}`} onSubmit={discard} onCancel={onClose} isDanger isDisabled={typed !== String(ids.length)}>
-        <p>{numberText(ids.length)} letters are deleted, and nobody can read them afterwards.</p>
+        <p>{numberText(ids.length)} letters are deleted. They cannot be read afterwards.</p>
         <Field label="Type the number of letters" value={typed} onChange={setTyped} />
       </Form>
     </Dialog>

@@ -14,7 +14,7 @@ export function repairRefusal(source: Bucket['source'], canRepair: boolean): str
   return canRepair ? undefined : 'Not possible: this version cannot create the notification of a bucket.';
 }
 
-/** The dialog is made anew at each opening, so that Repair is never checked from before. */
+/** The dialog is created at each opening, so that Repair is never checked from before. */
 export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonly bucket: Bucket; readonly onClose: () => void }) {
   const [prefix, setPrefix] = useState('');
   const [isRepair, setRepair] = useState(false);

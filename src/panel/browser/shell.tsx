@@ -37,7 +37,7 @@ const navigation: readonly (readonly [page: PageName, needs: Key])[] = [
   ['health', 'GET /readyz'],
 ];
 
-/** While the registry does not answer, it is asked this often. */
+/** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
 
 export function Shell() {
@@ -234,7 +234,7 @@ function ConnectionBanner() {
   const answers = useObserved(connection);
   return (
     <div role="status">
-      {answers === 'lost' && <p class="banner">The registry cannot be reached. What is shown may be old; the page goes on when it answers.</p>}
+      {answers === 'lost' && <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>}
       {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
     </div>
   );
