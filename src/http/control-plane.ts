@@ -64,7 +64,18 @@ const forEveryone = {
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, verbs, readiness, metrics, telemetry, clock, version, identity, loadPanel = noPanel, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const {
+    address,
+    verbs,
+    readiness,
+    metrics,
+    telemetry,
+    clock,
+    version,
+    identity,
+    loadPanel = noPanel,
+    verbTimeoutMs = VERB_TIMEOUT_MS,
+  } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts) });
   const callers = createCallers(identity);
   const runSearch = createSearches();

@@ -208,6 +208,7 @@ async function startWorld({ operation }: PlacedRow) {
     telemetry,
     clock,
     version: '1.2.3',
+    loadPanel: async () => new Map([['index.html', new TextEncoder().encode('<!doctype html>')]]),
   });
   const { port } = await listener.listen();
   return { port, close: () => listener.close(), instead: undefined };

@@ -57,7 +57,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   async function findingsOf(page: Page): Promise<readonly string[]> {
     await page.evaluate(AXE);
-    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>('axe.run(document)');
+    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
+      'axe.run(document)',
+    );
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`));
   }
 
@@ -181,7 +183,10 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.getByRole('button', { name: 'Release the brake…' }).click();
     await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({ params: { id: 'job-1' }, body: { allow_deletes: 20_133 } });
+    expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({
+      params: { id: 'job-1' },
+      body: { allow_deletes: 20_133 },
+    });
   });
 
   it('discards no more letters than were seen, and only when their number is typed', async () => {

@@ -20,7 +20,8 @@ describe('the files of the panel', () => {
   });
   afterAll(() => world.close());
 
-  const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(`${world.url}${path}`, { headers, redirect: 'manual' });
+  const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${world.url}${path}`, { headers, redirect: 'manual' });
 
   it('are a page under a policy that lets nothing but them run', async () => {
     const answer = await get('/panel/');

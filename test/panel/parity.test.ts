@@ -30,7 +30,8 @@ describe('the panel', () => {
 
   it('shows no text of an answer without Text', () => {
     // what comes from outside; fields with a closed set of values are not among it
-    const outside = /\{(?:\w+\.)*(?:key|reason|user_email|email|fingerprint_text|sentence|requested_by|created_by|topic_arn|prefix|issuer|detail|body)\}/;
+    const outside =
+      /\{(?:\w+\.)*(?:key|reason|user_email|email|fingerprint_text|sentence|requested_by|created_by|topic_arn|prefix|issuer|detail|body)\}/;
     const lines = SOURCES.filter((file) => file.endsWith('.tsx')).flatMap((file) => readFileSync(file, 'utf8').split('\n'));
     expect(lines.filter((line) => outside.test(line) && !line.includes('<Text') && !/=\{/.test(line))).toEqual([]);
   });

@@ -70,7 +70,13 @@ function KeyFilter({ choices }: { readonly choices: Choices }) {
             ['EXPIRED', 'EXPIRED'],
           ]}
         />
-        <Field label="Unused since" type="date" value={typed['unused_since'] ?? ''} onChange={set('unused_since')} hint="00:00 UTC of this day." />
+        <Field
+          label="Unused since"
+          type="date"
+          value={typed['unused_since'] ?? ''}
+          onChange={set('unused_since')}
+          hint="00:00 UTC of this day."
+        />
       </div>
     </Form>
   );
@@ -100,7 +106,12 @@ function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; r
           </td>
           <td>{key.scopes.join(', ')}</td>
           <td>
-            <button type="button" class="danger outline small" aria-label={`Revoke ${key.name} of ${key.user_email}`} onClick={() => revoke(key)}>
+            <button
+              type="button"
+              class="danger outline small"
+              aria-label={`Revoke ${key.name} of ${key.user_email}`}
+              onClick={() => revoke(key)}
+            >
               Revoke
             </button>
           </td>

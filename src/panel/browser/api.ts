@@ -61,7 +61,9 @@ export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, 
   } catch (error) {
     if (signal?.aborted === true) throw error;
     connection.set('lost');
-    throw new Problem('the registry cannot be reached', 'registry.unreachable', { advice: 'Check the network, and that Tally runs. The page continues as soon as it answers.' });
+    throw new Problem('the registry cannot be reached', 'registry.unreachable', {
+      advice: 'Check the network, and that Tally runs. The page continues as soon as it answers.',
+    });
   } finally {
     clearTimeout(slow);
   }

@@ -62,7 +62,12 @@ function AuditFilter({ choices }: { readonly choices: Choices }) {
         <Field label="From" type="date" value={typed['from'] ?? ''} onChange={set('from')} />
         <Field label="To" type="date" value={typed['to'] ?? ''} onChange={set('to')} />
         <Field label="E-mail address" value={typed['email'] ?? ''} onChange={set('email')} />
-        <Select label="Event" value={typed['event'] ?? ''} onChange={set('event')} choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]} />
+        <Select
+          label="Event"
+          value={typed['event'] ?? ''}
+          onChange={set('event')}
+          choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]}
+        />
         <Field label="API key" value={typed['key'] ?? ''} onChange={set('key')} hint="Its name or fingerprint." />
       </div>
     </Form>

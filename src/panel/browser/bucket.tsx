@@ -76,8 +76,16 @@ function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly
           ['Last whole compare', <Time at={bucket.last_reindex_at} />],
           ['Connected', <Time at={bucket.created_at} />],
           ['Connected by', <Text>{bucket.created_by}</Text>],
-          ['Lifecycle rules', lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`)],
-          ['Open gaps', <Link page="gaps" choices={{ bucket: name, state: 'open' }}>{numberText(openGaps)}</Link>],
+          [
+            'Lifecycle rules',
+            lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
+          ],
+          [
+            'Open gaps',
+            <Link page="gaps" choices={{ bucket: name, state: 'open' }}>
+              {numberText(openGaps)}
+            </Link>,
+          ],
         ]}
       />
       <p class="links">

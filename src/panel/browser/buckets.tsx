@@ -122,7 +122,10 @@ function Unconnected({ buckets, add }: UnconnectedProps) {
     <section>
       <h2>Not connected</h2>
       <p>Events of these buckets arrive, and are not indexed.</p>
-      <Table label="Buckets that are not connected" heads={['Bucket', 'Events', 'First', 'Last', ...(add === undefined ? [] : ['Actions'])]}>
+      <Table
+        label="Buckets that are not connected"
+        heads={['Bucket', 'Events', 'First', 'Last', ...(add === undefined ? [] : ['Actions'])]}
+      >
         {buckets.map((each) => (
           <tr key={each.bucket}>
             <th scope="row">

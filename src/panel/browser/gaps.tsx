@@ -29,7 +29,11 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
       {value !== undefined && (
         <>
           <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
-          {value.items.length === 0 ? <p class="empty">No gap: every change that is known of was indexed.</p> : <GapTable gaps={value.items} />}
+          {value.items.length === 0 ? (
+            <p class="empty">No gap: every change that is known of was indexed.</p>
+          ) : (
+            <GapTable gaps={value.items} />
+          )}
           {value.next !== undefined && <p>The first {SHOWN_MAX} are shown. Choose a bucket to see fewer.</p>}
         </>
       )}
@@ -44,7 +48,12 @@ function GapFilter(first: { readonly bucket: string; readonly state: string }) {
     <Form submit="Show" onSubmit={async () => go(hrefOf('gaps', { bucket, state }))}>
       <div class="columns">
         <Field label="Bucket" value={bucket} onChange={setBucket} />
-        <Select label="State" value={state} onChange={setState} choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]} />
+        <Select
+          label="State"
+          value={state}
+          onChange={setState}
+          choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]}
+        />
       </div>
     </Form>
   );
@@ -62,7 +71,9 @@ function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
           </th>
           <td>{plainText(gap.kind)}</td>
           <td>
-            <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>{gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}</span>
+            <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>
+              {gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}
+            </span>
             {gap.waits !== undefined && (
               <small>
                 <br />

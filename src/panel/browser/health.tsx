@@ -21,7 +21,7 @@ export function HealthPage() {
           <p>
             <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
             {Object.entries(value.roles)
-              .map(([role, of]) => `${role}: ${of?.ready === true ? 'ready' : 'not ready'}`)
+              .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
               .join(', ')}
           </p>
           <Table label="Checks" heads={['Check', 'Status', 'What happened', 'What to do']}>

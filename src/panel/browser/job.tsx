@@ -61,7 +61,12 @@ export function Progress({ job }: { readonly job: Job }) {
 export function JobState({ job }: { readonly job: Job }) {
   const { state, phase, progress, paused_because: because } = job;
   const percent = progress === undefined || state !== 'running' ? '' : `, ${Math.floor(progress * 100)} %`;
-  const more = state === 'running' && phase === 'waiting' ? ', waits for late events' : state === 'paused' && because === 'brake' ? ' by its brake' : percent;
+  const more =
+    state === 'running' && phase === 'waiting'
+      ? ', waits for late events'
+      : state === 'paused' && because === 'brake'
+        ? ' by its brake'
+        : percent;
   const kind = state === 'done' ? 'good' : state === 'failed' || state === 'paused' ? 'notable' : 'plain';
   return (
     <span class={`state ${kind}`}>
@@ -106,7 +111,7 @@ function JobActs({ job, onChanged }: ActsProps) {
 
 /** The brake is released for exactly the number that the person has seen. */
 function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [{ waiting = 0, reserved = 0 }] = useState(() => job.brake ?? { waiting: 0, reserved: 0 });
+  const [{ waiting, reserved }] = useState(() => job.brake ?? { waiting: 0, reserved: 0 });
   async function release(): Promise<void> {
     onChanged(await call('POST /v1/jobs/{id}/resume', { params: { id: job.id }, body: { allow_deletes: waiting + reserved } }));
     onClose();
@@ -115,8 +120,8 @@ function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClo
     <Dialog title="Release the brake?" onClose={onClose}>
       <Form submit={`Delete ${numberText(waiting)} documents`} onSubmit={release} onCancel={onClose} isDanger>
         <p>
-          {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show. {numberText(reserved)} were
-          deleted already. Check that the bucket is as it should be.
+          {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
+          {numberText(reserved)} were deleted already. Check that the bucket is as it should be.
         </p>
       </Form>
     </Dialog>
@@ -160,7 +165,12 @@ function Counts({ job: { counts } }: { readonly job: Job }) {
   return (
     <section>
       <h2>What it found and did</h2>
-      <Details of={[...Object.entries(numbers).map(([name, value]) => [plainText(name), numberText(value)] as const), ['bytes listed', sizeText(bytes)]]} />
+      <Details
+        of={[
+          ...Object.entries(numbers).map(([name, value]) => [plainText(name), numberText(value)] as const),
+          ['bytes listed', sizeText(bytes)],
+        ]}
+      />
     </section>
   );
 }

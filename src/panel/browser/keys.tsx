@@ -9,7 +9,9 @@ import { may, session } from './session.ts';
 import { durationText } from './words.ts';
 
 export function KeysPage() {
-  const keys = usePages<ApiKey>('own keys', (cursor, signal) => call('GET /v1/api-keys', { query: cursor === undefined ? {} : { cursor } }, signal));
+  const keys = usePages<ApiKey>('own keys', (cursor, signal) =>
+    call('GET /v1/api-keys', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
   const [open, setOpen] = useState<'create' | 'leaked' | { readonly revoke: ApiKey }>();
   const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
   function close(): void {
@@ -42,10 +44,19 @@ export function KeysPage() {
           More
         </button>
       )}
-      {open === 'create' && (created === undefined ? <CreateDialog onCreated={setCreated} onClose={close} /> : <SecretDialog created={created} onClose={close} />)}
+      {open === 'create' &&
+        (created === undefined ? (
+          <CreateDialog onCreated={setCreated} onClose={close} />
+        ) : (
+          <SecretDialog created={created} onClose={close} />
+        ))}
       {open === 'leaked' && <LeakedDialog onClose={close} />}
       {typeof open === 'object' && (
-        <RevokeDialog name={open.revoke.name} revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })} onClose={close} />
+        <RevokeDialog
+          name={open.revoke.name}
+          revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })}
+          onClose={close}
+        />
       )}
     </>
   );
@@ -127,7 +138,13 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
 }
 
 /** The secret is in the memory of this dialog only, and is gone when it is closed. */
-function SecretDialog({ created: { key, secret }, onClose }: { readonly created: AnswerTo<'POST /v1/api-keys'>; readonly onClose: () => void }) {
+function SecretDialog({
+  created: { key, secret },
+  onClose,
+}: {
+  readonly created: AnswerTo<'POST /v1/api-keys'>;
+  readonly onClose: () => void;
+}) {
   return (
     <Dialog title="The secret of the key" onClose={onClose}>
       <p>

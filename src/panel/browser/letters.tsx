@@ -10,7 +10,9 @@ import { numberText } from './words.ts';
 const LETTERS_MAX = 200;
 
 export function LettersPage() {
-  const { value, problem, isLoading, reload } = useLoaded('letters', (signal) => call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal));
+  const { value, problem, isLoading, reload } = useLoaded('letters', (signal) =>
+    call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal),
+  );
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState<'replay' | 'discard' | { readonly letter: DeadLetter }>();
   const letters = value?.items ?? [];
@@ -63,7 +65,8 @@ interface TableProps {
 
 function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
   const all = letters.every(({ id }) => chosen.has(id));
-  const toggled = (id: string): ReadonlySet<string> => new Set(chosen.has(id) ? [...chosen].filter((each) => each !== id) : [...chosen, id]);
+  const toggled = (id: string): ReadonlySet<string> =>
+    new Set(chosen.has(id) ? [...chosen].filter((each) => each !== id) : [...chosen, id]);
   return (
     <>
       <label>
@@ -74,7 +77,12 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
         {letters.map((letter) => (
           <tr key={letter.id}>
             <td>
-              <input type="checkbox" aria-label={`Choose ${letter.id}`} checked={chosen.has(letter.id)} onChange={() => onChosen(toggled(letter.id))} />
+              <input
+                type="checkbox"
+                aria-label={`Choose ${letter.id}`}
+                checked={chosen.has(letter.id)}
+                onChange={() => onChosen(toggled(letter.id))}
+              />
             </td>
             <th scope="row">
               <button type="button" class="outline small" onClick={() => onOpen(letter)}>
@@ -126,7 +134,13 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   }
   return (
     <Dialog title="Discard for good?" onClose={onClose}>
-      <Form submit={`Discard ${numberText(ids.length)}`} onSubmit={discard} onCancel={onClose} isDanger isDisabled={typed !== String(ids.length)}>
+      <Form
+        submit={`Discard ${numberText(ids.length)}`}
+        onSubmit={discard}
+        onCancel={onClose}
+        isDanger
+        isDisabled={typed !== String(ids.length)}
+      >
         <p>{numberText(ids.length)} letters are deleted. They cannot be read afterwards.</p>
         <Field label="Type the number of letters" value={typed} onChange={setTyped} />
       </Form>

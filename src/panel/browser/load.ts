@@ -10,7 +10,7 @@ export interface Loaded<Value> {
   readonly isLoading: boolean;
   /** When the value was read. */
   readonly atMs: number | undefined;
-  reload(): void;
+  readonly reload: () => void;
 }
 
 interface Wishes {
@@ -59,8 +59,7 @@ export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Pro
       }
     }
     void once();
-    const timer =
-      everyMs === undefined ? undefined : setInterval(() => void (document.visibilityState === 'visible' && once()), everyMs);
+    const timer = everyMs === undefined ? undefined : setInterval(() => void (document.visibilityState === 'visible' && once()), everyMs);
     return () => {
       clearInterval(timer);
       end.abort();
@@ -82,7 +81,7 @@ export interface Pages<Item> {
   readonly isLoading: boolean;
   /** Reads the next page; absent: there is none. */
   readonly more: (() => void) | undefined;
-  reload(): void;
+  readonly reload: () => void;
 }
 
 interface PagesState<Item> {
@@ -123,7 +122,12 @@ export function usePages<Item>(key: string, read: (cursor: string | undefined, s
         const page = await reader.current(cursor, end.signal);
         if (end.signal.aborted) return;
         set((before) => {
-          const now = { key, items: [...(cursor === undefined ? [] : (before.items ?? [])), ...page.items], next: page.next, isLoading: false };
+          const now = {
+            key,
+            items: [...(cursor === undefined ? [] : (before.items ?? [])), ...page.items],
+            next: page.next,
+            isLoading: false,
+          };
           keep(key, now);
           return now;
         });

@@ -29,7 +29,9 @@ export function ObjectPage({ bucket, name }: ObjectName) {
         <CopyButton copied={copiedKey(name)}>Copy key</CopyButton>
         <CopyButton copied={copiedUri(bucket, name)}>Copy URI</CopyButton>
         <CopyButton copied={copiedCommand(bucket, name)}>Copy aws command</CopyButton>
-        <CopyButton copied={{ text: `npx tally explain ${shellWord(bucket)} -- ${shellWord(name)}`, isJson: false }}>Copy explain command</CopyButton>
+        <CopyButton copied={{ text: `npx tally explain ${shellWord(bucket)} -- ${shellWord(name)}`, isJson: false }}>
+          Copy explain command
+        </CopyButton>
       </p>
       {value === undefined && problem === undefined && <Busy>Asking the index and S3…</Busy>}
       {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
@@ -52,7 +54,10 @@ export function ObjectPage({ bucket, name }: ObjectName) {
 type Present = Extract<Extract<Explanation['storage'], { state: unknown }>['state'], { present: true }>;
 
 const named = (texts: Readonly<Record<string, string>> | undefined): string | undefined =>
-  texts && Object.entries(texts).map(([name, value]) => `${name}=${value}`).join(', ');
+  texts &&
+  Object.entries(texts)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(', ');
 
 function textCell(text: string | undefined) {
   return text === undefined ? <span class="quiet">–</span> : <Text>{text}</Text>;
@@ -112,7 +117,10 @@ function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Ex
         ['Deleted', index?.deleted_at !== undefined && <Time at={index.deleted_at} />],
         ['Clock of the document', clocks.document !== undefined && String(clocks.document)],
         ['Floor of the bucket', clocks.floor !== 0 && String(clocks.floor)],
-        ['S3 answered', 'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />],
+        [
+          'S3 answered',
+          'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
+        ],
         ['What to do', 'fault' in storage && storage.advice],
       ]}
     />

@@ -31,7 +31,13 @@ export function Link({ page, choices, children, isRow, isCurrent, isButton }: Li
     go(href);
   }
   return (
-    <a href={href} onClick={follow} data-row={isRow} aria-current={isCurrent === true ? 'page' : undefined} role={isButton === true ? 'button' : undefined}>
+    <a
+      href={href}
+      onClick={follow}
+      data-row={isRow}
+      aria-current={isCurrent === true ? 'page' : undefined}
+      role={isButton === true ? 'button' : undefined}
+    >
       {children}
     </a>
   );
@@ -123,7 +129,15 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string }
 }
 
 /** A wide table scrolls inside of its own part of the page. */
-export function Table({ label, heads, children }: { readonly label: string; readonly heads: readonly string[]; readonly children: ComponentChildren }) {
+export function Table({
+  label,
+  heads,
+  children,
+}: {
+  readonly label: string;
+  readonly heads: readonly string[];
+  readonly children: ComponentChildren;
+}) {
   return (
     <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
       <table>
@@ -268,7 +282,12 @@ export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, childre
       {children}
       {problem !== undefined && <Failure problem={problem} />}
       <div class="actions">
-        <button type="submit" class={isDanger === true ? 'danger' : undefined} disabled={isActing || isDisabled === true} aria-busy={isActing}>
+        <button
+          type="submit"
+          class={isDanger === true ? 'danger' : undefined}
+          disabled={isActing || isDisabled === true}
+          aria-busy={isActing}
+        >
           {submit}
         </button>
         {onCancel !== undefined && (
@@ -281,12 +300,19 @@ export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, childre
   );
 }
 
+type FieldType = 'text' | 'search' | 'number' | 'date' | 'email';
+
+/** Preact's types of attributes depend on the type of the input, so the type is set apart from them. */
+function inputType(type: FieldType): object {
+  return { type };
+}
+
 interface FieldProps {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly hint?: string;
-  readonly type?: 'text' | 'search' | 'number' | 'date' | 'email';
+  readonly type?: FieldType;
   readonly isRequired?: boolean;
   readonly id?: string;
   readonly placeholder?: string;
@@ -299,8 +325,8 @@ export function Field({ label, value, onChange, hint, type = 'text', isRequired,
     <label>
       {label}
       <input
+        {...inputType(type)}
         id={id}
-        type={type}
         value={value}
         required={isRequired}
         placeholder={placeholder}
@@ -328,7 +354,11 @@ export function Select({ label, value, onChange, choices, hint }: SelectProps) {
   return (
     <label>
       {label}
-      <select value={value} aria-describedby={hint === undefined ? undefined : hintId} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select
+        value={value}
+        aria-describedby={hint === undefined ? undefined : hintId}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
         {choices.map(([each, text]) => (
           <option value={each} key={each}>
             {text}
@@ -368,7 +398,17 @@ export function Check({ label, isChecked, onChange, hint, isDisabled }: CheckPro
 }
 
 /** When a view that is read again and again was last read, and the switch that stops it. */
-export function Live({ atMs, isPaused, onPause, problem }: { readonly atMs: number | undefined; readonly isPaused: boolean; readonly onPause: (isPaused: boolean) => void; readonly problem?: Problem | undefined }) {
+export function Live({
+  atMs,
+  isPaused,
+  onPause,
+  problem,
+}: {
+  readonly atMs: number | undefined;
+  readonly isPaused: boolean;
+  readonly onPause: (isPaused: boolean) => void;
+  readonly problem?: Problem | undefined;
+}) {
   return (
     <p class="live">
       <button type="button" class="outline small" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>

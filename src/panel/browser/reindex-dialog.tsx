@@ -37,11 +37,19 @@ export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonl
           isChecked={isRepair}
           onChange={setRepair}
           isDisabled={refusal !== undefined}
-          hint={refusal ?? 'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'}
+          hint={
+            refusal ??
+            'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
+          }
         />
         <Field label="Prefix" value={prefix} onChange={setPrefix} hint="Only keys that begin with this. Empty: all keys." />
         <Check label="Only report differences" isChecked={isReport} onChange={setReport} hint="Nothing is written." />
-        <Check label="Fill in missing fields" isChecked={isFill} onChange={setFill} hint="Writes documents too that lack a field which a listing gives, or the enrichment." />
+        <Check
+          label="Fill in missing fields"
+          isChecked={isFill}
+          onChange={setFill}
+          hint="Writes documents too that lack a field which a listing gives, or the enrichment."
+        />
       </Form>
     </Dialog>
   );

@@ -17,8 +17,10 @@ const parameters = ['q', 'bucket', 'prefix', 'extension'] as const;
 type Query = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
 /** The request that the address asks for. */
-export function queryOf(choices: Choices): Query {
-  return Object.fromEntries(parameters.flatMap((name) => (choices[name] === undefined || choices[name] === '' ? [] : [[name, choices[name]]])));
+export function queryOf(choices: Choices): Readonly<Partial<Record<(typeof parameters)[number], string>>> {
+  return Object.fromEntries(
+    parameters.flatMap((name) => (choices[name] === undefined || choices[name] === '' ? [] : [[name, choices[name]]])),
+  );
 }
 
 /** The same search on the command line. */
@@ -82,7 +84,13 @@ function SearchForm({ choices }: { readonly choices: Choices }) {
   );
 }
 
-function Results({ found: { items, problem, isLoading, more, reload }, query }: { readonly found: Pages<StoredObject>; readonly query: Query }) {
+function Results({
+  found: { items, problem, isLoading, more, reload },
+  query,
+}: {
+  readonly found: Pages<StoredObject>;
+  readonly query: Query;
+}) {
   return (
     <section aria-labelledby="results-heading">
       <h2 id="results-heading">Objects</h2>

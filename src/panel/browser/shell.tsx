@@ -63,7 +63,14 @@ export function Shell() {
   useEffect(() => {
     if (answers !== 'lost') return undefined;
     // any answer says that the registry is back; what is shown is read again then
-    const timer = setInterval(() => void call('GET /v1/session', {}).then(() => again((count) => count + 1), () => undefined), RETRY_MS);
+    const timer = setInterval(
+      () =>
+        void call('GET /v1/session', {}).then(
+          () => again((count) => count + 1),
+          () => undefined,
+        ),
+      RETRY_MS,
+    );
     return () => clearInterval(timer);
   }, [answers]);
   if (known !== undefined) return <Frame key={round} />;
@@ -148,12 +155,23 @@ function Page({ at: { page, choices, href } }: { readonly at: Place }) {
       return <JobPage key={id} id={id} />;
     case 'gaps':
       return <GapsPage choices={choices} />;
-    default:
+    case 'letters':
+    case 'keys':
+    case 'all-keys':
+    case 'users':
+    case 'audit':
+    case 'health':
       return <AdminPage page={page} choices={choices} />;
   }
 }
 
-function AdminPage({ page, choices }: { readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>; readonly choices: Place['choices'] }) {
+function AdminPage({
+  page,
+  choices,
+}: {
+  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>;
+  readonly choices: Place['choices'];
+}) {
   const needs = navigation.find(([each]) => each === page)?.[1];
   if (needs !== undefined && !may(needs)) return <NotPermitted />;
   switch (page) {
@@ -209,7 +227,12 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
         <button type="button" class="outline small" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
           Times: {inZone === 'utc' ? 'UTC' : 'local'}
         </button>
-        <button type="button" class="outline small" aria-pressed={keys === 'on'} onClick={() => shortcuts.set(keys === 'on' ? 'off' : 'on')}>
+        <button
+          type="button"
+          class="outline small"
+          aria-pressed={keys === 'on'}
+          onClick={() => shortcuts.set(keys === 'on' ? 'off' : 'on')}
+        >
           Shortcuts
         </button>
         <button type="button" class="outline small" onClick={onHelp}>
@@ -234,7 +257,9 @@ function ConnectionBanner() {
   const answers = useObserved(connection);
   return (
     <div role="status">
-      {answers === 'lost' && <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>}
+      {answers === 'lost' && (
+        <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
+      )}
       {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
     </div>
   );

@@ -7,7 +7,9 @@ import { Act, announce, Busy, Dialog, Failure, Field, Form, Table, Text, Time } 
 import { session } from './session.ts';
 
 export function UsersPage() {
-  const users = usePages<User>('users', (cursor, signal) => call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal));
+  const users = usePages<User>('users', (cursor, signal) =>
+    call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
   const [isGranting, setGranting] = useState(false);
   return (
     <>
@@ -54,7 +56,17 @@ function UserTable({ users, onChanged }: { readonly users: readonly User[]; read
           <td>
             <Text>{user.issuer}</Text>
           </td>
-          <td>{user.disabled_at === undefined ? 'enabled' : [<span key="state" class="state notable">disabled</span>, ' ', <Time key="at" at={user.disabled_at} />]}</td>
+          <td>
+            {user.disabled_at === undefined
+              ? 'enabled'
+              : [
+                  <span key="state" class="state notable">
+                    disabled
+                  </span>,
+                  ' ',
+                  <Time key="at" at={user.disabled_at} />,
+                ]}
+          </td>
           <td>
             <UserAct user={user} onChanged={onChanged} />
           </td>
@@ -106,7 +118,14 @@ function GrantDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Make an administrator" onClose={onClose}>
       <Form submit="Grant" onSubmit={grant} onCancel={onClose}>
-        <Field label="E-mail address" type="email" value={email} onChange={setEmail} isRequired hint="The issuer must have verified it. The grant counts at the next login, within 7 days." />
+        <Field
+          label="E-mail address"
+          type="email"
+          value={email}
+          onChange={setEmail}
+          isRequired
+          hint="The issuer must have verified it. The grant counts at the next login, within 7 days."
+        />
       </Form>
     </Dialog>
   );

@@ -26,7 +26,10 @@ export async function startPanelWorld({ loadPanel = () => (built ??= buildPanel(
       read: () => ({
         ready: false,
         roles: { http: { ready: true }, ingest: { ready: false } },
-        checks: { index: { status: 'failed', code: 'index.unreachable', detail: 'nothing answers at <b>x</b>', advice: 'Start it.' }, queue: { status: 'ok' } },
+        checks: {
+          index: { status: 'failed', code: 'index.unreachable', detail: 'nothing answers at <b>x</b>', advice: 'Start it.' },
+          queue: { status: 'ok' },
+        },
       }),
     },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
@@ -49,10 +52,14 @@ export async function startPrefixProxy(registry: string, prefix: string) {
       outgoing.writeHead(404).end('not below the prefix');
       return;
     }
-    const forwarded = send(`${registry}${incoming.url.slice(prefix.length)}`, { method: incoming.method ?? 'GET', headers: incoming.headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
+    const forwarded = send(
+      `${registry}${incoming.url.slice(prefix.length)}`,
+      { method: incoming.method ?? 'GET', headers: incoming.headers },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      },
+    );
     forwarded.once('error', () => outgoing.destroy());
     outgoing.once('close', () => forwarded.destroy());
     incoming.pipe(forwarded);
