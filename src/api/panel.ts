@@ -11,7 +11,7 @@ export const panelRows = {
     operation: 'findPanel',
     summary: 'Redirects to the panel.',
     scope: 'none',
-    status: 308,
+    status: 302,
     errors: [],
     example: {},
   },
@@ -43,6 +43,6 @@ export const panelRows = {
     status: 200,
     media: 'text/javascript',
     errors: ['request.not-found', 'panel.not-built'],
-    example: { params: { file: 'index.html' } },
+    example: { params: { file: 'panel-QSV32F7P.js' } },
   },
 } as const satisfies Record<RowKey, Row>;

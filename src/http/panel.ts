@@ -87,13 +87,13 @@ export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName,
     });
     if (request.headers['if-none-match'] === etag) return reply.code(304).send();
     void reply.type(types[extname(name)] ?? 'application/octet-stream');
-    if (!/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) return reply.send(plain);
+    if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain);
     return reply.header('content-encoding', 'gzip').send(zipped);
   }
 
   return {
     // relative, because a proxy may have put a prefix before the path
-    findPanel: async (_request, reply) => reply.code(308).header('location', 'panel/').send(),
+    findPanel: async (_request, reply) => reply.code(302).header('location', 'panel/').send(),
     getPanel: (request, reply) => send(PAGE, request, reply),
     getPanelFile: (request, reply) => send(fileOf(request), request, reply),
   };

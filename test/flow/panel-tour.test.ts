@@ -4,9 +4,10 @@ import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/jobs.ts';
-import { bucketAnswer, nastyKey, runningJob } from '../support/fakes/control.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { bucketAnswer, nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
-import { openPanel, overflowOf, settled, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+import { openPanel, overflowOf, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
@@ -207,10 +208,10 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url);
     await context.setOffline(true);
     await page.getByRole('link', { name: 'Gaps' }).first().click();
-    await page.getByText('The registry cannot be reached.').waitFor();
+    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
     await context.setOffline(false);
     await page.getByRole('region', { name: 'Gaps' }).waitFor();
-    await page.getByText('The registry cannot be reached.').waitFor({ state: 'detached' });
+    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
   });
 
   it('has Repair unchecked at each opening, and refuses it with a reason', async () => {
@@ -228,17 +229,25 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('shows an error as an error, without the rows of the search before', async () => {
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=search&q=cat');
-    await page.getByLabel('Words of the key').fill('dog');
-    world.fake.nextDoes(async () => {
-      throw new Error('broken');
+    let isBroken = true;
+    const broken = await startPanelWorld({
+      verbs: {
+        searchObjects: async ({ query }) => {
+          if (query.q === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
+          return { items: [objectDocument] };
+        },
+      },
     });
+    const { page } = await open();
+    await openPanel(page, broken.url, '?page=search&q=cat');
+    await page.getByLabel('Words of the key').fill('dog');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
     expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);
+    expect(await page.getByRole('alert').innerText()).toContain('too many searches');
+    isBroken = false;
     await page.getByRole('button', { name: 'Try again' }).click();
-    await settled(page);
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
+    await broken.close();
   });
 });

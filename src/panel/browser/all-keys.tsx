@@ -4,7 +4,7 @@ import type { AnyApiKey } from '../../api/api-keys.ts';
 import { call, type RequestTo } from './api.ts';
 import { daysLeft, RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
-import { Busy, Failure, Field, Form, Select, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Listed, Select, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/api-keys'>['query']>;
@@ -29,15 +29,9 @@ export function AllKeysPage({ choices }: { readonly choices: Choices }) {
     <>
       <h1>All API keys</h1>
       <KeyFilter key={key} choices={choices} />
-      {keys.problem !== undefined && <Failure problem={keys.problem} retry={keys.reload} />}
-      {keys.items?.length === 0 && keys.more === undefined && <p class="empty">No key matches.</p>}
-      {keys.items !== undefined && keys.items.length > 0 && <AllKeysTable keys={keys.items} revoke={setRevoked} />}
-      {keys.isLoading && <Busy />}
-      {keys.more !== undefined && (
-        <button type="button" class="outline" onClick={keys.more}>
-          More
-        </button>
-      )}
+      <Listed pages={keys} empty={<p class="empty">No key matches.</p>}>
+        {(items) => <AllKeysTable keys={items} revoke={setRevoked} />}
+      </Listed>
       {revoked !== undefined && (
         <RevokeDialog
           name={revoked.name}

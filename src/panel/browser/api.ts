@@ -45,17 +45,10 @@ export async function readiness(signal: AbortSignal): Promise<AnswerTo<'GET /rea
 }
 
 /** Sends a request. Throws a Problem if no answer comes, or the reason of the signal. */
-export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, headers: HeadersInit = {}): Promise<Response> {
-  const method = key.split(' ')[0] ?? 'GET';
+export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, headers: Headers = {}): Promise<Response> {
   const slow = setTimeout(() => connection.set('slow'), SLOW_MS);
-  const limit = AbortSignal.timeout(ANSWER_MAX_MS);
   try {
-    const response = await fetch(addressOf(key, request), {
-      method,
-      headers: { ...(method !== 'GET' && { 'x-tally-csrf': '1' }), ...(request.body !== undefined && JSON_BODY), ...headers },
-      signal: key.endsWith('/events') ? (signal ?? null) : AbortSignal.any([limit, ...(signal === undefined ? [] : [signal])]),
-      ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
-    });
+    const response = await fetch(addressOf(key, request), { ...messageOf(key, request, headers), signal: limited(key, signal) });
     connection.set('fine');
     return response;
   } catch (error) {
@@ -67,6 +60,23 @@ export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, 
   } finally {
     clearTimeout(slow);
   }
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A change needs a header that forms of other sites cannot send. */
+function messageOf(key: Key, { body }: AnyRequest, headers: Headers): RequestInit {
+  const method = key.split(' ')[0] ?? 'GET';
+  const csrf = method === 'GET' ? {} : { 'x-tally-csrf': '1' };
+  if (body === undefined) return { method, headers: { ...csrf, ...headers } };
+  return { method, headers: { ...csrf, ...JSON_BODY, ...headers }, body: JSON.stringify(body) };
+}
+
+/** Event streams last as long as their job. */
+function limited(key: Key, signal: AbortSignal | undefined): AbortSignal | null {
+  if (key === 'GET /v1/jobs/{id}/events') return signal ?? null;
+  const limit = AbortSignal.timeout(ANSWER_MAX_MS);
+  return signal === undefined ? limit : AbortSignal.any([limit, signal]);
 }
 
 const JSON_BODY = { 'content-type': 'application/json' };

@@ -4,7 +4,7 @@ import type { AnswerTo, RequestTo } from './api.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
-import { Busy, Failure, Field, Form, Select, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Listed, Select, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { zone } from './words.ts';
 
@@ -18,15 +18,13 @@ function momentOf(day: string, addDays = 0): string {
   return at.toISOString();
 }
 
-function queryOf({ from = '', to = '', email = '', event = '', key = '' }: Choices): Query {
+function queryOf({ from, to, email, event, key }: Choices): Query {
+  // the last day is included
+  const texts = { from: from && momentOf(from), to: to && momentOf(to, 1), email, key };
   const known = facts.auditEvents.find((each) => each === event);
   return {
-    ...(from !== '' && { from: momentOf(from) }),
-    // the day is included
-    ...(to !== '' && { to: momentOf(to, 1) }),
-    ...(email !== '' && { email }),
+    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined && value !== '')),
     ...(known !== undefined && { event: known }),
-    ...(key !== '' && { key }),
   };
 }
 
@@ -40,15 +38,9 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
     <>
       <h1>Audit</h1>
       <AuditFilter key={key} choices={choices} />
-      {found.problem !== undefined && <Failure problem={found.problem} retry={found.reload} />}
-      {found.items?.length === 0 && <p class="empty">No record matches.</p>}
-      {found.items !== undefined && found.items.length > 0 && <AuditTable entries={found.items} />}
-      {found.isLoading && <Busy />}
-      {found.more !== undefined && (
-        <button type="button" class="outline" onClick={found.more}>
-          More
-        </button>
-      )}
+      <Listed pages={found} empty={<p class="empty">No record matches.</p>}>
+        {(entries) => <AuditTable entries={entries} />}
+      </Listed>
     </>
   );
 }

@@ -5,7 +5,7 @@ import { call } from './api.ts';
 import { SettingsSection } from './bucket-settings.tsx';
 import { Status } from './buckets.tsx';
 import { useLoaded } from './load.ts';
-import { announce, Busy, Details, Dialog, Failure, Field, Form, Link, Live, Text, Time } from './parts.tsx';
+import { announce, Details, Dialog, Field, Form, Link, Shown, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { ReindexDialog } from './reindex-dialog.tsx';
 import { may } from './session.ts';
@@ -23,40 +23,43 @@ export function BucketPage({ name }: { readonly name: string }) {
     ]);
     return { bucket, openGaps: gaps.items.length };
   };
-  const { value, problem, atMs, reload } = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
   return (
     <>
       <div class="heading">
         <h1>
           Bucket <Text>{name}</Text>
         </h1>
-        {value !== undefined && may('POST /v1/buckets/{bucket}/reindex') && (
+        {loaded.value !== undefined && may('POST /v1/buckets/{bucket}/reindex') && (
           <button type="button" onClick={() => setOpen('reindex')}>
             Re-Index and Repair
           </button>
         )}
       </div>
-      {value === undefined && problem === undefined && <Busy />}
-      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && (
-        <>
-          <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
-          <BucketDetails bucket={value.bucket} openGaps={value.openGaps} />
-          {may('POST /v1/buckets') && <SettingsSection key={name} bucket={value.bucket} onSaved={reload} />}
-          {may('DELETE /v1/buckets/{bucket}') && (
-            <section>
-              <h2>Disconnect</h2>
-              <p>Its documents are deleted from the index. The bucket and its objects are not touched.</p>
-              <button type="button" class="danger outline" onClick={() => setOpen('remove')}>
-                Disconnect…
-              </button>
-            </section>
-          )}
-          {open === 'reindex' && <ReindexDialog bucket={value.bucket} onClose={() => setOpen(undefined)} />}
-          {open === 'remove' && <RemoveDialog name={name} onClose={() => setOpen(undefined)} />}
-        </>
-      )}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {({ bucket, openGaps }) => (
+          <>
+            <BucketDetails bucket={bucket} openGaps={openGaps} />
+            {may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
+            {may('DELETE /v1/buckets/{bucket}') && <RemoveSection onRemove={() => setOpen('remove')} />}
+            {open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
+            {open === 'remove' && <RemoveDialog name={name} onClose={() => setOpen(undefined)} />}
+          </>
+        )}
+      </Shown>
     </>
+  );
+}
+
+function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
+  return (
+    <section>
+      <h2>Disconnect</h2>
+      <p>Its documents are deleted from the index. The bucket and its objects are not touched.</p>
+      <button type="button" class="danger outline" onClick={onRemove}>
+        Disconnect…
+      </button>
+    </section>
   );
 }
 

@@ -5,7 +5,7 @@ import type { Gap } from '../../api/gaps.ts';
 import { call, type RequestTo } from './api.ts';
 import { emptySettings, SettingsFields, settingsBody } from './bucket-settings.tsx';
 import { useLoaded } from './load.ts';
-import { announce, Busy, Check, Dialog, Failure, Field, Form, Link, Live, Table, Text, Time } from './parts.tsx';
+import { announce, Check, Dialog, Field, Form, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
@@ -25,7 +25,7 @@ async function readBuckets(signal: AbortSignal) {
 
 export function BucketsPage() {
   const [isPaused, setPaused] = useState(false);
-  const { value, problem, atMs, reload } = useLoaded('buckets', readBuckets, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded('buckets', readBuckets, { everyMs: isPaused ? undefined : REFRESH_MS });
   const [adding, setAdding] = useState<string>();
   const mayAdd = may('POST /v1/buckets');
   return (
@@ -38,15 +38,14 @@ export function BucketsPage() {
           </button>
         )}
       </div>
-      {value === undefined && problem === undefined && <Busy />}
-      {problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && (
-        <>
-          <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
-          {value.items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={value.items} gaps={value.gaps} />}
-          <Unconnected buckets={value.unconnected} add={mayAdd ? setAdding : undefined} />
-        </>
-      )}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {({ items, unconnected, gaps }) => (
+          <>
+            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} gaps={gaps} />}
+            <Unconnected buckets={unconnected} add={mayAdd ? setAdding : undefined} />
+          </>
+        )}
+      </Shown>
       {adding !== undefined && <AddBucket name={adding} onClose={() => setAdding(undefined)} />}
     </>
   );

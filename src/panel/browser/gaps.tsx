@@ -4,7 +4,7 @@ import type { Gap } from '../../api/gaps.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { useLoaded } from './load.ts';
-import { Busy, Failure, Field, Form, Link, Live, Select, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Link, Select, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { numberText, plainText } from './words.ts';
 
@@ -16,7 +16,7 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
   const [isPaused, setPaused] = useState(false);
   const inState = facts.gapStates.find((each) => each === state);
   const query = { ...(bucket !== '' && { bucket }), ...(inState !== undefined && { state: inState }), limit: SHOWN_MAX };
-  const { value, problem, atMs, reload } = useLoaded(`gaps ${bucket} ${state}`, (signal) => call('GET /v1/gaps', { query }, signal), {
+  const loaded = useLoaded(`gaps ${bucket} ${state}`, (signal) => call('GET /v1/gaps', { query }, signal), {
     everyMs: isPaused ? undefined : REFRESH_MS,
   });
   return (
@@ -24,19 +24,14 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
       <h1>Gaps</h1>
       <p>Changes of a bucket that its source did not report. Until a re-index closes a gap, the index may differ from the bucket.</p>
       <GapFilter key={`${bucket} ${state}`} bucket={bucket} state={state} />
-      {value === undefined && problem === undefined && <Busy />}
-      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && (
-        <>
-          <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
-          {value.items.length === 0 ? (
-            <p class="empty">No gap: every change that is known of was indexed.</p>
-          ) : (
-            <GapTable gaps={value.items} />
-          )}
-          {value.next !== undefined && <p>The first {SHOWN_MAX} are shown. Choose a bucket to see fewer.</p>}
-        </>
-      )}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {({ items, next }) => (
+          <>
+            {items.length === 0 ? <p class="empty">No gap: every change that is known of was indexed.</p> : <GapTable gaps={items} />}
+            {next !== undefined && <p>The first {SHOWN_MAX} are shown. Choose a bucket to see fewer.</p>}
+          </>
+        )}
+      </Shown>
     </>
   );
 }

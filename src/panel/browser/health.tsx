@@ -2,22 +2,20 @@
 import { useState } from 'preact/hooks';
 import { readiness } from './api.ts';
 import { useLoaded } from './load.ts';
-import { Busy, Failure, Live, Table, Text } from './parts.tsx';
+import { Shown, Table, Text } from './parts.tsx';
 import { plainText } from './words.ts';
 
 const REFRESH_MS = 5_000;
 
 export function HealthPage() {
   const [isPaused, setPaused] = useState(false);
-  const { value, problem, atMs, reload } = useLoaded('health', readiness, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded('health', readiness, { everyMs: isPaused ? undefined : REFRESH_MS });
   return (
     <>
       <h1>Health</h1>
-      {value === undefined && problem === undefined && <Busy />}
-      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && (
-        <>
-          <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(value) => (
+          <>
           <p>
             <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
             {Object.entries(value.roles)
@@ -37,8 +35,9 @@ export function HealthPage() {
             ))}
           </Table>
           <p>Lag and throughput over time are in Grafana: the dashboard is in the folder config/monitoring.</p>
-        </>
-      )}
+          </>
+        )}
+      </Shown>
     </>
   );
 }

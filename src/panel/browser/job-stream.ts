@@ -26,29 +26,41 @@ interface Frame {
 }
 
 /** Follows a job until it has ended, or the signal is aborted. */
-export async function followJob({ id, onJob, onTrouble }: StreamParts, signal: AbortSignal): Promise<void> {
-  let lastId: string | undefined;
+export async function followJob(parts: StreamParts, signal: AbortSignal): Promise<void> {
+  const seen: Seen = { lastId: undefined };
   while (!signal.aborted) {
-    const silence = new AbortController();
     try {
-      const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) };
-      const response = await send('GET /v1/jobs/{id}/events', { params: { id } }, AbortSignal.any([signal, silence.signal]), headers);
-      if (response.status === 204) return;
-      if (!response.ok) await answerOf(response);
-      for await (const frame of framesOf(response, silence)) {
-        lastId = frame.id ?? lastId;
-        onTrouble(undefined);
-        if (frame.event === 'job' && frame.data !== undefined) onJob(JSON.parse(frame.data));
-        if (frame.id === 'end') return;
-      }
+      if ((await readStream(parts, seen, signal)) === 'ended') return;
     } catch (error) {
       if (signal.aborted) return;
       const problem = problemFrom(error);
-      onTrouble(problem);
-      if (problem.code === 'job.not-found' || problem.code === 'authentication.failed') return;
+      parts.onTrouble(problem);
+      // these do not pass by waiting
+      if (['job.not-found', 'authentication.failed'].includes(problem.code)) return;
     }
     await pause(RETRY_MS, signal);
   }
+}
+
+interface Seen {
+  /** The id of the last event, with which the stream is continued. */
+  lastId: string | undefined;
+}
+
+/** Reads one connection to its end: `ended` once the job has ended, `cut` if there may be more. */
+async function readStream({ id, onJob, onTrouble }: StreamParts, seen: Seen, signal: AbortSignal): Promise<'ended' | 'cut'> {
+  const silence = new AbortController();
+  const headers = { accept: 'text/event-stream', ...(seen.lastId !== undefined && { 'last-event-id': seen.lastId }) };
+  const response = await send('GET /v1/jobs/{id}/events', { params: { id } }, AbortSignal.any([signal, silence.signal]), headers);
+  if (response.status === 204) return 'ended';
+  if (!response.ok) await answerOf(response);
+  for await (const frame of framesOf(response, silence)) {
+    seen.lastId = frame.id ?? seen.lastId;
+    onTrouble(undefined);
+    if (frame.event === 'job' && frame.data !== undefined) onJob(JSON.parse(frame.data));
+    if (frame.id === 'end') return 'ended';
+  }
+  return 'cut';
 }
 
 async function* framesOf(response: Response, silence: AbortController): AsyncGenerator<Frame> {

@@ -4,7 +4,7 @@ import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
 import { followJob } from './job-stream.ts';
 import { useLoaded } from './load.ts';
-import { Act, announce, Busy, Details, Dialog, Failure, Form, Link, Live, Table, Text, Time } from './parts.tsx';
+import { Act, announce, Details, Dialog, Form, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText } from './words.ts';
 
@@ -24,24 +24,25 @@ export function JobPage({ id }: { readonly id: string }) {
     void followJob(parts, end.signal);
     return () => end.abort();
   }, [id, isPaused]);
-  const job = streamed?.job.id === id ? streamed.job : whole.value;
+  const latest = state === '' ? undefined : streamed;
+  // what the stream leaves out comes from the read; until the first event the read is all
+  const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };
   return (
     <>
       <h1>
         Job <Text>{id}</Text>
       </h1>
-      {job === undefined && whole.problem === undefined && <Busy />}
-      {job === undefined && whole.problem !== undefined && <Failure problem={whole.problem} retry={whole.reload} />}
-      {job !== undefined && (
-        <>
-          {!hasEnded(job) && <Live atMs={streamed?.atMs ?? whole.atMs} isPaused={isPaused} onPause={setPaused} problem={trouble} />}
-          <Progress job={job} />
-          <JobActs job={job} onChanged={(changed) => setStreamed({ job: changed, atMs: Date.now() })} />
-          <JobDetails job={job} />
-          <Counts job={job} />
-          <Examples job={whole.value ?? job} />
-        </>
-      )}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(job) => (
+          <>
+            <Progress job={job} />
+            <JobActs job={job} onChanged={(changed) => setStreamed({ job: changed, atMs: Date.now() })} />
+            <JobDetails job={job} />
+            <Counts job={job} />
+            <Examples job={whole.value ?? job} />
+          </>
+        )}
+      </Shown>
     </>
   );
 }
@@ -128,7 +129,13 @@ function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClo
   );
 }
 
+const timeOf = (at: string | undefined) => at !== undefined && <Time at={at} />;
+const textOf = (text: string | undefined) => text !== undefined && text !== '' && <Text>{text}</Text>;
+const faultOf = (fault: Job['error']) => fault && <Text>{`${fault.reason} (${fault.code})`}</Text>;
+const positive = (value: number | undefined, show: (value: number) => string = numberText) => value !== undefined && value > 0 && show(value);
+
 function JobDetails({ job }: { readonly job: Job }) {
+  const { brake, ranges, phase } = job;
   return (
     <Details
       of={[
@@ -138,22 +145,22 @@ function JobDetails({ job }: { readonly job: Job }) {
             <Text>{job.bucket}</Text>
           </Link>,
         ],
-        ['Prefix', job.prefix !== '' && <Text>{job.prefix}</Text>],
+        ['Prefix', textOf(job.prefix)],
         ['Kind', job.mode === 'apply' ? 're-index' : 'report of differences'],
-        ['Requested by', <Text>{job.requested_by}</Text>],
-        ['Created', <Time at={job.created_at} />],
-        ['Started', job.started_at !== undefined && <Time at={job.started_at} />],
-        ['Ended', job.finished_at !== undefined && <Time at={job.finished_at} />],
-        ['Waits until', job.phase === 'waiting' && job.waits_until !== undefined && <Time at={job.waits_until} />],
-        ['Covers changes before', job.covers_before !== undefined && <Time at={job.covers_before} />],
-        ['Deletions that wait', (job.brake?.waiting ?? 0) > 0 && numberText(job.brake?.waiting ?? 0)],
-        ['Speed', job.objects_per_s !== undefined && `${numberText(Math.round(job.objects_per_s))} objects/s`],
-        ['Paused for', (job.paused_ms ?? 0) > 0 && durationText((job.paused_ms ?? 0) / 1_000)],
-        ['Ranges', `${numberText(job.ranges.done)} of ${numberText(job.ranges.cut)} done, ${numberText(job.ranges.leased)} at work`],
-        ['Compared up to', job.cursor !== undefined && job.cursor !== '' && <Text>{job.cursor}</Text>],
-        ['Cost of S3 requests', job.cost_usd !== undefined && `about $${job.cost_usd.toFixed(4)}`],
-        ['Failed because', job.error && <Text>{`${job.error.reason} (${job.error.code})`}</Text>],
-        ['Latest fault', job.last_fault && <Text>{`${job.last_fault.reason} (${job.last_fault.code})`}</Text>],
+        ['Requested by', textOf(job.requested_by)],
+        ['Created', timeOf(job.created_at)],
+        ['Started', timeOf(job.started_at)],
+        ['Ended', timeOf(job.finished_at)],
+        ['Waits until', phase === 'waiting' && timeOf(job.waits_until)],
+        ['Covers changes before', timeOf(job.covers_before)],
+        ['Deletions that wait', positive(brake?.waiting)],
+        ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
+        ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
+        ['Ranges', `${numberText(ranges.done)} of ${numberText(ranges.cut)} done, ${numberText(ranges.leased)} being compared`],
+        ['Compared up to', textOf(job.cursor)],
+        ['Cost of S3 requests', positive(job.cost_usd, (usd) => `about $${usd.toFixed(4)}`)],
+        ['Failed because', faultOf(job.error)],
+        ['Latest fault', faultOf(job.last_fault)],
       ]}
     />
   );

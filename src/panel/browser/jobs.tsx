@@ -4,7 +4,7 @@ import type { Job } from '../../api/jobs.ts';
 import { call } from './api.ts';
 import { JobState } from './job.tsx';
 import { useLoaded } from './load.ts';
-import { Busy, Failure, Link, Live, Table, Text, Time } from './parts.tsx';
+import { Link, Shown, Table, Text, Time } from './parts.tsx';
 
 const REFRESH_MS = 5_000;
 /** The registry keeps the last 1,000 that ended; those that have not ended come on a second page at most. */
@@ -27,8 +27,7 @@ async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
 
 export function JobsPage({ bucket }: { readonly bucket: string }) {
   const [isPaused, setPaused] = useState(false);
-  const { value, problem, atMs, reload } = useLoaded('jobs', readJobs, { everyMs: isPaused ? undefined : REFRESH_MS });
-  const found = value?.filter((job) => bucket === '' || job.bucket === bucket);
+  const loaded = useLoaded('jobs', readJobs, { everyMs: isPaused ? undefined : REFRESH_MS });
   return (
     <>
       <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>
@@ -37,16 +36,25 @@ export function JobsPage({ bucket }: { readonly bucket: string }) {
           <Link page="jobs">All jobs</Link>
         </p>
       )}
-      {value === undefined && problem === undefined && <Busy />}
-      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {found !== undefined && <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />}
-      {found?.length === 0 && (
-        <p class="empty">
-          No job. A re-index is started on the page of a <Link page="buckets">bucket</Link>.
-        </p>
-      )}
-      {found !== undefined && found.length > 0 && <JobTable jobs={found.slice(0, SHOWN_MAX)} />}
-      {found !== undefined && found.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. `tally jobs list` shows all.</p>}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(jobs) => <Jobs jobs={bucket === '' ? jobs : jobs.filter((job) => job.bucket === bucket)} />}
+      </Shown>
+    </>
+  );
+}
+
+function Jobs({ jobs }: { readonly jobs: readonly Job[] }) {
+  if (jobs.length === 0) {
+    return (
+      <p class="empty">
+        No job. A re-index is started on the page of a <Link page="buckets">bucket</Link>.
+      </p>
+    );
+  }
+  return (
+    <>
+      <JobTable jobs={jobs.slice(0, SHOWN_MAX)} />
+      {jobs.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. `tally jobs list` shows all.</p>}
     </>
   );
 }

@@ -4,7 +4,7 @@ import type { ApiKey } from '../../api/api-keys.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
-import { announce, Busy, Check, copy, Dialog, Failure, Field, Form, Table, Text, Time } from './parts.tsx';
+import { announce, Check, copy, Dialog, Field, Form, Listed, Table, Text, Time } from './parts.tsx';
 import { may, session } from './session.ts';
 import { durationText } from './words.ts';
 
@@ -35,28 +35,14 @@ export function KeysPage() {
           A secret has leaked…
         </button>
       </p>
-      {keys.problem !== undefined && <Failure problem={keys.problem} retry={keys.reload} />}
-      {keys.items?.length === 0 && <p class="empty">You have no key. Create one for each program, with a name that says what it is for.</p>}
-      {keys.items !== undefined && keys.items.length > 0 && <KeyTable keys={keys.items} revoke={(key) => setOpen({ revoke: key })} />}
-      {keys.isLoading && <Busy />}
-      {keys.more !== undefined && (
-        <button type="button" class="outline" onClick={keys.more}>
-          More
-        </button>
-      )}
-      {open === 'create' &&
-        (created === undefined ? (
-          <CreateDialog onCreated={setCreated} onClose={close} />
-        ) : (
-          <SecretDialog created={created} onClose={close} />
-        ))}
+      <Listed pages={keys} empty={<p class="empty">You have no key. Create one for each program, with a name that says what it is for.</p>}>
+        {(items) => <KeyTable keys={items} revoke={(key) => setOpen({ revoke: key })} />}
+      </Listed>
+      {open === 'create' && created === undefined && <CreateDialog onCreated={setCreated} onClose={close} />}
+      {open === 'create' && created !== undefined && <SecretDialog created={created} onClose={close} />}
       {open === 'leaked' && <LeakedDialog onClose={close} />}
       {typeof open === 'object' && (
-        <RevokeDialog
-          name={open.revoke.name}
-          revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })}
-          onClose={close}
-        />
+        <RevokeDialog name={open.revoke.name} revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })} onClose={close} />
       )}
     </>
   );

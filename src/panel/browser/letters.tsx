@@ -3,55 +3,56 @@ import { useState } from 'preact/hooks';
 import type { DeadLetter, WholeDeadLetter } from '../../api/dead-letters.ts';
 import { call } from './api.ts';
 import { useLoaded } from './load.ts';
-import { announce, Busy, CopyButton, Details, Dialog, Failure, Field, Form, Size, Table, Text, Time } from './parts.tsx';
+import { announce, CopyButton, Details, Dialog, Field, Form, Shown, Size, Table, Text, Time } from './parts.tsx';
 import { numberText } from './words.ts';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
 const LETTERS_MAX = 200;
 
 export function LettersPage() {
-  const { value, problem, isLoading, reload } = useLoaded('letters', (signal) =>
-    call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal),
-  );
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [open, setOpen] = useState<'replay' | 'discard' | { readonly letter: DeadLetter }>();
-  const letters = value?.items ?? [];
-  // what is not shown any more is not acted on
-  const ids = letters.map(({ id }) => id).filter((id) => chosen.has(id));
-  function done(text: string): void {
-    announce(text);
-    setOpen(undefined);
-    setChosen(new Set());
-    reload();
-  }
+  const loaded = useLoaded('letters', (signal) => call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal));
   return (
     <>
       <div class="heading">
         <h1>Dead letters</h1>
-        <button type="button" class="outline" disabled={isLoading} onClick={reload}>
+        <button type="button" class="outline" disabled={loaded.isLoading} onClick={loaded.reload}>
           Read again
         </button>
       </div>
       <p>Messages that could not be handled. Their changes are covered by gaps; a letter that is replayed is handled like a new event.</p>
-      {value === undefined && problem === undefined && <Busy />}
-      {problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {problem === undefined && value !== undefined && letters.length === 0 && <p class="empty">No dead letter.</p>}
-      {problem === undefined && letters.length > 0 && (
-        <>
-          <LetterTable letters={letters} chosen={chosen} onChosen={setChosen} onOpen={(letter) => setOpen({ letter })} />
-          <div class="actions">
-            <button type="button" disabled={ids.length === 0} onClick={() => setOpen('replay')}>
-              Replay {numberText(ids.length)}…
-            </button>
-            <button type="button" class="danger" disabled={ids.length === 0} onClick={() => setOpen('discard')}>
-              Discard {numberText(ids.length)}…
-            </button>
-          </div>
-        </>
-      )}
-      {open === 'replay' && <ReplayDialog ids={ids} onDone={done} onClose={() => setOpen(undefined)} />}
-      {open === 'discard' && <DiscardDialog ids={ids} onDone={done} onClose={() => setOpen(undefined)} />}
-      {typeof open === 'object' && <LetterDialog id={open.letter.id} onClose={() => setOpen(undefined)} />}
+      <Shown loaded={loaded}>
+        {({ items }) => (items.length === 0 ? <p class="empty">No dead letter.</p> : <Letters letters={items} onDone={loaded.reload} />)}
+      </Shown>
+    </>
+  );
+}
+
+function Letters({ letters, onDone }: { readonly letters: readonly DeadLetter[]; readonly onDone: () => void }) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [open, setOpen] = useState<'replay' | 'discard' | { readonly letter: DeadLetter }>();
+  // what is not shown any more is not acted on
+  const ids = letters.map(({ id }) => id).filter((id) => chosen.has(id));
+  const close = (): void => setOpen(undefined);
+  function done(text: string): void {
+    announce(text);
+    close();
+    setChosen(new Set());
+    onDone();
+  }
+  return (
+    <>
+      <LetterTable letters={letters} chosen={chosen} onChosen={setChosen} onOpen={(letter) => setOpen({ letter })} />
+      <div class="actions">
+        <button type="button" disabled={ids.length === 0} onClick={() => setOpen('replay')}>
+          Replay {numberText(ids.length)}…
+        </button>
+        <button type="button" class="danger" disabled={ids.length === 0} onClick={() => setOpen('discard')}>
+          Discard {numberText(ids.length)}…
+        </button>
+      </div>
+      {open === 'replay' && <ReplayDialog ids={ids} onDone={done} onClose={close} />}
+      {open === 'discard' && <DiscardDialog ids={ids} onDone={done} onClose={close} />}
+      {typeof open === 'object' && <LetterDialog id={open.letter.id} onClose={close} />}
     </>
   );
 }
@@ -149,14 +150,12 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
 }
 
 function LetterDialog({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
-  const { value, problem, reload } = useLoaded(`letter ${id}`, (signal) => call('GET /v1/dead-letters/{id}', { params: { id } }, signal));
+  const loaded = useLoaded(`letter ${id}`, (signal) => call('GET /v1/dead-letters/{id}', { params: { id } }, signal));
   return (
     <Dialog title="Dead letter" onClose={onClose}>
-      {value === undefined && problem === undefined && <Busy />}
-      {problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && <LetterDetails letter={value} />}
+      <Shown loaded={loaded}>{(letter) => <LetterDetails letter={letter} />}</Shown>
       <div class="actions">
-        {value !== undefined && <CopyButton copied={{ text: value.body, isJson: false }}>Copy body</CopyButton>}
+        {loaded.value !== undefined && <CopyButton copied={{ text: loaded.value.body, isJson: false }}>Copy body</CopyButton>}
         <button type="button" class="secondary outline" onClick={onClose}>
           Close
         </button>

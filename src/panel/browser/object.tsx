@@ -3,7 +3,7 @@ import type { Explanation } from '../../api/objects.ts';
 import { call, type AnswerTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
 import { useLoaded } from './load.ts';
-import { Busy, CopyButton, Details, Failure, Link, Size, Table, Text, Time } from './parts.tsx';
+import { CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 interface ObjectName {
   readonly bucket: string;
@@ -13,7 +13,7 @@ interface ObjectName {
 export function ObjectPage({ bucket, name }: ObjectName) {
   const read = (signal: AbortSignal): Promise<AnswerTo<'GET /v1/buckets/{bucket}/explain'>> =>
     call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal);
-  const { value, problem, reload } = useLoaded(`object ${bucket} ${name}`, read);
+  const loaded = useLoaded(`object ${bucket} ${name}`, read);
   return (
     <>
       <h1 class="key">
@@ -33,20 +33,20 @@ export function ObjectPage({ bucket, name }: ObjectName) {
           Copy explain command
         </CopyButton>
       </p>
-      {value === undefined && problem === undefined && <Busy>Asking the index and S3…</Busy>}
-      {value === undefined && problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {value !== undefined && (
-        <>
-          <p class="sentence">
-            <Text>{value.sentence}</Text>
-          </p>
-          <Comparison of={value} />
-          <MoreFacts of={value} />
-          <button type="button" class="outline" onClick={reload}>
-            Ask again
-          </button>
-        </>
-      )}
+      <Shown loaded={loaded} busy="Asking the index and S3…">
+        {(value) => (
+          <>
+            <p class="sentence">
+              <Text>{value.sentence}</Text>
+            </p>
+            <Comparison of={value} />
+            <MoreFacts of={value} />
+            <button type="button" class="outline" onClick={loaded.reload}>
+              Ask again
+            </button>
+          </>
+        )}
+      </Shown>
     </>
   );
 }
@@ -90,7 +90,7 @@ function Comparison({ of }: { readonly of: Explanation }) {
     ['Expires', <Time at={index.expires_at} />, <Time at={s3.expires_at} />],
   ] as const;
   return (
-    <Table label="Index and S3 side by side" heads={['', 'Index', 'S3']}>
+    <Table label="Index and S3 side by side" heads={['Field', 'Index', 'S3']}>
       {rows.map(([name, left, right]) => (
         <tr key={name}>
           <th scope="row">{name}</th>
@@ -111,18 +111,21 @@ function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Ex
     <Details
       of={[
         ['Index and S3 agree', agreementText(agrees)],
-        ['Written', index && <Time at={index.indexed_at} />],
-        ['Written because of', index && <Text>{index.event_name ?? index.source}</Text>],
-        ['Settled', index && (index.settled ? 'yes' : 'no: it is looked at again')],
-        ['Deleted', index?.deleted_at !== undefined && <Time at={index.deleted_at} />],
+        ...(index === undefined ? [] : writtenFacts(index)),
         ['Clock of the document', clocks.document !== undefined && String(clocks.document)],
         ['Floor of the bucket', clocks.floor !== 0 && String(clocks.floor)],
-        [
-          'S3 answered',
-          'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
-        ],
+        ['S3 answered', 'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />],
         ['What to do', 'fault' in storage && storage.advice],
       ]}
     />
   );
+}
+
+function writtenFacts(index: NonNullable<Explanation['index']>) {
+  return [
+    ['Written', <Time at={index.indexed_at} />],
+    ['Written because of', <Text>{index.event_name ?? index.source}</Text>],
+    ['Settled', index.settled ? 'yes' : 'no: it is looked at again'],
+    ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
+  ] as const;
 }

@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import { problemFrom, type Problem } from './api.ts';
 import type { Copied } from './copied.ts';
+import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
 import { go, hrefOf, type PageName } from './place.ts';
 import { agoText, durationText, numberText, sizeText, timeText, zone } from './words.ts';
@@ -120,7 +121,7 @@ export function Failure({ problem, retry }: { readonly problem: Problem; readonl
   );
 }
 
-export function Busy({ children = 'Loading…' }: { readonly children?: string }) {
+export function Busy({ children = 'Loading…' }: { readonly children?: string | undefined }) {
   return (
     <p aria-busy="true" class="quiet">
       {children}
@@ -419,5 +420,49 @@ export function Live({
         {problem !== undefined && `; the latest attempt failed: ${problem.message}`}
       </small>
     </p>
+  );
+}
+
+interface ShownProps<Value> {
+  readonly loaded: Loaded<Value>;
+  /** Of a view that is read again and again. */
+  readonly live?: { readonly isPaused: boolean; readonly onPause: (isPaused: boolean) => void };
+  readonly busy?: string;
+  readonly children: (value: Value) => ComponentChildren;
+}
+
+/** A value that is read: until it is there, that it is being read, or why it cannot be. */
+export function Shown<Value>({ loaded: { value, problem, atMs, reload }, live, busy, children }: ShownProps<Value>) {
+  if (value === undefined) return problem === undefined ? <Busy>{busy}</Busy> : <Failure problem={problem} retry={reload} />;
+  return (
+    <>
+      {live !== undefined && <Live atMs={atMs} problem={problem} {...live} />}
+      {children(value)}
+    </>
+  );
+}
+
+interface ListedProps<Item> {
+  readonly pages: Pages<Item>;
+  /** What is shown in place of an empty list. */
+  readonly empty: ComponentChildren;
+  readonly children: (items: readonly Item[]) => ComponentChildren;
+}
+
+/** A list that is read page by page. */
+export function Listed<Item>({ pages: { items = [], problem, isLoading, more, reload }, empty, children }: ListedProps<Item>) {
+  if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
+  const isEmpty = items.length === 0 && more === undefined && !isLoading;
+  return (
+    <>
+      {isEmpty && empty}
+      {items.length > 0 && children(items)}
+      {isLoading && <Busy />}
+      {more !== undefined && !isLoading && (
+        <button type="button" class="outline" onClick={more}>
+          More
+        </button>
+      )}
+    </>
   );
 }

@@ -19,15 +19,20 @@ export function pastedObject(text: string): PastedObject | undefined {
   return /^https?:\/\//.test(text.trim()) ? ofAddress(text.trim()) : undefined;
 }
 
+const S3_HOST = /^(?:(?<bucket>.+)\.)?s3[.-][a-z0-9.-]*amazonaws\.com(?:\.cn)?$/;
+
 function ofAddress(text: string): PastedObject | undefined {
   const url = URL.parse(text);
   if (url === null) return undefined;
+  if (/\.console\.(?:aws\.amazon|amazonaws)\./.test(url.hostname)) return ofConsole(url);
+  const host = S3_HOST.exec(url.hostname);
   const path = decoded(url.pathname.slice(1));
-  if (path === undefined) return undefined;
-  if (url.hostname.includes('console.aws.amazon.com') || url.hostname.includes('console.amazonaws')) return ofConsole(url);
-  const virtual = /^(?<bucket>.+)\.s3[.-][a-z0-9.-]*amazonaws\.com(\.cn)?$/.exec(url.hostname)?.groups?.['bucket'];
-  if (virtual !== undefined) return path === '' ? undefined : { bucket: virtual, key: path };
-  if (!/^s3[.-][a-z0-9.-]*amazonaws\.com(\.cn)?$/.test(url.hostname)) return undefined;
+  if (host === null || path === undefined) return undefined;
+  // the bucket is in the name of the host, or the first part of the path
+  return named(host.groups?.['bucket'] === undefined ? path : `${host.groups['bucket']}/${path}`);
+}
+
+function named(path: string): PastedObject | undefined {
   const { bucket, key } = /^(?<bucket>[^/]+)\/(?<key>[\s\S]+)$/.exec(path)?.groups ?? {};
   return bucket === undefined || key === undefined ? undefined : { bucket, key };
 }

@@ -5,7 +5,7 @@ import { addressOf, call, type RequestTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
 import { useLoaded, usePages, type Pages } from './load.ts';
 import { pastedObject } from './pasted.ts';
-import { Busy, CopyButton, Failure, Field, Form, Link, Select, Size, Table, Text, Time } from './parts.tsx';
+import { CopyButton, Field, Form, Link, Listed, Select, Size, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 /** Enough for a screen; more by a click. */
@@ -84,25 +84,13 @@ function SearchForm({ choices }: { readonly choices: Choices }) {
   );
 }
 
-function Results({
-  found: { items, problem, isLoading, more, reload },
-  query,
-}: {
-  readonly found: Pages<StoredObject>;
-  readonly query: Query;
-}) {
+function Results({ found, query }: { readonly found: Pages<StoredObject>; readonly query: Query }) {
   return (
     <section aria-labelledby="results-heading">
       <h2 id="results-heading">Objects</h2>
-      {problem !== undefined && <Failure problem={problem} retry={reload} />}
-      {items?.length === 0 && <NothingFound query={query} />}
-      {items !== undefined && items.length > 0 && <ObjectTable objects={items} />}
-      {isLoading && <Busy />}
-      {more !== undefined && !isLoading && (
-        <button type="button" class="outline" onClick={more}>
-          More
-        </button>
-      )}
+      <Listed pages={found} empty={<NothingFound query={query} />}>
+        {(objects) => <ObjectTable objects={objects} />}
+      </Listed>
       <p class="actions">
         <CopyButton copied={{ text: commandOf(query), isJson: false }}>Copy as command</CopyButton>
         <CopyButton copied={{ text: curlOf(query), isJson: false }}>Copy as curl</CopyButton>

@@ -291,10 +291,10 @@ function HelpDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Help" onClose={onClose}>
       <dl>
-        {shortcutTexts.map(([key, text]) => (
-          <div key={key}>
+        {shortcutTexts.map(([pressed, text]) => (
+          <div key={pressed}>
             <dt>
-              <kbd>{key}</kbd>
+              <kbd>{pressed}</kbd>
             </dt>
             <dd>{text}</dd>
           </div>

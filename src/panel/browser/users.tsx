@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { User } from '../../api/users.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
-import { Act, announce, Busy, Dialog, Failure, Field, Form, Table, Text, Time } from './parts.tsx';
+import { Act, announce, Dialog, Field, Form, Listed, Table, Text, Time } from './parts.tsx';
 import { session } from './session.ts';
 
 export function UsersPage() {
@@ -19,14 +19,9 @@ export function UsersPage() {
           Make an administrator…
         </button>
       </div>
-      {users.problem !== undefined && <Failure problem={users.problem} retry={users.reload} />}
-      {users.items !== undefined && <UserTable users={users.items} onChanged={users.reload} />}
-      {users.isLoading && <Busy />}
-      {users.more !== undefined && (
-        <button type="button" class="outline" onClick={users.more}>
-          More
-        </button>
-      )}
+      <Listed pages={users} empty={<p class="empty">No person has logged in.</p>}>
+        {(items) => <UserTable users={items} onChanged={users.reload} />}
+      </Listed>
       {isGranting && <GrantDialog onClose={() => setGranting(false)} />}
     </>
   );
