@@ -36,7 +36,10 @@ describe.skipIf(!canBrowse('the story of the panel in Chromium'))('the panel and
 
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), 'tally-panel-'));
-    [daemon, browser] = await Promise.all([startDaemon({ TALLY_EMBEDDED_DATA: join(home, 'data') }, ['serve', '--embedded']), startChromium()]);
+    [daemon, browser] = await Promise.all([
+      startDaemon({ TALLY_EMBEDDED_DATA: join(home, 'data') }, ['serve', '--embedded']),
+      startChromium(),
+    ]);
     await daemon.ready();
     await fetch(`${daemon.embeddedUrl}/photos`, { method: 'PUT' });
     for (const key of goldenKeys) {
@@ -108,7 +111,11 @@ describe.skipIf(!canBrowse('the story of the panel in Chromium'))('the panel and
     const order = goldenKeys.toSorted((left, right) => Buffer.compare(Buffer.from(left), Buffer.from(right)));
     expect(await table.getByRole('rowheader').allTextContents()).toEqual(order.map((key) => printable(key)));
     for (const [index, key] of order.entries()) {
-      await table.getByRole('row').nth(index + 1).getByRole('button', { name: 'Key', exact: true }).click();
+      await table
+        .getByRole('row')
+        .nth(index + 1)
+        .getByRole('button', { name: 'Key', exact: true })
+        .click();
       const isJson = key.includes('\n');
       await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(isJson ? JSON.stringify(key) : key);
       await table.getByRole('rowheader').nth(index).getByRole('link').click();

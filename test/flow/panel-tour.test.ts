@@ -199,7 +199,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(await discard.isDisabled()).toBe(true);
     await page.getByLabel('Type the number of letters').fill('1');
     await discard.click();
-    await page.getByText('1 letters were deleted.').waitFor();
+    await page.getByText('Deleted: 1 letter.').waitFor();
     expect(world.fake.asked.findLast(([name]) => name === 'discardDeadLetters')?.[1]).toEqual({ body: { ids: ['letter-1'] } });
   });
 

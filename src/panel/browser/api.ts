@@ -14,6 +14,8 @@ const SLOW_MS = 4_000;
 
 /** How the registry answers. */
 export const connection = observed<'fine' | 'slow' | 'lost'>('fine');
+/** Counts how often the registry answered again after it could not be reached: what is shown is read again then. */
+export const returned = observed(0);
 /** Counts answers that show that the session has ended. */
 export const loggedOut = observed(0);
 

@@ -16,25 +16,25 @@ export function HealthPage() {
       <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
         {(value) => (
           <>
-          <p>
-            <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
-            {Object.entries(value.roles)
-              .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
-              .join(', ')}
-          </p>
-          <Table label="Checks" heads={['Check', 'Status', 'What happened', 'What to do']}>
-            {Object.entries(value.checks).map(([name, check]) => (
-              <tr key={name}>
-                <th scope="row">{plainText(name)}</th>
-                <td>
-                  <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
-                </td>
-                <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
-                <td>{check.advice}</td>
-              </tr>
-            ))}
-          </Table>
-          <p>Lag and throughput over time are in Grafana: the dashboard is in the folder config/monitoring.</p>
+            <p>
+              <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
+              {Object.entries(value.roles)
+                .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
+                .join(', ')}
+            </p>
+            <Table label="Checks" heads={['Check', 'Status', 'What happened', 'What to do']}>
+              {Object.entries(value.checks).map(([name, check]) => (
+                <tr key={name}>
+                  <th scope="row">{plainText(name)}</th>
+                  <td>
+                    <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
+                  </td>
+                  <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
+                  <td>{check.advice}</td>
+                </tr>
+              ))}
+            </Table>
+            <p>Lag and throughput over time are in Grafana: the dashboard is in the folder config/monitoring.</p>
           </>
         )}
       </Shown>

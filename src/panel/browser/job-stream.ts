@@ -5,7 +5,7 @@
  *        └──204, or the event of the end state──► ended
  */
 import type { Job } from '../../api/jobs.ts';
-import { answerOf, problemFrom, send, type Problem } from './api.ts';
+import { answerOf, Problem, problemFrom, send } from './api.ts';
 
 /** How long the stream waits before it connects again. The registry sends the same number. */
 const RETRY_MS = 2_000;
@@ -56,7 +56,7 @@ async function readStream({ id, onJob, onTrouble }: StreamParts, seen: Seen, sig
   if (!response.ok) await answerOf(response);
   for await (const frame of framesOf(response, silence)) {
     seen.lastId = frame.id ?? seen.lastId;
-    onTrouble(undefined);
+    onTrouble(frame.event === 'problem' ? new Problem('the job cannot be read at the moment', 'job.unreadable') : undefined);
     if (frame.event === 'job' && frame.data !== undefined) onJob(JSON.parse(frame.data));
     if (frame.id === 'end') return 'ended';
   }

@@ -132,7 +132,8 @@ function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClo
 const timeOf = (at: string | undefined) => at !== undefined && <Time at={at} />;
 const textOf = (text: string | undefined) => text !== undefined && text !== '' && <Text>{text}</Text>;
 const faultOf = (fault: Job['error']) => fault && <Text>{`${fault.reason} (${fault.code})`}</Text>;
-const positive = (value: number | undefined, show: (value: number) => string = numberText) => value !== undefined && value > 0 && show(value);
+const positive = (value: number | undefined, show: (value: number) => string = numberText) =>
+  value !== undefined && value > 0 && show(value);
 
 function JobDetails({ job }: { readonly job: Job }) {
   const { brake, ranges, phase } = job;

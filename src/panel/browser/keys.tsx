@@ -42,7 +42,11 @@ export function KeysPage() {
       {open === 'create' && created !== undefined && <SecretDialog created={created} onClose={close} />}
       {open === 'leaked' && <LeakedDialog onClose={close} />}
       {typeof open === 'object' && (
-        <RevokeDialog name={open.revoke.name} revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })} onClose={close} />
+        <RevokeDialog
+          name={open.revoke.name}
+          revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })}
+          onClose={close}
+        />
       )}
     </>
   );

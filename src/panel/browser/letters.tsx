@@ -4,7 +4,7 @@ import type { DeadLetter, WholeDeadLetter } from '../../api/dead-letters.ts';
 import { call } from './api.ts';
 import { useLoaded } from './load.ts';
 import { announce, CopyButton, Details, Dialog, Field, Form, Shown, Size, Table, Text, Time } from './parts.tsx';
-import { numberText } from './words.ts';
+import { countText, numberText } from './words.ts';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
 const LETTERS_MAX = 200;
@@ -115,12 +115,12 @@ function ReplayDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   const [ids] = useState(shown);
   async function replay(): Promise<void> {
     const { replayed } = await call('POST /v1/dead-letters/replay', { body: { ids } });
-    onDone(`${numberText(replayed)} letters were sent back to the bucket queue.`);
+    onDone(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.`);
   }
   return (
     <Dialog title="Replay?" onClose={onClose}>
       <Form submit={`Replay ${numberText(ids.length)}`} onSubmit={replay} onCancel={onClose}>
-        <p>The original bodies of {numberText(ids.length)} letters are sent to the bucket queue again.</p>
+        <p>Sent to the bucket queue again, with the original body: {countText(ids.length, 'letter')}.</p>
       </Form>
     </Dialog>
   );
@@ -131,7 +131,7 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   const [typed, setTyped] = useState('');
   async function discard(): Promise<void> {
     const { discarded } = await call('POST /v1/dead-letters/discard', { body: { ids } });
-    onDone(`${numberText(discarded)} letters were deleted.`);
+    onDone(`Deleted: ${countText(discarded, 'letter')}.`);
   }
   return (
     <Dialog title="Discard for good?" onClose={onClose}>
@@ -142,7 +142,7 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
         isDanger
         isDisabled={typed !== String(ids.length)}
       >
-        <p>{numberText(ids.length)} letters are deleted. They cannot be read afterwards.</p>
+        <p>Deleted for good, and not readable afterwards: {countText(ids.length, 'letter')}.</p>
         <Field label="Type the number of letters" value={typed} onChange={setTyped} />
       </Form>
     </Dialog>

@@ -1,6 +1,7 @@
 /** Reading from the registry while a component is shown. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { problemFrom, type Problem } from './api.ts';
+import { problemFrom, returned, type Problem } from './api.ts';
+import { useObserved } from './observed.ts';
 import { place } from './place.ts';
 
 export interface Loaded<Value> {
@@ -45,6 +46,7 @@ function keep(key: string, value: unknown): void {
 export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, { everyMs }: Wishes = {}): Loaded<Value> {
   const [state, set] = useState<State<Value>>({ key, isLoading: true });
   const [round, again] = useState(0);
+  const back = useObserved(returned);
   const reader = useRef(read);
   reader.current = read;
   useEffect(() => {
@@ -64,7 +66,7 @@ export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Pro
       clearInterval(timer);
       end.abort();
     };
-  }, [key, round, everyMs]);
+  }, [key, round, everyMs, back]);
   const reload = useCallback(() => again((count) => count + 1), []);
   const shown = state.key === key ? state : { key, isLoading: true };
   return { value: shown.value, problem: shown.problem, isLoading: shown.isLoading, atMs: shown.atMs, reload };
@@ -137,6 +139,12 @@ export function usePages<Item>(key: string, read: (cursor: string | undefined, s
     })();
     return () => end.abort();
   }, [key, request]);
+  const back = useObserved(returned);
+  const hasFailed = useRef(false);
+  hasFailed.current = state.problem !== undefined;
+  useEffect(() => {
+    if (hasFailed.current) ask(({ round }) => ({ round: round + 1 }));
+  }, [back]);
   const shown: PagesState<Item> = state.key === key ? state : { key, isLoading: true };
   const { next } = shown;
   return {

@@ -114,7 +114,10 @@ function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Ex
         ...(index === undefined ? [] : writtenFacts(index)),
         ['Clock of the document', clocks.document !== undefined && String(clocks.document)],
         ['Floor of the bucket', clocks.floor !== 0 && String(clocks.floor)],
-        ['S3 answered', 'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />],
+        [
+          'S3 answered',
+          'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
+        ],
         ['What to do', 'fault' in storage && storage.advice],
       ]}
     />

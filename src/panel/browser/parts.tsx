@@ -398,29 +398,37 @@ export function Check({ label, isChecked, onChange, hint, isDisabled }: CheckPro
   );
 }
 
-/** When a view that is read again and again was last read, and the switch that stops it. */
-export function Live({
-  atMs,
-  isPaused,
-  onPause,
-  problem,
-}: {
+interface LiveProps {
   readonly atMs: number | undefined;
   readonly isPaused: boolean;
   readonly onPause: (isPaused: boolean) => void;
   readonly problem?: Problem | undefined;
-}) {
+}
+
+/** When a view that is read again and again was last read, and the switch that stops it. */
+export function Live({ atMs, isPaused, onPause, problem }: LiveProps) {
+  const nowMs = useNow();
   return (
     <p class="live">
       <button type="button" class="outline small" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
-        {isPaused ? 'Continue' : 'Pause'}
+        Pause updates
       </button>{' '}
       <small class="quiet">
-        {atMs === undefined ? 'not read yet' : `as of ${durationText((Date.now() - atMs) / 1_000)} ago`}
-        {problem !== undefined && `; the latest attempt failed: ${problem.message}`}
+        {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
+        {problem !== undefined && `; the latest attempt failed: ${printable(problem.message)}`}
       </small>
     </p>
   );
+}
+
+/** The time, for what shows how long something is ago. */
+function useNow(): number {
+  const [nowMs, set] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return nowMs;
 }
 
 interface ShownProps<Value> {

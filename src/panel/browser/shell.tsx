@@ -1,7 +1,7 @@
 /** What surrounds every page: who the person is, where they can go, and how the registry answers. */
 import { useEffect, useState } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
-import { addressOf, call, connection, loggedOut, problemFrom, type Key, type Problem } from './api.ts';
+import { addressOf, call, connection, loggedOut, problemFrom, returned, type Key, type Problem } from './api.ts';
 import { AllKeysPage } from './all-keys.tsx';
 import { AuditPage } from './audit.tsx';
 import { BucketPage } from './bucket.tsx';
@@ -15,7 +15,7 @@ import { LettersPage } from './letters.tsx';
 import { useLoaded } from './load.ts';
 import { ObjectPage } from './object.tsx';
 import { useObserved } from './observed.ts';
-import { Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
+import { announce, Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
 import { go, hrefOf, pages, place, scrollOf, type PageName, type Place } from './place.ts';
 import { SearchPage } from './search.tsx';
 import { loginAddress, may, session } from './session.ts';
@@ -62,18 +62,19 @@ export function Shell() {
   }, [ended]);
   useEffect(() => {
     if (answers !== 'lost') return undefined;
-    // any answer says that the registry is back; what is shown is read again then
-    const timer = setInterval(
-      () =>
-        void call('GET /v1/session', {}).then(
-          () => again((count) => count + 1),
-          () => undefined,
-        ),
-      RETRY_MS,
-    );
+    const timer = setInterval(() => {
+      call('GET /v1/session', {}).then(
+        (value) => {
+          session.set(value);
+          returned.set(returned.read() + 1);
+        },
+        // it is still away, or the session has ended: both are shown already
+        () => undefined,
+      );
+    }, RETRY_MS);
     return () => clearInterval(timer);
   }, [answers]);
-  if (known !== undefined) return <Frame key={round} />;
+  if (known !== undefined) return <Frame />;
   return (
     <main class="alone">
       <h1>Tally</h1>
@@ -115,6 +116,8 @@ function Frame() {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
     if (here.isReturn) requestAnimationFrame(() => scrollTo(0, scrollOf(here.href)));
+    // the link that led here may be gone, and with it the focus
+    if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
   }, [here]);
   return (
     <>
@@ -204,8 +207,12 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
   const keys = useObserved(shortcuts);
   const known = session.read();
   async function logOut(): Promise<void> {
-    await call('POST /login/logout', {});
-    loggedOut.set(loggedOut.read() + 1);
+    try {
+      await call('POST /login/logout', {});
+      loggedOut.set(loggedOut.read() + 1);
+    } catch (error) {
+      announce(problemFrom(error).message);
+    }
   }
   return (
     <header class="top">

@@ -18,6 +18,11 @@ export function numberText(value: number): string {
   return value.toLocaleString('en');
 }
 
+/** 1 letter, 2 letters. */
+export function countText(count: number, name: string): string {
+  return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
+}
+
 const two = (value: number): string => String(value).padStart(2, '0');
 
 /** A time with its zone: 2026-11-21 08:00:00 UTC. */
@@ -43,7 +48,7 @@ export function durationText(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const [length, unit] = STEPS.find(([each]) => whole >= each) ?? [1, 'second'];
   const value = Math.floor(whole / length);
-  return `${numberText(value)} ${unit}${value === 1 ? '' : 's'}`;
+  return countText(value, unit);
 }
 
 /** How long ago, or in how long. */

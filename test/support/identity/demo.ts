@@ -31,11 +31,11 @@ const registry = spawn(process.execPath, [new URL('../../../src/tally.js', impor
   },
 });
 console.log(`
-The issuer is at ${provider.url}. Open this address in a browser, and choose who you are:
+The issuer is at ${provider.url}. Open the panel in a browser, log in, and choose who you are:
 
-  ${publicUrl}/login/authorize?return_to=/v1/session
+  ${publicUrl}/panel/
 
-It shows your session. Stop with Ctrl-C.
+Stop with Ctrl-C.
 `);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => registry.kill(signal));
 registry.once('exit', (code) => {
