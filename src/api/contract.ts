@@ -14,10 +14,21 @@ import { objectRows } from './objects.ts';
 import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
+import { stateRows } from './state.ts';
 import { userRows } from './users.ts';
 
 /** The operations that a verb of the control plane answers. */
-const verbRows = { ...objectRows, ...bucketRows, ...gapRows, ...jobRows, ...deadLetterRows, ...keyRows, ...auditRows, ...userRows };
+const verbRows = {
+  ...objectRows,
+  ...bucketRows,
+  ...gapRows,
+  ...jobRows,
+  ...deadLetterRows,
+  ...keyRows,
+  ...auditRows,
+  ...userRows,
+  ...stateRows,
+};
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows };
 

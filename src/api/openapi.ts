@@ -5,6 +5,9 @@ import { authorisationErrors, bodyErrors, generalErrors, PROBLEM_MEDIA, problemS
 
 const PROBLEM = '#/components/schemas/Problem';
 
+/** The URL and the headers are read before it is known which operation is meant. */
+const HEADERS_TOO_LARGE = problemResponse('Codes: request.too-large. The URL and the headers are larger than 16 KiB together.');
+
 /** The document of these rows, as JSON. */
 export function openApiOf(rows: readonly PlacedRow[], version: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -39,7 +42,7 @@ function operationOf(row: PlacedRow): unknown {
     security: scope === 'none' ? [] : [{ bearer: [] }],
     parameters: [...parametersOf(row, 'path'), ...parametersOf(row, 'query')],
     ...bodyOf(row),
-    responses: { ...successesOf(row), ...errorsOf(row), default: problemResponse('An error.') },
+    responses: { ...successesOf(row), ...errorsOf(row), 431: HEADERS_TOO_LARGE, default: problemResponse('An error.') },
   };
 }
 
@@ -69,12 +72,17 @@ function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown 
 }
 
 function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
-  const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
+  // a schema would be that of each event, and OpenAPI 3.1 has no words for it
+  const isStream = media === 'text/event-stream';
+  const content = answer === undefined ? undefined : { [media]: isStream ? {} : { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
     { description, ...(each !== '204' && content !== undefined && { content }) },
   ]);
-  return { [status]: { description: 'Done.', ...(content !== undefined && { content }) }, ...Object.fromEntries(others) };
+  return {
+    [status]: { description: (isStream ? answer?.description : undefined) ?? 'Done.', ...(content !== undefined && { content }) },
+    ...Object.fromEntries(others),
+  };
 }
 
 /** Groups the error codes by status. */
@@ -91,9 +99,10 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
 /** Returns all error codes of an operation, including those of every operation. */
 function errorCodesOf({ path, body, params, errors, scope }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
   const refusals = scope === 'none' ? [] : authorisationErrors;
-  if (!path.startsWith('/v1/')) return [...errors, ...refusals];
+  const ofBody = body === undefined ? [] : bodyErrors;
+  if (!path.startsWith('/v1/')) return [...new Set([...errors, ...refusals, ...ofBody])];
   const nameless = params === undefined ? [] : (['request.not-found'] as const);
-  return [...new Set([...errors, ...refusals, ...nameless, ...(body === undefined ? [] : bodyErrors), ...generalErrors])];
+  return [...new Set([...errors, ...refusals, ...nameless, ...ofBody, ...generalErrors])];
 }
 
 function problemResponse(description: string): unknown {

@@ -79,8 +79,9 @@ export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, reques
   const query = (row.query ?? nothing).safeParse(request.query ?? {});
   const body = (row.body ?? noBody).safeParse(request.body ?? undefined);
   if (query.success && body.success) return { params: params.data, query: query.data, body: body.data };
-  const mistakes = [...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')];
-  throw new RequestError('request.invalid', mistakes.join('; '));
+  // a value may break two rules that have one message
+  const mistakes = new Set([...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')]);
+  throw new RequestError('request.invalid', [...mistakes].join('; '));
 }
 
 function namelessText({ issues }: z.ZodError): string {

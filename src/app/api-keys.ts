@@ -10,6 +10,7 @@ import { createAbuseLimits, type AbuseLimits } from '../pipeline/identity/limits
 import { createUsers } from '../pipeline/identity/users.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { loginRulesOf } from '../settings/identity.ts';
 import type { Settings } from '../settings/settings.ts';
 
 export interface KeyParts extends StoresWindows {
@@ -24,7 +25,7 @@ export interface KeyParts extends StoresWindows {
 /** Creates the parts. */
 export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>, settings: Settings, telemetry: Telemetry): KeyParts {
   const clock = systemClock;
-  const users = createUsers({ state });
+  const users = createUsers({ state, rules: loginRulesOf(settings) });
   const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS };
   const limits = createAbuseLimits({ clock });
   const attempts = createFailedAttempts({ audit, clock, telemetry, limits, host: hostname() });

@@ -23,6 +23,7 @@ import { FaultError } from '../domain/fault.ts';
 import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
+import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
 import { recordingKeyUses } from '../pipeline/identity/key-uses.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
@@ -239,6 +240,17 @@ export async function openControl(settings: Settings, environment: OuterEnvironm
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
   const core = await createCore(settings, await awsAddresses(settings, environment, endpoint), { queues, telemetry });
   return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
+}
+
+/** Opens the store of the settings for an import; close() ends its connections. Nothing is created before the import. */
+export async function openImport(
+  settings: Settings,
+  environment: OuterEnvironment,
+): Promise<{ readonly importState: ImportState; close(): Promise<void> }> {
+  // a command reports by its output and exit code, so it writes no log
+  const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
+  const store = await createStore(settings, await awsAddresses(settings, environment, undefined), telemetry);
+  return { importState: createImportState({ store, clock: systemClock, telemetry }), close: () => store.close() };
 }
 
 function embeddedQueuesAt(endpoint: string): Queues {

@@ -10,11 +10,14 @@ interface Places {
   readonly controlUrl?: string;
 }
 
-/** The welcome text of the embedded mode: the addresses, and three commands that work as printed. */
+/** The welcome text of the embedded mode: the addresses, and what works as printed. Where people log in, the search is for their browser. */
 export function welcome(
   settings: Settings,
   { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
 ): string {
+  const search = '/v1/objects?q=readme';
+  const hasLogin = settings.TALLY_OIDC_ISSUER !== undefined;
+  const login = `${settings.TALLY_PUBLIC_URL ?? controlUrl}/login/authorize?return_to=${encodeURIComponent(search)}`;
   return `
 Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_EMBEDDED_DATA}.
 
@@ -26,7 +29,7 @@ Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_
 Try it from another terminal in this folder:
 
   curl -T README.md ${endpoint}/${bucket}/docs/README.md
-  curl '${controlUrl}/v1/objects?q=readme'
+  ${hasLogin ? `${login}   (in a browser: log in, and see what is found)` : `curl '${controlUrl}${search}'`}
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
 Stop it with Ctrl-C. In a container these addresses are those inside of it: from the host use the ports that you published,

@@ -8,6 +8,7 @@ import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
+import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -24,6 +25,15 @@ export interface Output {
 export interface Signals {
   once(signal: 'SIGINT', listener: () => void): unknown;
   off(signal: 'SIGINT', listener: () => void): unknown;
+}
+
+/** A file that a command writes. */
+interface NewFile {
+  write(text: string): void;
+  /** Closes the file. */
+  keep(): void;
+  /** Closes and removes the file. */
+  drop(): void;
 }
 
 export interface CliDependencies {
@@ -57,6 +67,15 @@ export interface CliDependencies {
     settings: Settings,
     environment: OuterEnvironment,
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
+  readonly createFile: (path: string) => NewFile;
+  /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
+  readonly readText: (path: string, bytesMax: number) => string | undefined;
+  /** Opens the store of the settings for an import. Nothing is created before the import. */
+  readonly openImport: (
+    settings: Settings,
+    environment: OuterEnvironment,
+  ) => Promise<{ readonly importState: ImportState; close(): Promise<void> }>;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
@@ -77,6 +96,8 @@ export interface Cli {
   withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
+  /** Opens the store for an import, and closes it whatever happens. */
+  withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -103,7 +124,8 @@ export interface Cli {
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
+  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, openImport, serve } =
+    dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -112,6 +134,12 @@ export function createCli(dependencies: CliDependencies): Cli {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
     return parsed.settings;
+  }
+
+  function outerEnvironment(): OuterEnvironment {
+    const proxies = parseProxy(env);
+    if (!proxies.ok) throw new SettingsError(proxies.mistakes);
+    return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
   function hint({ json }: JsonOption, text: string): void {
@@ -163,11 +191,17 @@ export function createCli(dependencies: CliDependencies): Cli {
       endWith(exitCodes.interrupted);
     },
     async withControl(work) {
-      const proxies = parseProxy(env);
-      if (!proxies.ok) throw new SettingsError(proxies.mistakes);
-      const opened = await openControl(settings(), { ...awsEnvironment(env), proxy: proxies.proxy });
+      const opened = await openControl(settings(), outerEnvironment());
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
+      } finally {
+        await opened.close();
+      }
+    },
+    async withImport(work) {
+      const opened = await openImport(settings(), outerEnvironment());
+      try {
+        return await interruptible((signal) => work(opened.importState, { actor, signal }));
       } finally {
         await opened.close();
       }

@@ -157,7 +157,7 @@ function addRevoke(keys: Command, cli: Cli): void {
     )
     .argument('[id]', 'the ID that `list` shows')
     .option('--secret-file <path>', 'a file with the secret; /dev/stdin for the standard input');
-  printing(revoke, `tally keys revoke ${ID}`, 'tally keys revoke --secret-file leaked.txt').action(
+  printing(revoke, `tally keys revoke ${ID}`, 'tally keys revoke --secret-file leaked.txt --registry https://registry.example.com').action(
     async (id: string | undefined, { secretFile, ...options }: RevokeOptions) => {
       if ((id === undefined) === (secretFile === undefined)) {
         throw new CommandError('usage', 'name the key by its ID, or by a file with its secret (--secret-file)');

@@ -61,7 +61,9 @@ function addWhoami(program: Command, cli: Cli): void {
   const whoami = program
     .command('whoami')
     .summary('show who commands act for at the registry')
-    .description('Shows the user, the role and the scopes with which commands send their requests to the registry.');
+    .description(
+      'Shows the user, the role and the scopes with which commands send their requests to the registry, and which API key they use, if any.',
+    );
   printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://registry.example.com').action(
     async (options: JsonOption) => {
       const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = cli.settings();
@@ -76,6 +78,7 @@ function addWhoami(program: Command, cli: Cli): void {
   );
 }
 
-function callerText({ registry, user, kind, role, scopes }: Caller & { readonly registry: string }): string {
-  return fieldsText({ user: user?.email, role, scopes: scopes.join(', '), kind, registry });
+function callerText({ registry, user, kind, role, scopes, key }: Caller & { readonly registry: string }): string {
+  const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
+  return fieldsText({ user: user?.email, role, scopes: scopes.join(', '), kind, ...keyFields, registry });
 }

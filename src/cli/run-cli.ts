@@ -17,6 +17,7 @@ import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addSearchCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
+import { addStateCommands, type StateDependencies } from './state.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -32,6 +33,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
     logins: dependencies,
+    state: dependencies,
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -53,9 +55,10 @@ interface ProgramOptions {
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
   readonly logins: LoginDependencies;
+  readonly state: StateDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain, logins }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins, state }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -103,6 +106,7 @@ Example:
   addJobsCommand(program, cli);
   addKeyCommands(program, cli);
   addAdminCommands(program, cli);
+  addStateCommands(program, cli, state);
   addLoginCommands(program, cli, logins);
   return program;
 }

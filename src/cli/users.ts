@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { GrantRequest, User } from '../api/users.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
+import { printable } from '../domain/printable.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { tableText } from './output.ts';
@@ -38,7 +39,8 @@ function addGrant(admin: Command, cli: Cli): void {
       cli.print(
         options,
         answer,
-        () => `${answer.email ?? answer.sub ?? ''} becomes an administrator at the next login, if it is before ${answer.expires_at}.`,
+        () =>
+          `${printable(answer.email ?? answer.sub ?? '')} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`,
       );
     },
   );
@@ -104,6 +106,6 @@ function addSwitch(users: Command, cli: Cli, name: keyof typeof switches): void 
     .argument('<id>', 'the id, as `tally admin users list` shows it');
   printing(command, `tally admin users ${name} 0aB1cD2eF3gH4iJ5kL6mN7`).action(async (id: string, options: JsonOption) => {
     const user = await cli.withControl((control, context) => control[operation]({ params: { id } }, context));
-    cli.print(options, user, () => `${user.email} ${done}.`);
+    cli.print(options, user, () => `${printable(user.email)} ${done}.`);
   });
 }

@@ -18,6 +18,11 @@ export function registryOrigin(text: string, what = 'the address of the registry
   return url.origin;
 }
 
+/** Whether requests to the address are not encrypted and do not leave this machine. */
+export function isPlainLoopback({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && LOOPBACK.test(hostname);
+}
+
 function safeUrl(text: string, what: string): URL {
   const trimmed = text.trim();
   const url = trimmed.length > ADDRESS_LENGTH_MAX || !/^https?:\/\/[^\s\\?#]+$/i.test(trimmed) ? null : URL.parse(trimmed);

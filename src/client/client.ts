@@ -18,6 +18,20 @@ const caller = z.object({
   role: z.string(),
   scopes: z.array(z.string()).readonly(),
   kind: z.enum(['session', 'api_key', 'local']),
+  /** The API key with which the request came. */
+  key: z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      user_email: z.string(),
+      fingerprint: z.string(),
+      status: z.string(),
+      created_at: z.string(),
+      expires_at: z.string(),
+      last_used_at: z.string().nullable(),
+      scopes: z.array(z.string()).readonly(),
+    })
+    .optional(),
   catalog_url: z.string(),
   version: z.string(),
 });
@@ -78,7 +92,7 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
     async login(catalogUrl, ports, signal) {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
-        throw new ClientError('login.missing', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+        throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
       const session = await logIn(config, ports, signal);
       await store.locked(async () => {

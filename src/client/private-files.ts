@@ -97,8 +97,8 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
       if (created === undefined) return true;
       if (created !== 'EEXIST') return false;
       if (clock.nowMs() > untilMs) return tryTo(() => utimesSync(lock, new Date(), new Date())) === undefined;
-      if (isStale(lock)) tryTo(() => rmSync(lock));
-      else await clock.sleep(LOCK_POLL_MS, signal);
+      // one that cannot be removed is no reason to ask again without a pause
+      if (!isStale(lock) || tryTo(() => rmSync(lock)) !== undefined) await clock.sleep(LOCK_POLL_MS, signal);
     }
   }
 
@@ -121,7 +121,8 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
       try {
         return await work();
       } finally {
-        if (isTaken) rmSync(lock, { force: true });
+        // one that cannot be removed is stale soon, and what was done counts
+        if (isTaken) tryTo(() => rmSync(lock, { force: true }));
       }
     },
   };

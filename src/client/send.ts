@@ -1,6 +1,8 @@
 /** One request to a registry, and its answer. Redirects are not followed, and answers are bounded. */
+import { Agent, request, type IncomingMessage } from 'node:http';
 import type { Method } from '../api/row.ts';
 import { FaultError } from '../domain/fault.ts';
+import { isPlainLoopback } from './addresses.ts';
 
 /** The registry ends each of its verbs after 30 s. */
 const ANSWER_TIMEOUT_MS = 35_000;
@@ -32,18 +34,17 @@ export async function send(
 ): Promise<Incoming> {
   const late = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await fetch(address, {
+    const wanted: Wanted = {
       method,
-      // no registry redirects its clients, and a credential must not follow
-      redirect: 'error',
       signal: AbortSignal.any([signal, late]),
       headers: {
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    return { ok: response.ok, status: response.status, ...jsonOf(await textOf(response)) };
+    };
+    const { status, parts } = await (isPlainLoopback(address) ? receiveDirectly(address, wanted) : receive(address, wanted));
+    return { ok: status >= 200 && status < 300, status, ...jsonOf(await textOf(parts)) };
   } catch (error) {
     signal.throwIfAborted();
     const reason = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
@@ -51,10 +52,43 @@ export async function send(
   }
 }
 
-async function textOf(response: Response): Promise<string> {
+interface Wanted {
+  readonly method: Method;
+  readonly signal: AbortSignal;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+interface Received {
+  readonly status: number;
+  readonly parts: Parts;
+}
+
+type Parts = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+async function receive(address: URL, wanted: Wanted): Promise<Received> {
+  // no registry redirects its clients, and a credential must not follow
+  const { status, body } = await fetch(address, { ...wanted, redirect: 'error' });
+  return { status, parts: body ?? [] };
+}
+
+/** It has no proxy, whatever the environment says: a proxy would read the credential, and reach its own loopback with it. */
+const direct = new Agent();
+
+async function receiveDirectly(address: URL, { body, method, signal, headers }: Wanted): Promise<Received> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(address, { method, signal, headers, agent: direct }, resolve).on('error', reject).end(body);
+  });
+  const { statusCode: status = 0 } = answer;
+  if (status < 300 || status >= 400) return { status, parts: answer };
+  answer.destroy();
+  throw new Error('unexpected redirect');
+}
+
+async function textOf(received: Parts): Promise<string> {
   const parts: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const part of response.body ?? []) {
+  for await (const part of received) {
     sizeBytes += part.byteLength;
     if (sizeBytes > ANSWER_BYTES_MAX) throw new Error(`its answer has more than ${ANSWER_BYTES_MAX} bytes`);
     parts.push(part);

@@ -1,4 +1,5 @@
 import type { BackgroundAnswer, FaultCircuit, FaultEntry } from './fault-entry.ts';
+import { withoutSecrets } from './masked-secrets.ts';
 import { withoutPasswords } from './passwords.ts';
 
 /**
@@ -37,7 +38,8 @@ export const faults = {
     circuit: 'cluster',
     opensAtOnce: true,
     background: 'stop',
-    advice: 'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX.',
+    advice:
+      'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If it runs elsewhere, use --registry with its address, or `tally login`.',
   },
   /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
   'index.misconfigured': {
@@ -369,13 +371,13 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason are masked. */
+/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason, API keys and tokens are masked. */
 export class FaultError extends Error implements Fault {
   readonly code: FaultCode;
   readonly reason: string;
 
   constructor(code: FaultCode, reason: string, options?: ErrorOptions) {
-    const shown = withoutPasswords(reason);
+    const shown = withoutSecrets(withoutPasswords(reason));
     super(`${code}: ${shown}`, options);
     this.name = 'FaultError';
     this.code = code;

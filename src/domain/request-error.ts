@@ -1,3 +1,5 @@
+import { withoutSecrets } from './masked-secrets.ts';
+
 /** The error codes of requests to the control plane (HTTP or command line), each with its HTTP status. */
 export const requestErrors = {
   'request.invalid': 400,
@@ -48,13 +50,13 @@ export function isRequestErrorCode(code: string): code is RequestErrorCode {
   return Object.hasOwn(requestErrors, code);
 }
 
-/** A request was refused. `detail` states what happened, to which thing, and what to do. `extra` is added to the problem document (for `job.conflict`: job_id). */
+/** A request was refused. `detail` states what happened, to which thing, and what to do; an API key or a token in it is masked. `extra` is added to the problem document (for `job.conflict`: job_id). */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly extra: Readonly<Record<string, string | number>>;
 
   constructor(code: RequestErrorCode, detail: string, extra: Readonly<Record<string, string | number>> = {}) {
-    super(detail);
+    super(withoutSecrets(detail));
     this.name = 'RequestError';
     this.code = code;
     this.extra = extra;

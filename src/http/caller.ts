@@ -15,7 +15,7 @@ import { requireOwnPage } from './guard.ts';
 
 /** What callers are known by. */
 export interface CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie'>;
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
   /** Where tokens that are refused are counted; keys count themselves. */
@@ -33,7 +33,7 @@ export interface Callers {
    * it must not be.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
-  /** Who sent a request that was admitted. Without authentication it is a program on this machine, whose user is not known. */
+  /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
   /** Where the request came from. */
   readonly addressOf: AddressOf;
@@ -59,9 +59,9 @@ export function createCallers(parts: CallerParts | undefined): Callers {
       // any caller may call it, so a credential that has ended does not matter
       if (scope === 'none') return;
       const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
+      if (actor !== undefined) known.set(request, located(actor, request));
       const refusal = refusalOf(scope, actor);
       if (refusal !== undefined) throw errorOf(refusal);
-      if (actor !== undefined) known.set(request, located(actor, request));
     },
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };
@@ -82,8 +82,11 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     const address = addressOf(request);
     if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
     const actor = await sessions.byAccess(token, signal);
-    if (actor === undefined) attempts?.failed({ address, reason: 'session token not valid' });
-    return actor;
+    if (actor !== undefined) return actor;
+    // a program whose access token has ended must learn just that, whatever its neighbours send: it refreshes its session then
+    const isFormer = await sessions.isOfSession(token, signal);
+    attempts?.failed({ address, reason: isFormer ? 'session token ended' : 'session token not valid', isFormer });
+    return undefined;
   }
 
   return async function authenticate(request: FastifyRequest, signal: AbortSignal): Promise<Actor | undefined> {

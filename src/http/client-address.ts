@@ -46,17 +46,3 @@ function withoutPort(hop: string): string {
 function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
-
-/** What limits count: an IPv6 caller has a whole /64. */
-export function networkOf(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const [head = '', tail] = address.split('::');
-  const left = head.split(':').filter((group) => group !== '');
-  const right = (tail ?? '').split(':').filter((group) => group !== '');
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
-  const groups = tail === undefined ? left : [...left, ...zeros, ...right];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, '').toLowerCase())
-    .join(':')}::/64`;
-}

@@ -92,6 +92,8 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     if (parts.publicUrl?.startsWith('https:') === true) void reply.header('strict-transport-security', HSTS);
     requireJsonBody(request);
   });
+  // every answer, errors too: the first request of a program may be one that the listener answers itself
+  app.addHook('onSend', async (request, reply) => void reply.headers(expiryHeaders(callers.actorOf(request))));
   app.addHook('preClose', async () => {
     closing.abort(new RequestError('request.interrupted', 'the process is stopping'));
     await jobEvents.drain();
@@ -116,9 +118,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return async (request, reply) => {
       const checked = read(request);
       const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const actor = callers.actorOf(request);
-      void reply.headers(expiryHeaders(actor));
-      const run = () => verb(checked, { actor, requestId: randomUUID(), signal });
+      const run = () => verb(checked, { actor: callers.actorOf(request), requestId: randomUUID(), signal });
       const answer = await inTime(row.operation === 'searchObjects' ? runSearch(run, signal) : run(), signal);
       return reply.code(row.status).send(row.answer === undefined ? undefined : answer);
     };

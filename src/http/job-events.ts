@@ -10,6 +10,7 @@ import type { Context } from '../api/contract.ts';
 import type { Job } from '../api/jobs.ts';
 import { jobStreamRows } from '../api/jobs.ts';
 import { checkRequest } from '../api/row.ts';
+import type { Actor } from '../domain/identity/actor.ts';
 import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
@@ -20,6 +21,8 @@ import { loggedProblemOf } from './server.ts';
 
 /** The most streams that are open at the same time. Each reads its job once a second, which is a small load for the state store. */
 const STREAMS_MAX = 32;
+/** Those of one user, with all sessions and API keys: more than the tabs and scripts of a person, and few enough that no one takes all of them. */
+const STREAMS_OF_USER_MAX = 8;
 /** Proxies close connections on which nothing is sent for 30 s or 60 s. */
 const HEARTBEAT_MS = 15_000;
 /** The read before a heartbeat may take LOOK_TIMEOUT_MS and begins a second after the read before it. */
@@ -59,6 +62,28 @@ export function createJobEvents({ getJob, callers, clock, telemetry, closing }: 
   const open = new Set<Promise<void>>();
   /** The connections of the open streams. */
   const connections = new WeakSet<Socket>();
+  /** The number of open streams of each user. */
+  const ofUsers = new Map<string, number>();
+
+  /** Counts a stream of its user, and returns what ends that. A caller without a user is on this machine, and not limited beyond all. */
+  function countOfUser(actor: Actor): () => void {
+    if (actor.kind === 'local') return () => undefined;
+    const { userId } = actor;
+    const count = ofUsers.get(userId) ?? 0;
+    if (count >= STREAMS_OF_USER_MAX) {
+      throw new RequestError(
+        'request.too-many-streams',
+        `you have ${STREAMS_OF_USER_MAX} open streams: close one, or poll GET /v1/jobs/{id} instead`,
+      );
+    }
+    ofUsers.set(userId, count + 1);
+    return () => {
+      const left = (ofUsers.get(userId) ?? 1) - 1;
+      if (left === 0) ofUsers.delete(userId);
+      else ofUsers.set(userId, left);
+    };
+  }
+
   /** Counts a stream until its response is closed, and returns a signal that is aborted then. */
   function countStream(request: FastifyRequest, reply: FastifyReply): AbortSignal {
     if (reply.raw.destroyed) throw new RequestError('request.interrupted', 'the caller closed the connection');
@@ -68,6 +93,7 @@ export function createJobEvents({ getJob, callers, clock, telemetry, closing }: 
     const { socket } = request.raw;
     // it was sent before the first one ended, and could only be answered after it
     if (connections.has(socket)) throw new RequestError('request.too-many-streams', 'a stream is open on this connection already');
+    const leave = countOfUser(callers.actorOf(request));
     connections.add(socket);
     const gone = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -75,6 +101,7 @@ export function createJobEvents({ getJob, callers, clock, telemetry, closing }: 
     reply.raw.once('close', () => {
       open.delete(closed.promise);
       connections.delete(socket);
+      leave();
       closed.resolve();
       gone.abort(new RequestError('request.interrupted', 'the caller closed the connection'));
     });

@@ -1,6 +1,6 @@
 /** Bounds the logins that one network begins, because each of them stores a record for ten minutes. */
+import { addressGroupOf } from '../domain/identity/address-group.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { networkOf } from './client-address.ts';
 
 const WINDOW_MS = 10 * 60_000;
 /** An office behind one address, in which everyone logs in at nine o'clock. */
@@ -15,7 +15,7 @@ export type CountLogin = (address: string | undefined) => void;
 export function createLoginLimit(clock: { monotonicMs(): number }): CountLogin {
   const begun = new Map<string, { readonly sinceMs: number; count: number }>();
   return function countLogin(address = 'unknown') {
-    const network = networkOf(address);
+    const network = addressGroupOf(address);
     const nowMs = clock.monotonicMs();
     const known = begun.get(network);
     if (known === undefined || nowMs >= known.sinceMs + WINDOW_MS) {

@@ -7,6 +7,7 @@ import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest
 import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
 import { nameOfActor, type Actor } from '../domain/identity/actor.ts';
+import { AUTHENTICATION_FAILED } from '../domain/identity/authorise.ts';
 import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Logins } from '../pipeline/identity/logins.ts';
@@ -23,7 +24,7 @@ import { loggedProblemOf } from './server.ts';
 
 /** What login needs besides what callers are known by. */
 export interface LoginParts extends CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'refresh' | 'end'>;
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession' | 'refresh' | 'end'>;
   readonly logins: Logins;
   readonly audit: AuditUser;
 }
@@ -56,7 +57,13 @@ export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
   async function sessionOf(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): Promise<SessionAnswer> {
     const answer = sessionAnswer(actor, more);
     if (actor.kind !== 'api_key') return answer;
-    return { ...answer, key: await readKey(actor.keyId, { actor, signal: AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]) }) };
+    const signal = AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]);
+    const key = await readKey(actor.keyId, { actor, signal }).catch((error: unknown) => {
+      // it was revoked in the seconds for which this process remembers it
+      if (error instanceof RequestError && error.code === 'api-key.not-found') throw failedAuthentication();
+      throw error;
+    });
+    return { ...answer, key };
   }
   const getSession: Handler = async (request, reply) =>
     reply.send(await sessionOf(callers.actorOf(request), { version, catalog_url: catalogUrl(request) }));
@@ -76,6 +83,10 @@ export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
     logOut: absent,
     getSession,
   };
+}
+
+function failedAuthentication(): RequestError {
+  return new RequestError(AUTHENTICATION_FAILED.code, AUTHENTICATION_FAILED.detail);
 }
 
 function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
@@ -107,7 +118,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
+        const isFormer = body.grant_type === 'refresh_token' && (await sessions.isOfSession(body.refresh_token));
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid`, isFormer });
       }
       throw error;
     }

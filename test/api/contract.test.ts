@@ -230,6 +230,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   disableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   grantAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
+  exportState: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
   logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),
   beginLogin: async () => ({}),
   answerLogin: async (world) => {

@@ -1,7 +1,5 @@
 /** Two registries on one store, a real issuer, and the whole way from a browser to a session. */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,6 +18,7 @@ import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf } from '../support/identity/http-world.ts';
 import { CLIENT_ID, CLIENT_SECRET, startProvider, type StartedProvider } from '../support/identity/provider.ts';
 import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
+import { unusedPort } from '../support/servers/unused-port.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -37,14 +36,6 @@ beforeEach(async () => {
   provider = await startProvider([`${publicUrl}/login/callback`]);
   stops.push(() => provider.close());
 });
-
-async function unusedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => void server.close(resolve));
-  return port;
-}
 
 /** One of several processes on the same file. */
 async function startRegistry(more: Readonly<Record<string, string>> = {}) {

@@ -57,6 +57,18 @@ describe('tally admin users', () => {
   });
 });
 
+it('names of a registry that may be foreign reach the terminal escaped', async () => {
+  const world = createCliWorld();
+  const email = 'eve\u001b]0;owned\u0007@example.com';
+  world.nextAnswers({ ...userAnswer, email });
+  const disabled = await world.run('admin', 'users', 'disable', userAnswer.id);
+  world.nextAnswers({ email, granted_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' });
+  const granted = await world.run('admin', 'grant', 'eve@example.com');
+  expect(disabled.stdout).toContain('eve\\u{1b}]0;owned');
+  // oxlint-disable-next-line no-control-regex
+  for (const { stdout } of [disabled, granted]) expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+});
+
 describe('tally serve off loopback', () => {
   const env = { TALLY_INDEX_URL: 'sqlite:nowhere', TALLY_QUEUE_URL: 'https://sqs/1/q', TALLY_HTTP_ADDRESS: '0.0.0.0:8080' };
 

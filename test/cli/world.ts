@@ -40,6 +40,11 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       signals,
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined, clock }),
+      createFile: () => {
+        throw new Error('this world has no files');
+      },
+      readText: () => '',
+      openImport: async () => ({ importState: async (records) => records.length, close: async () => undefined }),
       async openControl() {
         opened += 1;
         return {

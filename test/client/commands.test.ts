@@ -48,7 +48,9 @@ describe('the command line', () => {
     registry.keys.add(SECRET);
     const env = { TALLY_API_KEY: ` ${SECRET} ` };
     const whoami = await tally(['whoami', '--registry', registry.url], env);
-    expect([whoami.code, whoami.stdout]).toEqual([0, expect.stringContaining('api_key')]);
+    expect([whoami.code, whoami.stdout]).toEqual([0, expect.stringMatching(/api_key[^]*nightly \(qk_0123…6789\)[^]*2027-02-20/)]);
+    const shown = await tally(['whoami', '--registry', registry.url, '--json'], env);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ key: { fingerprint: 'qk_0123…6789', last_used_at: null } });
     expect((await tally(['search', 'cat', '--registry', registry.url], env)).code).toBe(0);
     expect(new Set(registry.credentialsSent())).toEqual(new Set([`Bearer ${SECRET}`]));
     const config = await tally(['config'], env);
@@ -65,6 +67,8 @@ describe('the command line', () => {
     world.registry.received.length = 0;
     const none = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: 'abc' });
     expect([none.code, none.stderr]).toEqual([78, "tally: TALLY_API_KEY: API key must start with 'qk_' prefix\n"]);
+    const unnamed = await tally(['login']);
+    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the catalog')]);
     const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: SECRET });
     expect([plain.code, plain.stderr]).toEqual([64, expect.stringContaining('must use https')]);
     expect(world.registry.received).toEqual([]);

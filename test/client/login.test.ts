@@ -35,7 +35,7 @@ describe('a login by the browser', () => {
   });
 
   it('uses the catalog of the last login by default', async () => {
-    await expect(world.client.login(undefined, world.browser, never)).rejects.toMatchObject({ code: 'login.missing' });
+    await expect(world.client.login(undefined, world.browser, never)).rejects.toMatchObject({ code: 'address.invalid' });
     await world.logIn();
     await world.client.login(undefined, world.browser, never);
     expect(world.registry.sessions()).toBe(2);

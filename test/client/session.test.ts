@@ -1,10 +1,22 @@
 /** The stored login: refresh by several requests and processes, logout, and files that cannot be trusted. */
-import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createClient, type Caller } from '../../src/client/client.ts';
 import { keyCredential } from '../../src/client/credential.ts';
+import { createPrivateFiles } from '../../src/client/private-files.ts';
 import { createSessionCredential } from '../../src/client/session.ts';
 import type { Store } from '../../src/client/store.ts';
 import { never, openClientWorld, type ClientWorld } from './world.ts';
@@ -115,6 +127,21 @@ describe('a refresh', () => {
     world.expire();
     expect((await whoami()).kind).toBe('session');
     expect(existsSync(lock)).toBe(false);
+  });
+
+  it('goes on without a lock that it cannot remove, and pauses before it asks again', async () => {
+    const lock = join(world.folder, 'credentials.lock');
+    mkdirSync(lock);
+    utimesSync(lock, 0, 0);
+    let nowMs = Date.now();
+    const pauses: number[] = [];
+    const sleep = async (delayMs: number): Promise<void> => {
+      pauses.push(delayMs);
+      nowMs += 30_000;
+    };
+    const files = createPrivateFiles({ folder: world.folder, clock: { nowMs: () => nowMs, sleep } });
+    expect(await files.locked('credentials.lock', async () => 'done', never)).toBe('done');
+    expect(pauses).toEqual([50]);
   });
 });
 

@@ -13,6 +13,7 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['API keys', (path) => path.includes('/api-keys')],
   ['Audit', (path) => path.startsWith('/v1/admin/audit')],
   ['Users', (path) => /^\/v1\/admin\/(users|grants)/.test(path)],
+  ['State', (path) => path.startsWith('/v1/admin/state')],
   ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],
   ['The process', (path) => !path.startsWith('/v1/') && !path.startsWith('/login/')],
 ];

@@ -87,7 +87,9 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
     await page.goto(`${listener.address}?state=mine&code=x`);
     expect(await page.locator('p').innerText()).toContain(HOSTILE_MACHINE);
     expect(await overflow(page)).toBe(0);
-    expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(document.body).color')).toBe('rgb(255, 255, 255)');
+    expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(document.body).color')).toBe(
+      'rgb(255, 255, 255)',
+    );
     expect(complaints).toEqual([]);
     listener.close();
   });
@@ -141,7 +143,7 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
   it('show the name of a person who may not log in as text', async () => {
     const { page, complaints } = await open({}, { sub: 's-eve', email: HOSTILE_EMAIL, groups: [] });
     await page.goto(`${world.url}/login/authorize?return_to=/v1/session`);
-    expect(await page.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} may not log in`);
+    expect(await page.locator('main').innerText()).toContain(`${HOSTILE_EMAIL} (not verified) may not log in`);
     expect(await page.locator('img, script').count()).toBe(0);
     expect(complaints.filter((text) => !text.includes('status of 403'))).toEqual([]);
   });
@@ -155,6 +157,19 @@ describe.skipIf(!canBrowse('the pages of a login in Chromium'))('the pages of a 
     expect(refused?.status()).toBe(400);
     expect(await page.locator('main').innerText()).toContain('printable characters');
     expect(complaints.filter((text) => !text.includes('status of 400'))).toEqual([]);
+  });
+
+  it('run no script that got into them, and load nothing', async () => {
+    const { page, complaints } = await open({});
+    await ask(page);
+    await page.evaluate(
+      `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror=alert(5)><button onclick=alert(6)>Planted</button>')`,
+    );
+    await page.getByText('Planted').click();
+    await expect.poll(() => complaints.filter((text) => text.includes('policy: ')).length).toBeGreaterThanOrEqual(3);
+    expect(complaints.join()).toContain('policy: img-src');
+    expect(complaints.join()).toContain('policy: script-src-attr');
+    expect(complaints.join()).not.toContain('dialog');
   });
 
   it('without scripts say what is missing', async () => {

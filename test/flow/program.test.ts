@@ -142,6 +142,20 @@ describe('the program', () => {
     }
   });
 
+  it('shows a login in its welcome where callers must log in', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const identity = { TALLY_OIDC_ISSUER: 'http://127.0.0.1:1', TALLY_OIDC_CLIENT_ID: 'tally', TALLY_OIDC_ALLOWED: 'any' };
+    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder, ...identity }, ['serve', '--embedded']);
+    try {
+      await daemon.said('Stop it with Ctrl-C');
+      expect(daemon.text).toContain(`  ${daemon.controlUrl}/login/authorize?return_to=%2Fv1%2Fobjects%3Fq%3Dreadme `);
+      expect(daemon.text).not.toContain(`curl '${daemon.controlUrl}`);
+    } finally {
+      await daemon.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('serves the embedded mode beside a proxy that is down, and logs the proxy without its password', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
     const proxy = { HTTP_PROXY: 'http://user:hunter2@127.0.0.1:1', HTTPS_PROXY: '127.0.0.1:1', NO_PROXY: 'search.internal' };

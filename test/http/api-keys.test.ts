@@ -129,9 +129,21 @@ describe('an API key over HTTP', () => {
     expect((await send('GET', '/v1/buckets', secret)).status).toBe(401);
   });
 
+  it('Bug: /v1/session answered 404 in the seconds for which a process remembers a revoked key. Fix: 401', async () => {
+    const owner = await tokenOf('user');
+    const { id, secret } = await create(owner);
+    expect((await send('GET', '/v1/session', secret)).status).toBe(200);
+    await send('DELETE', `/v1/api-keys/${id}`, owner);
+    const answer = await send('GET', '/v1/session', secret);
+    expect([answer.status, answer.headers['www-authenticate'], jsonOf(answer)['code']]).toEqual([401, 'Bearer', 'authentication.failed']);
+  });
+
   it('is told from 14 days before its end', async () => {
     const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 14 });
-    expect((await send('GET', '/v1/buckets', secret)).headers['tally-key-expires']).toBe('2026-01-16T03:04:05.000Z');
+    // clients begin with /v1/session; the others are a verb, a wrong request and one that the key may not send
+    for (const path of ['/v1/session', '/v1/buckets', '/v1/buckets?wrong=1', '/v1/admin/audit', '/metrics'])
+      expect((await send('GET', path, secret)).headers['tally-key-expires'], path).toBe('2026-01-16T03:04:05.000Z');
+    expect((await send('GET', '/v1/session', undefined)).headers['tally-key-expires']).toBe(undefined);
     const { secret: later } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 15 });
     expect((await send('GET', '/v1/buckets', later)).headers['tally-key-expires']).toBe(undefined);
   });

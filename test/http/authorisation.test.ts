@@ -65,6 +65,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   disableUser: people,
   enableUser: people,
   grantAdmin: people,
+  exportState: people,
 };
 
 const answers: Readonly<Record<Cell, readonly [number, string]>> = {

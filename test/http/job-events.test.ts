@@ -306,7 +306,8 @@ describe('GET /v1/jobs/{id}/events', () => {
       paths: Record<string, { get?: { responses: Record<number, unknown> } }>;
     };
     expect(paths['/v1/jobs/{id}/events']?.get?.responses[200]).toMatchObject({
-      content: { 'text/event-stream': { schema: { type: 'string' } } },
+      description: 'A stream of server-sent events.',
+      content: { 'text/event-stream': {} },
     });
   });
 });

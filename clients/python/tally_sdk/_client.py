@@ -103,6 +103,7 @@ class Client:
         check_platform(caller.version, origin)
         key = KeyCredential(origin, base_of(caller.catalog_url, "the catalog_url of the registry"), secret)
         self._key = key
+        self._warn_expiry(key, answer)
         if persist:
             try:
                 with _store.locked():
@@ -297,7 +298,8 @@ class Client:
 
 def key_of(api_key: object) -> str:
     """The secret without the space around it. Raises ApiKeyFormatError before any request for what cannot be a key."""
-    secret = api_key.strip() if isinstance(api_key, str) else ""
+    # some editors begin a file with U+FEFF, which is no white space to Python
+    secret = api_key.strip().strip("\ufeff").strip() if isinstance(api_key, str) else ""
     if not secret.startswith(_PREFIX):
         raise ApiKeyFormatError()
     if _SENDABLE.fullmatch(secret) is None:
@@ -307,6 +309,8 @@ def key_of(api_key: object) -> str:
 
 def segment_of(name: str) -> str:
     """A name as a part of a path."""
+    if not isinstance(name, str):
+        raise TypeError(f"an id or a name must be a str, not {type(name).__name__}")
     return quote(name, safe="")
 
 

@@ -79,12 +79,13 @@ def remove(name: str) -> None:
         place = folder()
     except FileNotFoundError:
         return
-    for left in place.glob(f".{name}.*"):
-        left.unlink()
     try:
         (place / name).unlink()
     except (FileNotFoundError, NotADirectoryError):
         pass
+    for left in place.glob(f".{name}.*"):
+        # another process may rename or remove it at this moment
+        left.unlink(missing_ok=True)
 
 
 @contextmanager

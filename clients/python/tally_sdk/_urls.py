@@ -9,7 +9,8 @@ from ._text import printable
 
 _ADDRESS = re.compile(
     r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::(\d{1,5}))?(/[a-z0-9._~!$&'()*+,;=:@%/-]*)?",
-    re.IGNORECASE,
+    # with Unicode, two letters that are not in ASCII would count as k and s
+    re.IGNORECASE | re.ASCII,
 )
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 # no address needs more; it bounds what is stored and shown

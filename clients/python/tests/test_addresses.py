@@ -6,6 +6,7 @@ import unittest
 import tally_sdk as sdk
 from tally_sdk._urls import base_of, origin_of
 from tally_sdk._version import check_platform
+from tally_sdk.errors import ConfigurationError
 
 from .world import World
 
@@ -65,6 +66,12 @@ class Addresses(unittest.TestCase):
         self.assertEqual(origin_of("http://LOCALHOST:8080/", "it"), "http://localhost:8080")
         self.assertEqual(origin_of("http://[::1]:8080", "it"), "http://[::1]:8080")
         self.assertEqual(origin_of("http://127.0.0.9", "it"), "http://127.0.0.9")
+
+    def test_letters_outside_ascii_that_look_like_ascii_to_unicode(self) -> None:
+        # the long s and the Kelvin sign
+        for address in ("http\u017f://example.com", "http\u017f://example.com:443", "https://\u212aexample.com"):
+            with self.assertRaises(ConfigurationError):
+                origin_of(address, "it")
 
     def test_of_other_machines_need_https(self) -> None:
         for url in ("http://example.com", "http://10.0.0.1", "http://127.0.0.1.example.com", "http://localhost.example.com", "http://[::2]"):

@@ -131,9 +131,8 @@ class ApiKeyLogin(World):
 
     def test_warns_once_that_the_key_expires_soon(self) -> None:
         _, secret = self.registry.add_key("ending")
-        sdk.login_with_api_key(secret, registry_url=self.registry.url)
         with self.assertWarnsRegex(UserWarning, "The API key expires at 2027-02-20T19:00:00.123Z"):
-            sdk.search("cat")
+            sdk.login_with_api_key(secret, registry_url=self.registry.url)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             sdk.search("cat")

@@ -251,6 +251,12 @@ class Files(World):
         super().setUp()
         self.log_in()
 
+    def test_are_removed_although_a_neighbour_renames_its_own_at_this_moment(self) -> None:
+        renamed = self.stored.parent / ".credentials.json.1.abc"
+        with mock.patch("pathlib.Path.glob", return_value=[renamed]):
+            sdk.logout()
+        self.assertFalse(self.stored.exists())
+
     def test_open_to_others_are_refused(self) -> None:
         for mode in (0o640, 0o604, 0o620, 0o660):
             self.stored.chmod(mode)

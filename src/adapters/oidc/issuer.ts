@@ -123,8 +123,12 @@ function clientAuthOf(secret: string | undefined, methods: readonly string[]): C
 /** The claims of the token and those that the issuer states besides. An address and whether it is verified come from the same place. */
 function claimsOf(token: Claims, further: Claims): Claims {
   const { email, email_verified, ...rest } = further;
-  const isAbout = token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined);
-  return { ...rest, ...token, ...(isAbout && email !== undefined && { email, ...(email_verified !== undefined && { email_verified }) }) };
+  const isAbout =
+    email !== undefined && (token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined));
+  if (!isAbout) return { ...rest, ...token };
+  // what the token says about an address that it does not name is not about this one, and does not count as silence either
+  const unsaid = token['email_verified'] === undefined ? undefined : false;
+  return { ...rest, ...token, email, email_verified: email_verified ?? unsaid };
 }
 
 function unreachable(error: unknown): Error {

@@ -29,6 +29,8 @@ export interface SessionActor {
   readonly kind: 'session';
   readonly userId: string;
   readonly email: string;
+  /** Set if the issuer does not vouch for the address: the person may have chosen that of another one. */
+  readonly isUnverified?: true;
   readonly role: Role;
   readonly sessionId: string;
 }
@@ -39,6 +41,8 @@ export interface KeyActor {
   /** The user whose key it is. */
   readonly userId: string;
   readonly email: string;
+  /** As for a session. */
+  readonly isUnverified?: true;
   readonly role: Role;
   readonly keyId: string;
   readonly keyName: string;
@@ -54,13 +58,13 @@ export interface KeyActor {
 /** `address`: where the request came from; absent for a command that opens the store itself. */
 export type Actor = (LocalActor | SessionActor | KeyActor) & { readonly address?: string };
 
-/** How the actor is named in stored records and in the audit: an e-mail address, or user@host on this machine. */
+/** How the actor is named in stored records and in the audit: an e-mail address, marked if it is not verified, or user@host on this machine. */
 export function nameOfActor(actor: Actor): string {
   switch (actor.kind) {
     case 'local':
       return `${actor.user ?? 'anonymous'}@${actor.host}`;
     case 'session':
     case 'api_key':
-      return actor.email;
+      return actor.isUnverified === true ? `${actor.email} (not verified)` : actor.email;
   }
 }

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { withoutPasswords } from '../passwords.ts';
 import { printable } from '../printable.ts';
 import { nameOfActor, type Actor } from './actor.ts';
+import { valueWithoutSecrets, withoutSecrets } from '../masked-secrets.ts';
 
 /** Everything that is audited. The list is closed: queries and alerts depend on the names. */
 export const auditEvents = [
@@ -39,6 +40,7 @@ export const auditEvents = [
   'UserDisable',
   'UserEnable',
   'StateExport',
+  'StateImport',
 ] as const;
 
 export type AuditEvent = (typeof auditEvents)[number];
@@ -52,6 +54,8 @@ const authSchema = z.object({
   keyFingerprint: z.string().exactOptional(),
 });
 
+const parametersSchema = z.record(z.string(), z.unknown());
+
 export const auditRecordSchema = z.object({
   id: z.string(),
   eventtime: z.string(),
@@ -62,7 +66,7 @@ export const auditRecordSchema = z.object({
   outcome: z.enum(auditOutcomes),
   reason: z.string().exactOptional(),
   request_id: z.string(),
-  parameters: z.record(z.string(), z.unknown()).exactOptional(),
+  parameters: parametersSchema.exactOptional(),
 });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
@@ -94,9 +98,9 @@ export function auditRecordOf({ event, actor, requestId, outcome, atMs, reason, 
     ...(actor.address !== undefined && { sourceipaddress: actor.address }),
     date: eventtime.slice(0, 10).replaceAll('-', '/'),
     outcome,
-    ...(reason !== undefined && { reason: printable(withoutPasswords(reason), REASON_LENGTH_MAX) }),
+    ...(reason !== undefined && { reason: printable(withoutSecrets(withoutPasswords(reason)), REASON_LENGTH_MAX) }),
     request_id: requestId,
-    ...(Object.keys(parameters).length > 0 && { parameters: { ...parameters } }),
+    ...(Object.keys(parameters).length > 0 && { parameters: parametersSchema.parse(valueWithoutSecrets(parameters)) }),
   };
 }
 

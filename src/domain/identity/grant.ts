@@ -16,6 +16,8 @@ export const grantRecordSchema = z.object({
   grantedBy: z.string(),
   createdAtMs: z.number(),
   expiresAtMs: z.number(),
+  /** The first user whom it meant. It counts for no other one from then on. */
+  boundTo: z.string().optional(),
 });
 export type GrantRecord = z.infer<typeof grantRecordSchema>;
 

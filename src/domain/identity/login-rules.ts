@@ -80,6 +80,17 @@ export function roleOf(
   return isByEmail || isByClaim ? { role: 'admin', roleSource: 'rule' } : { role: 'user', roleSource: 'none' };
 }
 
+/**
+ * The user with a role that the settings still give. What they take away counts at once, for sessions and API keys alike; what
+ * they give counts from the next login or refresh.
+ */
+export function withRoleOfRules<User extends RuledUser & Pick<UserRecord, 'role' | 'roleSource'>>(
+  rules: Pick<LoginRules, 'adminClaim' | 'adminEmails'>,
+  user: User,
+): User {
+  return user.roleSource === 'rule' ? { ...user, ...roleOf(rules, user, false) } : user;
+}
+
 /** Whether the settings make administrators, so that one can log in even if no grant is left. */
 export function hasAdminRule({ adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>): boolean {
   return adminClaim !== undefined || adminEmails.length > 0;

@@ -44,6 +44,8 @@ export const sessionRecordSchema = z.object({
   machine: z.string().optional(),
   /** The role at the login. A browser whose user has another role by now must log in again. */
   role: z.enum(roles),
+  /** How often the user had been disabled at the login. */
+  disabledCount: z.number().optional(),
   createdAtMs: z.number(),
   /** Of a browser. */
   cookieHash: z.string().optional(),
@@ -64,19 +66,20 @@ interface NewSession {
   readonly role: Role;
   readonly nowMs: number;
   readonly machine?: string | undefined;
+  readonly disabledCount?: number | undefined;
 }
 
 /** A session of the command line or of a program, and its first tokens. */
-export function newClientSession({ userId, role, nowMs, machine }: NewSession): { readonly record: SessionRecord } & TokenPair {
+export function newClientSession({ machine, ...login }: NewSession): { readonly record: SessionRecord } & TokenPair {
   const family = randomName();
   const refresh = tokenOf('refresh', family, randomSecret());
   const access = tokenOf('access', family, randomSecret());
   const record: SessionRecord = {
-    ...baseOf(family, { userId, role, nowMs }),
+    ...baseOf(family, login),
     kind: 'client',
     ...(machine !== undefined && { machine }),
-    live: [{ hash: tokenHashOf(refresh), issuedAtMs: nowMs }],
-    access: [{ hash: tokenHashOf(access), expiresAtMs: nowMs + ACCESS_MS }],
+    live: [{ hash: tokenHashOf(refresh), issuedAtMs: login.nowMs }],
+    access: [{ hash: tokenHashOf(access), expiresAtMs: login.nowMs + ACCESS_MS }],
   };
   return { record, access, refresh };
 }
@@ -88,8 +91,17 @@ export function newBrowserSession(login: NewSession): { readonly record: Session
   return { record: { ...baseOf(family, login), kind: 'browser', cookieHash: tokenHashOf(cookie) }, cookie };
 }
 
-function baseOf(family: string, { userId, role, nowMs }: NewSession): Omit<SessionRecord, 'kind'> {
-  return { id: recordNameOf('session', family), userId, role, createdAtMs: nowMs, live: [], spent: [], access: [] };
+function baseOf(family: string, { userId, role, nowMs, disabledCount }: NewSession): Omit<SessionRecord, 'kind'> {
+  const user = { userId, role, ...(disabledCount !== undefined && { disabledCount }) };
+  return { id: recordNameOf('session', family), ...user, createdAtMs: nowMs, live: [], spent: [], access: [] };
+}
+
+/** Whether the user is enabled and was not disabled since the login: a thief who had the session then does not get it back. */
+export function isOfEnabledUser(
+  session: Pick<SessionRecord, 'disabledCount'>,
+  user: { readonly disabledAtMs?: number | undefined; readonly disabledCount?: number | undefined },
+): boolean {
+  return user.disabledAtMs === undefined && (session.disabledCount ?? 0) === (user.disabledCount ?? 0);
 }
 
 /** The id of the session that a token belongs to; undefined for any other text. */

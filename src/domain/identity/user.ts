@@ -31,6 +31,8 @@ export const userRecordSchema = z.object({
   lastLoginAtMs: z.number(),
   /** Set while the user is disabled. */
   disabledAtMs: z.number().optional(),
+  /** How often the user was disabled; absent: never. A session counts only while it is as it was at the login. */
+  disabledCount: z.number().optional(),
 });
 export type UserRecord = z.infer<typeof userRecordSchema>;
 

@@ -25,6 +25,7 @@ import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { createAddBucket } from './add-bucket.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
+import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createSearch } from './search.ts';
 
@@ -59,6 +60,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
+  const exportState = createExportState({ state });
   const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
   const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
@@ -129,5 +131,10 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ email }) => ({ email }),
     ),
     grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
+    exportState: audited(
+      'StateExport',
+      ({ body }, { signal }) => exportState(body, signal),
+      ({ items }) => ({ records: items.length }),
+    ),
   };
 }

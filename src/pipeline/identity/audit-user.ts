@@ -19,7 +19,9 @@ const failures: ReadonlySet<string> = new Set(['LoginFailed', 'SessionRefreshReu
 export function createAuditUser({ audit, clock, telemetry }: AuditUserDependencies): AuditUser {
   return async function auditUser(event, who, { origin: { address, requestId }, reason, parameters }) {
     const { userId, email, role } = who ?? { userId: '', email: 'unknown', role: 'user' };
-    const actor = { kind: 'session', userId, email, role, sessionId: '', ...(address !== undefined && { address }) } as const;
+    const isUnverified = who?.isUnverified === true || who?.emailVerified === false;
+    const named = { userId, email, ...(isUnverified && { isUnverified }), role } as const;
+    const actor = { kind: 'session', ...named, sessionId: '', ...(address !== undefined && { address }) } as const;
     const record = auditRecordOf({
       event,
       actor,

@@ -107,6 +107,7 @@ function actorOf(
     kind: 'api_key',
     userId: record.userId,
     email: owner.email,
+    ...(!owner.emailVerified && { isUnverified: true }),
     role: owner.role,
     keyId: record.id,
     keyName: record.name,

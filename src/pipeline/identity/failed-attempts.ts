@@ -19,6 +19,8 @@ interface FailedAttempt {
   /** What was wrong. It must not contain the credential. */
   readonly reason: string;
   readonly key?: FailedKey | undefined;
+  /** It was valid once, so it is no guess: it is audited, and not limited. */
+  readonly isFormer?: boolean;
 }
 
 export interface FailedAttempts extends StoresWindows {
@@ -37,14 +39,14 @@ export function createFailedAttempts({ limits, host, ...dependencies }: FailedAt
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
     ...windows,
-    failed({ address, reason, key }) {
+    failed({ address, reason, key, isFormer = false }) {
       const name = JSON.stringify([addressGroupOf(address ?? ''), reason, key?.id]);
       const actor = {
         ...(key === undefined ? { kind: 'local' as const, host } : holderOf(key)),
         ...(address !== undefined && { address }),
       };
       count(name, { event: 'AuthenticationFailed', outcome: 'failed', reason, actor, parameters: {} });
-      limits.failed(address);
+      if (!isFormer) limits.failed(address);
     },
   };
 }

@@ -129,7 +129,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   async function fail(record: LoginRecord, error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
     await removeRecord(state, refs.login(record.id).id);
     const reason = reasonOf(error);
-    await audit('LoginFailed', who && { userId: '', email: who.email, role: 'user' }, { origin, reason });
+    await audit('LoginFailed', who && { userId: '', email: who.email, emailVerified: who.emailVerified, role: 'user' }, { origin, reason });
     return { kind: 'failed', error, redirect: redirectOf(record, { error: 'access_denied', error_description: reason }) };
   }
 

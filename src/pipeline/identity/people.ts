@@ -32,22 +32,28 @@ export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies)
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
     if (stored === undefined)
-      throw new RequestError('user.not-found', `no user has the id ${userId}; tally admin users list shows all users`);
+      throw new RequestError('user.not-found', `no user has the id ${userId}; \`tally admin users list\` shows all users`);
     return userView(stored);
   }
 
-  /** Two administrators who disable each other at the same moment are not stopped: a command on the store enables one again. */
-  async function requireOtherAdmin(userId: string): Promise<void> {
-    if (hasAdminRule) return;
-    const admins = (await listAllRecords(state, 'user', userRecordSchema)).filter(
+  async function enabledAdmins(): Promise<readonly UserRecord[]> {
+    return (await listAllRecords(state, 'user', userRecordSchema)).filter(
       ({ roleSource, disabledAtMs }) => roleSource === 'grant' && disabledAtMs === undefined,
     );
-    if (admins.length !== 1 || admins[0]?.userId !== userId) return;
-    throw new RequestError(
+  }
+
+  function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
+    return new RequestError(
       'user.last-administrator',
-      `${admins[0].email} is the last administrator: appoint another one first (tally admin grant), or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
+      `${email} is the last administrator: appoint another one first (tally admin grant), or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
     );
   }
+
+  const enable = (userId: string): Promise<User> =>
+    change(userId, (user) => {
+      const { disabledAtMs: _, ...enabled } = user;
+      return enabled;
+    });
 
   return {
     async list({ limit, cursor }, signal) {
@@ -63,14 +69,20 @@ export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies)
       return { ...rest, items: items.map((entry) => userView(parseEntry(entry, userRecordSchema))) };
     },
     async disable(userId) {
-      await requireOtherAdmin(userId);
-      return change(userId, (user) => (user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs() } : user));
+      const admins = hasAdminRule ? [] : await enabledAdmins();
+      const [last] = admins.length === 1 ? admins : [];
+      if (last?.userId === userId) throw lastAdministrator(last);
+      const disabled = await change(userId, (user) =>
+        user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs(), disabledCount: (user.disabledCount ?? 0) + 1 } : user,
+      );
+      // administrators who disable each other at the same moment: each of them sees afterwards what the other has done
+      if (admins.some((admin) => admin.userId === userId) && (await enabledAdmins()).length === 0) {
+        await enable(userId);
+        throw lastAdministrator(disabled);
+      }
+      return disabled;
     },
-    enable: (userId) =>
-      change(userId, (user) => {
-        const { disabledAtMs: _, ...enabled } = user;
-        return enabled;
-      }),
+    enable,
     async grant(grantee, by) {
       const record = newGrant(grantee, by, clock.nowMs());
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);

@@ -6,6 +6,7 @@ import { isAllowed, type LoginRules } from '../../domain/identity/login-rules.ts
 import {
   acceptsAccess,
   acceptsCookie,
+  isOfEnabledUser,
   newBrowserSession,
   newClientSession,
   refreshed,
@@ -29,10 +30,13 @@ export interface Origin {
   readonly requestId: string;
 }
 
+/** A user as stored, or as the actor of a session. */
+type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
+
 /** Records in the audit what has happened to a user. Never rejects. */
 export type AuditUser = (
   event: AuditEvent,
-  who: Pick<UserRecord, 'userId' | 'email' | 'role'> | undefined,
+  who: AuditedUser | undefined,
   fact: { readonly origin: Origin; readonly reason?: string; readonly parameters?: AuditParameters },
 ) => Promise<void>;
 
@@ -41,12 +45,14 @@ export interface Sessions {
   startClient(user: UserRecord, machine: string | undefined): Promise<TokenPair & { readonly id: string }>;
   /** Stores a session of a browser and resolves with its cookie. */
   startBrowser(user: UserRecord): Promise<string>;
-  /** Who sends an access token; undefined if it is not valid now, or its user is disabled. */
+  /** Who sends an access token; undefined if it is not valid now, or its user is disabled or was since the login. */
   byAccess(token: string, signal: AbortSignal): Promise<SessionActor | undefined>;
-  /** Who sends a cookie; undefined if it is not valid now, its user is disabled, or the user's role has changed since the login. */
+  /** Who sends a cookie; undefined if it is not valid now, its user is disabled or was since the login, or the user's role has changed since the login. */
   byCookie(cookie: string, signal: AbortSignal): Promise<SessionActor | undefined>;
   /** Resolves with new tokens for a refresh token. Throws `login.invalid-grant`. */
   refresh(token: string, origin: Origin): Promise<TokenPair>;
+  /** Whether an access or a refresh token names a session that has not ended. Such a token was valid once: it is no guess. */
+  isOfSession(token: string, signal?: AbortSignal): Promise<boolean>;
   /** Ends a session, whether or not it exists. */
   end(sessionId: string): Promise<void>;
 }
@@ -77,8 +83,9 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
 
   async function actorOf(record: SessionRecord | undefined, signal: AbortSignal): Promise<SessionActor | undefined> {
     const user = record === undefined ? undefined : await users.get(record.userId, signal);
-    if (record === undefined || user === undefined || user.disabledAtMs !== undefined) return undefined;
-    return { kind: 'session', userId: user.userId, email: user.email, role: user.role, sessionId: record.id };
+    if (record === undefined || user === undefined || !isOfEnabledUser(record, user)) return undefined;
+    const { userId, email, emailVerified, role } = user;
+    return { kind: 'session', userId, email, ...(!emailVerified && { isUnverified: true }), role, sessionId: record.id };
   }
 
   async function read(kind: 'access' | 'refresh' | 'cookie', token: string, signal?: AbortSignal): Promise<SessionRecord | undefined> {
@@ -89,11 +96,11 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
   /** The user of a session that is to be renewed. A user who may log in no longer loses the session. */
   async function userAtRefresh(record: SessionRecord, origin: Origin): Promise<UserRecord> {
     const user = await users.ruledAgain(record.userId);
-    const isDisabled = user?.disabledAtMs !== undefined;
-    if (user !== undefined && !isDisabled && isAllowed(rules, user)) return user;
+    const isEnabled = user !== undefined && isOfEnabledUser(record, user);
+    if (isEnabled && isAllowed(rules, user)) return user;
     await end(record.id);
-    const reason = isDisabled
-      ? 'the user is disabled, so the session was ended'
+    const reason = !isEnabled
+      ? 'the user is disabled, or was since the login, so the session was ended'
       : 'no rule of TALLY_OIDC_ALLOWED applies any more, so the session was ended';
     await audit('LoginFailed', user, { origin, reason });
     throw invalidGrant();
@@ -114,6 +121,9 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
     async byAccess(token, signal) {
       const record = await read('access', token, signal);
       return record !== undefined && acceptsAccess(record, token, clock.nowMs()) ? actorOf(record, signal) : undefined;
+    },
+    async isOfSession(token, signal) {
+      return (await read('access', token, signal)) !== undefined || (await read('refresh', token, signal)) !== undefined;
     },
     async byCookie(cookie, signal) {
       const record = await read('cookie', cookie, signal);

@@ -1,20 +1,31 @@
 /** Users as stored, and what a login or a refresh changes about them. */
 import type { Claims, Identity } from '../../domain/identity/claims.ts';
-import { granteesOf, grantNameOf, isGrantOver } from '../../domain/identity/grant.ts';
-import { matchedRules, roleOf, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { granteesOf, grantNameOf, isGrantOver, type GrantRecord } from '../../domain/identity/grant.ts';
+import { matchedRules, roleOf, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 export interface Users {
-  /** Reads a user in realtime; undefined if no such user has logged in. */
+  /** Reads a user in realtime, without a role that the rules do not give any more; undefined if no such user has logged in. */
   get(userId: string, signal?: AbortSignal): Promise<UserRecord | undefined>;
 }
 
+interface UserDependencies {
+  readonly state: StateStore;
+  /** Default: roles are as stored, for readers to whom they do not matter. */
+  readonly rules?: Pick<LoginRules, 'adminClaim' | 'adminEmails'>;
+}
+
 /** Creates the reader. */
-export function createUsers({ state }: { readonly state: StateStore }): Users {
-  return { get: (userId, signal) => readRecord(state, refs.user(userId), signal) };
+export function createUsers({ state, rules }: UserDependencies): Users {
+  return {
+    async get(userId, signal) {
+      const user = await readRecord(state, refs.user(userId), signal);
+      return user && rules ? withRoleOfRules(rules, user) : user;
+    },
+  };
 }
 
 export interface SignIns extends Users {
@@ -32,16 +43,29 @@ interface SignInDependencies {
 
 /** Creates the functions. */
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
-  const users = createUsers({ state });
+  const users = createUsers({ state, rules });
 
-  /** The stored names of the grants that are meant for the user. */
+  /** The stored names of the grants that are meant for the user, and for no one who was there before. */
   async function grantsFor(user: Identity): Promise<readonly string[]> {
     const names = granteesOf(user).map(grantNameOf);
     const found = await Promise.all(names.map((name) => readRecord(state, refs.grant(name))));
-    return names.filter((_, index) => {
-      const grant = found[index];
-      return grant !== undefined && !isGrantOver(grant, clock.nowMs());
-    });
+    return names.filter((_, index) => isFor(user, found[index]));
+  }
+
+  function isFor({ issuer, subject }: Identity, grant: GrantRecord | undefined): boolean {
+    if (grant === undefined || isGrantOver(grant, clock.nowMs())) return false;
+    return (grant.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
+  }
+
+  /** Makes a grant that of this user; false if another user of the same address was faster. */
+  async function bind(user: Identity, name: string): Promise<boolean> {
+    const bound = await updateRecord(
+      state,
+      refs.grant(name),
+      (grant) => (grant !== undefined && isFor(user, grant) ? { ...grant, boundTo: userIdOf(user.issuer, user.subject) } : undefined),
+      'soon',
+    );
+    return bound !== undefined;
   }
 
   /** Stores what `change` makes of the user, with the role that follows, and uses up the grants. */
@@ -49,7 +73,8 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
     identity: Identity,
     change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
   ): Promise<UserRecord> {
-    const grants = await grantsFor(identity);
+    const grants: string[] = [];
+    for (const name of await grantsFor(identity)) if (await bind(identity, name)) grants.push(name);
     const stored = await updateRecord(
       state,
       refs.user(userIdOf(identity.issuer, identity.subject)),
@@ -80,7 +105,7 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
         };
       }),
     async ruledAgain(userId) {
-      const user = await users.get(userId);
+      const user = await readRecord(state, refs.user(userId));
       if (user === undefined) return undefined;
       const isCurrent = roleOf(rules, user, user.roleSource === 'grant').role === user.role && (await grantsFor(user)).length === 0;
       return isCurrent ? user : store(user, (current) => current ?? user);

@@ -241,6 +241,10 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
     expect(await verifiedOf()).toMatchObject({ email: 'b@example.com', emailVerified: true });
     claims = () => undefined;
     expect(await verifiedOf()).toMatchObject({ email: 'b@example.com', emailVerified: true });
+    // what the token says without an address is about none
+    userInfo = { sub: 'johndoe', email: 'b@example.com' };
+    claims = (payload) => Object.assign(payload, { email_verified: true });
+    expect(await verifiedOf()).toMatchObject({ email: 'b@example.com', emailVerified: false });
   });
 
   it('whose userinfo is about another person is refused', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
+import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
@@ -21,5 +22,6 @@ async function openSqliteStore(): Promise<OpenStore> {
 
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
+exportContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);

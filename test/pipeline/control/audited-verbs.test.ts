@@ -172,6 +172,15 @@ const acts: readonly Act[] = [
     code: 'user.not-found',
   },
   {
+    verb: 'exportState',
+    event: 'StateExport',
+    good: (control, context) => control.exportState({ body: { limit: 1 } }, context),
+    names: { limit: 1 },
+    came: { records: 1 },
+    bad: (control, context) => control.exportState({ body: { limit: 1, cursor: 'W10' } }, context),
+    code: 'request.invalid',
+  },
+  {
     verb: 'grantAdmin',
     event: 'UserGrant',
     good: (control, context) => control.grantAdmin({ body: { email: 'carol@example.com' } }, context),

@@ -144,6 +144,9 @@ export const anyApiKey: AnyApiKey = { ...apiKey, owner_disabled: false };
 /** No secret: its checksum is a wrong one. */
 export const keySecret = `qk_${'s'.repeat(49)}`;
 
+/** A record of the export. */
+export const exportedUser = { id: 'user:0aB1cD2eF3gH4iJ5kL6mN7', kind: 'user' as const, record: { userId: '0aB1cD2eF3gH4iJ5kL6mN7' } };
+
 export const userAnswer: User = {
   id: '0aB1cD2eF3gH4iJ5kL6mN7',
   email: 'bob@example.com',
@@ -211,6 +214,7 @@ export function createFakeControl(): FakeControl {
     listUsers: () => ({ items: [userAnswer] }),
     disableUser: () => ({ ...userAnswer, disabled_at: AT }),
     enableUser: () => userAnswer,
+    exportState: () => ({ items: [exportedUser] }),
     grantAdmin: () => ({ email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT }),
   };
 

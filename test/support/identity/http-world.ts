@@ -3,6 +3,7 @@ import type { Verbs } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { FailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { get, type BrowserAnswer } from './browser.ts';
@@ -16,9 +17,11 @@ interface HttpWorldOptions {
   readonly publicUrl?: string;
   readonly catalogUrl?: string;
   readonly trustedProxies?: readonly string[];
+  /** Default: failures are noted, and none is too many. */
+  readonly attempts?: Pick<FailedAttempts, 'failed'>;
 }
 
-export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trustedProxies = [] }: HttpWorldOptions = {}) {
+export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts }: HttpWorldOptions = {}) {
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -37,7 +40,7 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
       logins: world.logins,
       audit: world.auditUser,
       authenticateKey: async (secret) => keys.get(secret),
-      attempts: { failed: ({ address, reason }) => void failures.push({ address, reason }) },
+      attempts: attempts ?? { failed: ({ address, reason }) => void failures.push({ address, reason }) },
       trustedProxies,
       publicUrl: world.publicUrl,
     },

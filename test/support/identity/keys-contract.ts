@@ -32,6 +32,18 @@ export function keysContract(name: string, open: () => Promise<TwoStores>): void
       expect(await a.authenticate(` \t${secret}\r\n`)).toMatchObject(actor);
     });
 
+    it('are in the lists of both as soon as they are created, and as soon as they are revoked in none', async () => {
+      const { a, b, bob, ann } = await world();
+      const { key } = await a.create(bob, { name: 'listed at once' });
+      const named = async () => [
+        await b.operations.listApiKeys({ query: { name: key.name } }, b.contextOf(bob)),
+        await b.operations.listAllApiKeys({ query: { key_name: key.name } }, b.contextOf(ann)),
+      ];
+      expect((await named()).map(({ items }) => items.map(({ id }) => id))).toEqual([[key.id], [key.id]]);
+      await a.operations.revokeApiKey({ params: { id: key.id } }, a.contextOf(bob));
+      expect((await named()).map(({ items }) => items)).toEqual([[], []]);
+    });
+
     it.each(['by id', 'by secret', 'by an administrator', 'by itself'])(
       'are refused in both within 5 s after one was revoked %s',
       async (how) => {

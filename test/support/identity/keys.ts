@@ -44,10 +44,12 @@ interface ProcessParts {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
   readonly clock: FakeClock;
   readonly rule?: ExpiryRule | undefined;
+  /** What the settings say about administrators. */
+  readonly rules?: Parameters<typeof createUsers>[0]['rules'];
 }
 
 /** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
-export function createKeyProcess({ store, clock, rule = {} }: ProcessParts) {
+export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
   const state: StateStore = {
@@ -58,7 +60,7 @@ export function createKeyProcess({ store, clock, rule = {} }: ProcessParts) {
     },
   };
   const limits = createAbuseLimits({ clock });
-  const keyParts = { state, users: createUsers({ state }), clock, telemetry, rule };
+  const keyParts = { state, users: createUsers({ state, ...(rules && { rules }) }), clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(

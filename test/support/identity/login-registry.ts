@@ -4,6 +4,19 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { problemSchema } from '../../../src/api/problem.ts';
 
+/** What the registry shows of every key. */
+const KEY = {
+  id: 'k0123456789abcdefghijAB',
+  name: 'nightly',
+  user_email: 'ada@example.com',
+  fingerprint: 'qk_0123…6789',
+  status: 'ACTIVE',
+  created_at: '2026-11-22T00:00:00.000Z',
+  expires_at: '2027-02-20T00:00:00.000Z',
+  last_used_at: null,
+  scopes: ['read'],
+};
+
 const FAILED = 'Authentication failed. Check your credentials or API key.';
 
 export interface ReceivedRequest {
@@ -115,8 +128,8 @@ export async function startLoginRegistry() {
     }
     if (place === 'GET /v1/objects') return { status: 200, json: { items: [] } };
     const user = { id: 'u1', email: 'ada@example.com' };
-    const kind = family === undefined ? 'api_key' : 'session';
-    return { status: 200, json: { user, role: 'user', scopes: ['read'], kind, catalog_url: url, version: settings.version } };
+    const caller = { user, role: 'user', scopes: ['read'], catalog_url: url, version: settings.version };
+    return { status: 200, json: family === undefined ? { ...caller, kind: 'api_key', key: KEY } : { ...caller, kind: 'session' } };
   }
 
   return {

@@ -16,6 +16,8 @@ export const CLIENT_SECRET = 'a secret of the tests, with + and & in it';
 
 export interface StartedProvider {
   readonly url: string;
+  /** The method and the URL of each request, as its access log would have them. */
+  readonly asked: readonly string[];
   /** Who logs in from now on. */
   personIs(person: Person): void;
   /** Follows the redirects from an authorization address until they leave the issuer. */
@@ -53,6 +55,8 @@ export async function startProvider(
       features: { devInteractions: { enabled: false } },
       interactions: { url: (_context: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
       cookies: { keys: ['only for tests'] },
+      // in seconds; without them it reports each default that it uses
+      ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ ...people.get(sub), sub }) }),
       ...more,
     });
@@ -63,8 +67,12 @@ export async function startProvider(
     created = { provider, callback: provider.callback() };
     return created;
   }
+  const asked: string[] = [];
   server.on('request', (request, response) => {
+    asked.push(`${request.method} ${request.url}`);
     const { provider, callback } = issuer();
+    // people choose at each login, also after they have chosen before
+    if (choices.length > 0) request.headers.cookie = withoutSession(request.headers.cookie ?? '');
     if (request.url?.startsWith('/interaction/') !== true) {
       callback(request, response);
       return;
@@ -78,16 +86,22 @@ export async function startProvider(
         const links = choices.map(({ sub, email }) => `<p><a href="?as=${sub}">${email}</a></p>`);
         return response
           .setHeader('content-type', 'text/html')
-          .end(`<!doctype html><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`);
+          .end(
+            `<!doctype html><meta name="viewport" content="width=device-width"><title>Issuer</title><h1>Who are you?</h1>${links.join('')}`,
+          );
       }
-      if (prompt.name === 'login') return provider.interactionFinished(request, response, { login: { accountId: person.sub } });
+      const login = { accountId: person.sub };
+      if (prompt.name === 'login' && chosen === undefined) return provider.interactionFinished(request, response, { login });
       const grant = new provider.Grant({ accountId: person.sub, clientId: params.client_id });
       grant.addOIDCScope(params.scope);
-      return provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
+      const consent = { grantId: await grant.save() };
+      // both in one step for a person who chose, because the session is forgotten between two
+      return provider.interactionFinished(request, response, chosen === undefined ? { consent } : { login, consent });
     })();
   });
   return {
     url,
+    asked,
     personIs: (next) => {
       person = next;
     },
@@ -108,4 +122,12 @@ export async function startProvider(
         server.close(() => resolve());
       }),
   };
+}
+
+/** Forgets who is logged in at the issuer. */
+function withoutSession(cookies: string): string {
+  return cookies
+    .split('; ')
+    .filter((cookie) => !cookie.startsWith('_session'))
+    .join('; ');
 }

@@ -17,7 +17,9 @@ const DRIVEN_BROWSER = fileURLToPath(new URL('../identity/driven-browser.ts', im
 type Browse = (address: string) => Promise<void>;
 
 const auditSchema = z.object({
-  items: z.array(z.object({ eventname: z.string(), sourceipaddress: z.string().optional(), useridentity: z.object({ email: z.string() }) })),
+  items: z.array(
+    z.object({ eventname: z.string(), sourceipaddress: z.string().optional(), useridentity: z.object({ email: z.string() }) }),
+  ),
 });
 
 type AuditLine = z.infer<typeof auditSchema>['items'][number];

@@ -1,0 +1,17 @@
+/** Secrets in texts that are shown or stored: people paste a secret where an id or a name belongs. */
+
+/** An API key or a token, also a mistyped or shortened one. A fingerprint has four digits in a row. */
+const SECRETS = /(q[ksrb]_)[0-9A-Za-z]{16,}/g;
+
+/** The text with each API key and token masked up to its prefix: `qk_***`. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(SECRETS, '$1***');
+}
+
+/** The same for every text in a JSON value. */
+export function valueWithoutSecrets(value: unknown): unknown {
+  if (typeof value === 'string') return withoutSecrets(value);
+  if (Array.isArray(value)) return value.map(valueWithoutSecrets);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [withoutSecrets(name), valueWithoutSecrets(each)]));
+}

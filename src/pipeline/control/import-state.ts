@@ -1,0 +1,127 @@
+/**
+ * Writes an export into an empty store. The index there has nothing yet, so every bucket gets the gap of a bucket that was never
+ * compared, before its record: the workers re-index all of it.
+ *
+ *   the store is prepared ──► nothing foreign is in it ──► audit ──► gaps and records
+ *                                   └── `state.conflict`, and nothing was written
+ *
+ * An import that was interrupted is repeated: what it has written already counts as written.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import type { Context } from '../../api/contract.ts';
+import { bucketRecordSchema } from '../../domain/bucket.ts';
+import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
+import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
+import { userRecordSchema } from '../../domain/identity/user.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
+import { openNeverCompared } from '../gaps/never-compared.ts';
+import { createAudited } from '../identity/audited.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Store } from '../ports/store.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { refs } from '../records/stored.ts';
+
+interface ImportDependencies {
+  readonly store: Pick<Store, 'state' | 'objects' | 'audit' | 'setup'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
+}
+
+/** Imports the records of an export, and resolves with how many were written. */
+export type ImportState = (records: readonly ExportedRecord[], context: Context) => Promise<number>;
+
+/** The most entries that one request lists. */
+const LIST_MAX = 1_000;
+/** Jobs begin by the clock of S3, which has whole seconds and is not that of this machine. */
+const CLOCK_SLACK_MS = 5_000;
+
+/** Creates the function. It throws `request.invalid` for a record that this version cannot read, `state.conflict` for a store that is not empty, `audit.unavailable`, and the store's faults. */
+export function createImportState({ store, clock, telemetry }: ImportDependencies): ImportState {
+  const { state, objects, audit, setup } = store;
+  const audited = createAudited({ audit, clock, telemetry });
+
+  async function write(records: readonly ExportedRecord[], signal: AbortSignal): Promise<number> {
+    let written = 0;
+    for (const entry of records) {
+      signal.throwIfAborted();
+      if (entry.kind === 'bucket') await prepareBucket(bucketRecordSchema.parse(entry.record).bucket, signal);
+      const answer = await state.put(entry, null, signal);
+      if (answer !== 'conflict') written += 1;
+    }
+    return written;
+  }
+
+  /** The gap is stored before the record, so that no crash leaves a bucket without it. */
+  async function prepareBucket(bucket: string, signal: AbortSignal): Promise<void> {
+    await objects.createBucket(bucket, signal);
+    await openNeverCompared({ state, clock }, { bucket, seenAtMs: clock.nowMs() - CLOCK_SLACK_MS, isHeld: false }, 'before');
+  }
+
+  async function requireEmpty(records: readonly ExportedRecord[], signal: AbortSignal): Promise<void> {
+    const byId = new Map(records.map((entry) => [entry.id, entry.record]));
+    for (const kind of exportedKinds) {
+      let after: string | undefined;
+      do {
+        const stored = await state.list(kind, { limit: LIST_MAX, ...(after !== undefined && { after }) }, signal);
+        const foreign = stored.find(({ id, record }) => !isDeepStrictEqual(byId.get(id), record));
+        if (foreign !== undefined)
+          throw new RequestError(
+            'state.conflict',
+            `the store is not empty: it has the record ${foreign.id}, which the export does not have in this form. Import into a new index file or prefix`,
+          );
+        after = stored.length < LIST_MAX ? undefined : stored.at(-1)?.id;
+      } while (after !== undefined);
+    }
+  }
+
+  return async function importState(exported, context) {
+    const records = exported.map(restored);
+    await setup.prepare(context.signal);
+    await requireEmpty(records, context.signal);
+    const act = audited(
+      'StateImport',
+      (_request: { readonly body: { readonly records: number } }, { signal }) => write(records, signal),
+      (written) => ({ written }),
+    );
+    return act({ body: { records: records.length } }, context);
+  };
+}
+
+/** How a record of each kind is read, and the id that it must have. */
+const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: string }>> = {
+  bucket: (record) => refs.bucket(bucketRecordSchema.parse(record).bucket),
+  user: (record) => refs.user(userRecordSchema.parse(record).userId),
+  grant: (record) => refs.grant(grantNameIn(grantRecordSchema.parse(record))),
+  'api-key': (record) => refs.apiKey(keyRecordSchema.parse(record).id),
+  'user-keys': (record) => refs.userKeys(userKeysSchema.parse(record).userId),
+};
+
+function grantNameIn({ email, subject }: z.infer<typeof grantRecordSchema>): string {
+  return grantNameOf(email === undefined ? { sub: subject ?? '' } : { email });
+}
+
+/** What no longer holds of a bucket whose index is new. */
+const OF_THE_OLD_INDEX = new Set(['lastReindexAtMs', 'lifecycleCheck']);
+
+/** The record as it is imported. Throws `request.invalid` for one that this version of Tally cannot read. */
+function restored({ id, kind, record }: ExportedRecord): ExportedRecord {
+  if (idOf(kind, record) !== id) {
+    throw new RequestError(
+      'request.invalid',
+      `${id}: this version of Tally cannot read the record. Import with the version that exported it, or a later one`,
+    );
+  }
+  if (kind !== 'bucket') return { id, kind, record };
+  return { id, kind, record: Object.fromEntries(Object.entries(record).filter(([name]) => !OF_THE_OLD_INDEX.has(name))) };
+}
+
+function idOf(kind: ExportedKind, record: unknown): string | undefined {
+  try {
+    return kinds[kind](record).id;
+  } catch (error) {
+    if (error instanceof z.ZodError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+/** Identity of two processes on one OpenSearch. The clock is virtual; only the store is real. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { keysContract } from '../../support/identity/keys-contract.ts';
+import { CLIENT, createIdentityWorld, logIn, ORIGIN, queryOf, REDIRECT, VERIFIER } from '../../support/identity/world.ts';
+import { opensearchUrl } from '../../support/servers/found.ts';
+import { openTestStore, type TestStore } from '../../support/servers/opensearch.ts';
+
+const signal = new AbortController().signal;
+
+describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
+  keysContract('one OpenSearch', async () => {
+    const opened = openTestStore();
+    await opened.store.setup.prepare();
+    return { a: opened.store, b: opened.another(), dispose: () => opened.dispose() };
+  });
+
+  describe('sessions of two processes', () => {
+    let opened: TestStore;
+    beforeAll(async () => {
+      opened = openTestStore();
+      await opened.store.setup.prepare();
+    });
+    afterAll(() => opened?.dispose());
+
+    const worlds = () => [createIdentityWorld({ store: opened.store }), createIdentityWorld({ store: opened.another() })] as const;
+
+    it.each([10, 30])('%i programs that refresh at the same moment stay logged in, and the session is one', async (programs) => {
+      const [a, b] = worlds();
+      const { refresh } = await logIn(a);
+      const pairs = await Promise.all(Array.from({ length: programs }, (_, at) => [a, b][at % 2]!.sessions.refresh(refresh, ORIGIN)));
+      for (const { access } of pairs) expect(await b.sessions.byAccess(access, signal)).toMatchObject({ email: 'alice@example.com' });
+      // a stolen token that is used later ends all of them, in both
+      await a.clock.advance(31_000);
+      await expect(a.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject({ code: 'login.invalid-grant' });
+      for (const { access } of pairs) expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
+    });
+
+    it('one code that two processes redeem at the same moment leaves no session', async () => {
+      const [a, b] = worlds();
+      const { name, location } = await a.logins.begin(CLIENT, signal);
+      await a.logins.answered(name, queryOf(a.issuer.answerTo(location)), ORIGIN, signal);
+      const { token } = await b.logins.consent(name, signal);
+      const { redirect = '' } = await b.logins.decide(name, { token, allow: true }, ORIGIN);
+      const code = new URL(redirect).searchParams.get('code') ?? '';
+      const redemption = { code, verifier: VERIFIER, redirectUri: REDIRECT };
+      const redeemed = await Promise.allSettled([a, b].map(({ logins }) => logins.redeem(redemption, ORIGIN)));
+      const tokens = redeemed.flatMap((each) => (each.status === 'fulfilled' ? [each.value.access] : []));
+      expect(tokens.length).toBeLessThan(2);
+      for (const access of tokens) expect(await a.sessions.byAccess(access, signal)).toBeUndefined();
+    });
+
+    it('a user who was disabled by one is refused by the other at once, and listed so', async () => {
+      const [a, b] = worlds();
+      const { access } = await logIn(a);
+      const userId = (await b.sessions.byAccess(access, signal))?.userId ?? '';
+      const people = createPeople({ state: a.store.state, clock: a.clock, hasAdminRule: true });
+      await people.disable(userId);
+      expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
+      const listed = await createPeople({ state: b.store.state, clock: b.clock, hasAdminRule: true }).list({ limit: 100 }, signal);
+      expect(listed.items.find(({ id }) => id === userId)).toHaveProperty('disabled_at', expect.any(String));
+      await people.enable(userId);
+      expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
+    });
+  });
+});

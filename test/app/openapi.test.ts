@@ -1,0 +1,125 @@
+/**
+ * The OpenAPI document and the registry agree: schemathesis sends requests of every operation, valid and invalid ones, to the
+ * program with identity on SQLite, and finds no 5xx and no answer that the document does not have.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+import { startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
+
+const SCHEMATHESIS = { name: 'schemathesis', variable: 'TALLY_TEST_SCHEMATHESIS' };
+
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+/** Of each operation and caller, besides the example of the document and the limits of each field. */
+const EXAMPLES_MAX = 15;
+/** They end the session of the caller, or remove what the others need: they are tried last. */
+const LAST = ['logOut', 'removeBucket'];
+
+describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHEMATHESIS]))('the answers of a registry', () => {
+  let world: RegistryWorld;
+  let document: string;
+
+  beforeAll(async () => {
+    world = await startRegistryWorld();
+    document = join(world.folder, 'openapi.json');
+    await writeFile(document, JSON.stringify(withoutDefault(JSON.parse((await world.send('GET', '/openapi.json')).text))));
+    const { access: token } = await world.logIn('admin');
+    // the bucket of the examples, with an object
+    for (const path of ['photos', 'photos/cats/tom.jpg']) {
+      expect((await fetch(`${world.daemon.embeddedUrl}/${path}`, { method: 'PUT', body: path === 'photos' ? null : 'miau' })).status).toBe(
+        200,
+      );
+    }
+    const connected = await world.send('POST', '/v1/buckets', { token, body: { bucket: 'photos' } });
+    expect(connected.status, connected.text).toBe(201);
+  });
+  afterAll(() => world?.close());
+
+  /** Also the limits of each field: a caller who may do more than another one sees them checked in the same way. */
+  const THOROUGH = 'examples,coverage,fuzzing';
+  const BRIEF = 'examples,fuzzing';
+
+  /** The token of each kind of caller. */
+  const callers: readonly (readonly [caller: string, phases: string, tokenOf: () => Promise<string | undefined>])[] = [
+    ['anonymous', THOROUGH, async () => undefined],
+    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('user')).access, {})],
+    [
+      'the API key of an administrator',
+      BRIEF,
+      async () => keyOf((await world.logIn('admin')).access, { scopes: ['read', 'operate', 'admin'] }),
+    ],
+    ['the session of an administrator', THOROUGH, async () => (await world.logIn('admin')).access],
+  ];
+
+  async function keyOf(token: string, body: object): Promise<string> {
+    const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'schemathesis', ...body } });
+    expect(created.status, created.text).toBe(201);
+    return (JSON.parse(created.text) as { readonly secret: string }).secret;
+  }
+
+  async function run(token: string | undefined, phases: string, operations: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runProgram(
+      findProgram(SCHEMATHESIS) ?? '',
+      [
+        'run',
+        document,
+        `--url=${world.daemon.controlUrl}`,
+        `--checks=${CHECKS.join(',')}`,
+        `--phases=${phases}`,
+        `--max-examples=${EXAMPLES_MAX}`,
+        // the same requests each time
+        '--seed=1',
+        '--generation-deterministic',
+        '--no-shrink',
+        // credentials are those of the caller; an answer that redirects is an answer
+        '--generation-with-security-parameters=false',
+        '--max-redirects=0',
+        // a key may send 100 requests a second
+        '--rate-limit=90/s',
+        '--continue-on-failure',
+        '--warnings=off',
+        '--no-color',
+        ...(token === undefined ? [] : [`--header=Authorization: Bearer ${token}`]),
+        ...operations,
+      ],
+      { cwd: world.folder, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } },
+    );
+    expect(code, `${stdout}\n${stderr}`).toBe(0);
+    return stdout;
+  }
+
+  it.each(callers)('are those of its OpenAPI document: %s', async (_, phases, tokenOf) => {
+    const token = await tokenOf();
+    const told = await run(
+      token,
+      phases,
+      LAST.map((operation) => `--exclude-operation-id=${operation}`),
+    );
+    // every operation was tried
+    expect(told).toMatch(/\d{3,} generated/);
+    if (phases === THOROUGH) {
+      await run(
+        token,
+        phases,
+        LAST.map((operation) => `--include-operation-id=${operation}`),
+      );
+    }
+    expect(JSON.stringify(world.daemon.log)).not.toContain('internal.unexpected');
+  });
+});
+
+/** The document without the answers that stand for every status: each status must be listed. */
+function withoutDefault(document: {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { responses: Record<string, unknown> }>>>>;
+}) {
+  for (const operations of Object.values(document.paths))
+    for (const { responses } of Object.values(operations)) delete responses['default'];
+  return document;
+}

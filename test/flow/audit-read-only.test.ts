@@ -1,0 +1,93 @@
+/** An audit that takes no records: over HTTP every act of an administrator is refused and has changed nothing, while reading works. */
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, describe, expect, it } from 'vitest';
+import { raw } from '../support/servers/opensearch.ts';
+import { startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
+import { indexKinds, openIndex, type TestIndex } from '../support/worlds/flow.ts';
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+});
+
+/** Makes the audit of the index read-only, or writable again. Nothing else of the index is concerned. */
+async function setReadOnly({ env }: TestIndex, isReadOnly: boolean): Promise<void> {
+  const prefix = env['TALLY_INDEX_PREFIX'];
+  if (prefix !== undefined) {
+    const settings = { 'index.blocks.read_only': isReadOnly ? true : null };
+    expect((await raw('PUT', `/${prefix}-audit-*/_settings`, settings)).status).toBe(200);
+    return;
+  }
+  const database = new DatabaseSync(env['TALLY_INDEX_URL']?.replace(/^sqlite:/, '') ?? '', { timeout: 60_000 });
+  const block = "CREATE TRIGGER read_only BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'the audit is read-only'); END";
+  database.exec(isReadOnly ? block : 'DROP TRIGGER read_only');
+  database.close();
+}
+
+interface Page {
+  readonly items: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** What the acts below could change, as an administrator sees it. What the workers change meanwhile is left out. */
+async function everything({ send }: RegistryWorld, token: string): Promise<readonly unknown[]> {
+  const fields = {
+    '/v1/buckets': ['bucket'],
+    '/v1/jobs': ['id'],
+    '/v1/admin/users': ['id', 'role', 'disabled_at'],
+    '/v1/admin/api-keys': ['id', 'name', 'status'],
+  };
+  return Promise.all(
+    Object.entries(fields).map(async ([path, names]) => {
+      const { status, text } = await send('GET', path, { token });
+      expect(status, text).toBe(200);
+      return (JSON.parse(text) as Page).items.map((item) => names.map((name) => item[name]));
+    }),
+  );
+}
+
+describe.each(indexKinds)('while the audit on %s is read-only', (kind) => {
+  it('acts of administrators get 503 audit.unavailable and have changed nothing; afterwards they are done', async () => {
+    const index = await openIndex(kind);
+    stops.push(() => index.close());
+    const world = await startRegistryWorld({ ...index.env, TALLY_INGEST_WAIT_S: '1' });
+    stops.push(() => world.close());
+    const { access: token } = await world.logIn('admin');
+    const { access: user } = await world.logIn('user');
+    const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'kept' } });
+    const { key, secret } = JSON.parse(created.text) as { readonly key: { readonly id: string }; readonly secret: string };
+    const { id: userId } = (JSON.parse((await world.send('GET', '/v1/session', { token: user })).text) as { user: { id: string } }).user;
+    expect((await fetch(`${world.daemon.embeddedUrl}/photos`, { method: 'PUT' })).status).toBe(200);
+
+    const acts: readonly (readonly [method: string, path: string, body?: object])[] = [
+      ['POST', '/v1/buckets', { bucket: 'photos', reindex: false }],
+      ['DELETE', '/v1/buckets/demo'],
+      ['POST', '/v1/buckets/demo/reindex', { mode: 'report' }],
+      ['POST', '/v1/admin/grants', { email: 'carol@example.com' }],
+      ['POST', `/v1/admin/users/${userId}/disable`],
+      ['POST', '/v1/api-keys', { name: 'new' }],
+      ['DELETE', `/v1/admin/api-keys/${key.id}`],
+      ['POST', '/v1/admin/state/export', {}],
+      ['POST', '/v1/api-keys/revoke', { secret }],
+    ];
+    const before = await everything(world, token);
+    await setReadOnly(index, true);
+    for (const [method, path, body] of acts) {
+      const { status, text } = await world.send(method, path, { token, body });
+      expect([path, status, JSON.parse(text)]).toEqual([
+        path,
+        503,
+        expect.objectContaining({ code: 'audit.unavailable', advice: expect.any(String) }),
+      ]);
+    }
+    expect(await everything(world, token)).toEqual(before);
+    // the key that was not revoked is valid, although its use cannot be recorded
+    expect((await world.send('GET', '/v1/session', { token: secret })).status).toBe(200);
+    await setReadOnly(index, false);
+    for (const [method, path, body] of acts.toReversed()) {
+      const { status, text } = await world.send(method, path, { token, body });
+      // the key was revoked by its secret a moment ago
+      const expected = path === `/v1/admin/api-keys/${key.id}` ? [404] : [200, 201, 202, 204];
+      expect(expected, `${path}: ${text}`).toContain(status);
+    }
+  });
+});

@@ -1,0 +1,222 @@
+/**
+ * Nothing secret is written: a whole story of logins and API keys on the real program, with every log line and traces on, and a
+ * search for each of its secrets in all that was written: output, log, traces, URLs, error answers, exports and the store.
+ */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { randomSecret } from '../../src/domain/identity/tokens.ts';
+import { issuerSecretsOf } from '../../src/domain/identity/login.ts';
+import { until } from '../support/servers/aws.ts';
+import { runTally } from '../support/servers/daemon.ts';
+import { raw } from '../support/servers/opensearch.ts';
+import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
+import type { BrowserAnswer } from '../support/identity/browser.ts';
+import { CLIENT_SECRET } from '../support/identity/provider.ts';
+import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
+import { secretsIn, type Secrets, type Written } from '../support/identity/secret-search.ts';
+import { indexKinds, openIndex, type TestIndex } from '../support/worlds/flow.ts';
+
+const EXPORTER_TOKEN = randomSecret();
+
+type TextFields = Readonly<Record<string, string>>;
+const fieldsOf = ({ text }: BrowserAnswer): TextFields => JSON.parse(text) as TextFields;
+
+describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
+  it('leaves only hashes in logs, traces, URLs, errors, exports and the store', async () => {
+    const [otlp, index] = await Promise.all([startOtlpReceiver(), openIndex(kind)]);
+    const world = await startRegistryWorld({
+      ...index.env,
+      TALLY_LOG_LEVEL: 'trace',
+      OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
+      OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${EXPORTER_TOKEN}`,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    });
+    try {
+      const { secrets, inUrls, errors, admin } = await tellStory(world);
+      await upload(world, { otlp, token: admin, key: 'cats/tom.jpg' });
+      const exported = await exportsOf(world);
+      const collect = async (): Promise<Written> => ({
+        'the log': JSON.stringify(world.daemon.log),
+        'the output': world.daemon.text,
+        traces: JSON.stringify(otlp.spans, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)),
+        'the error answers': errors.join('\n'),
+        'the store': await storeText(world, index),
+        ...exported,
+      });
+      const written = await collect();
+      for (const place of ['the log', 'traces', 'the error answers', 'the store', 'the state export', 'the audit export']) {
+        expect(written[place]?.length, place).toBeGreaterThan(100);
+      }
+      expect(secretsIn(written, secrets)).toEqual([]);
+      expect(secretsIn(urlsOf(world), inUrls)).toEqual([]);
+      expect(world.front.asked.length).toBeGreaterThan(20);
+
+      // a secret that is written is found
+      await upload(world, { otlp, token: admin, key: secrets['the secret of a key'] ?? '' });
+      const found = secretsIn(await collect(), secrets);
+      expect(found).toEqual(expect.arrayContaining(['the secret of a key in traces', 'the secret of a key in the store']));
+      await world.daemon.stop();
+      expect(secretsIn({ 'the log': JSON.stringify(world.daemon.log), 'the output': world.daemon.text }, secrets)).toEqual([]);
+    } finally {
+      await world.close();
+      await Promise.all([otlp.close(), index.close()]);
+    }
+  });
+});
+
+/** Everything from a login to a logout, with what goes wrong in between. */
+async function tellStory(world: RegistryWorld) {
+  const { send } = world;
+  const secrets: Record<string, string> = { 'the client secret': CLIENT_SECRET, 'the token of the exporter': EXPORTER_TOKEN };
+  const errors: string[] = [];
+  const refused = async (answer: Promise<BrowserAnswer>, ...statuses: readonly number[]): Promise<void> => {
+    const { status, text } = await answer;
+    expect(statuses, text).toContain(status);
+    errors.push(text);
+  };
+
+  const verifier = randomSecret();
+  const login = await world.logIn('user', verifier);
+  const admin = await world.logIn('admin', verifier);
+  const toIssuer = issuerSecretsOf(login.name);
+  Object.assign(
+    secrets,
+    prefixed('the login', { ...login, verifier, 'verifier at the issuer': toIssuer.verifier }),
+    prefixed('the login of the administrator', admin),
+  );
+  // state and nonce are in the URL of the issuer, as the protocol wants it; nowhere else
+  const perLogin = { 'the state at the issuer': toIssuer.state, 'the nonce at the issuer': toIssuer.nonce };
+
+  // refreshed, and once more with the same token
+  const redeem = (body: object): Promise<BrowserAnswer> => send('POST', '/login/token', { body });
+  for (const time of ['first', 'second']) {
+    const next = fieldsOf(await redeem({ grant_type: 'refresh_token', refresh_token: login.refresh }));
+    Object.assign(secrets, prefixed(`the ${time} refresh`, { access: next['access_token'] ?? '', refresh: next['refresh_token'] ?? '' }));
+  }
+  // codes and tokens that fail
+  await refused(redeem({ grant_type: 'authorization_code', code: randomSecret(), code_verifier: verifier }), 400);
+  await refused(redeem({ grant_type: 'refresh_token', refresh_token: `${login.refresh.slice(0, -1)}_` }), 400);
+
+  // keys: used, mistyped, put where an id belongs, revoked, revoked by the secret
+  const newKey = async (name: string): Promise<{ readonly id: string; readonly secret: string }> => {
+    const created = await send('POST', '/v1/api-keys', { token: login.access, body: { name } });
+    expect(created.status, created.text).toBe(201);
+    const { key, secret } = JSON.parse(created.text) as { readonly key: { readonly id: string }; readonly secret: string };
+    return { id: key.id, secret };
+  };
+  const [first, second] = [await newKey('first'), await newKey('second')];
+  Object.assign(secrets, { 'the secret of a key': first.secret, 'the secret of another key': second.secret });
+  expect((await send('GET', '/v1/objects', { token: first.secret })).status).toBe(200);
+  expect((await send('GET', '/v1/session', { token: second.secret })).status).toBe(200);
+  const typo = `${first.secret.slice(0, -1)}${first.secret.endsWith('a') ? 'b' : 'a'}`;
+  for (const token of [typo, first.secret.slice(0, 40), first.secret.slice(3), login.access.slice(0, -1)]) {
+    await refused(send('GET', '/v1/objects', { token }), 401);
+  }
+  await refused(send('DELETE', `/v1/admin/api-keys/${second.id}`, { token: second.secret }), 403);
+  // its URL has it, so it is no secret of the story otherwise
+  const misplaced = (await newKey('misplaced')).secret;
+  secrets['the key in the place of an id'] = misplaced;
+  await refused(send('DELETE', `/v1/api-keys/${misplaced}`, { token: login.access }), 404);
+  await refused(send('GET', `/v1/admin/api-keys/${misplaced}`, { token: admin.access }), 404);
+  await refused(send('POST', '/v1/buckets', { token: admin.access, body: { bucket: second.secret } }), 400, 404);
+  await refused(send('POST', '/v1/admin/grants', { token: admin.access, body: { sub: login.refresh, more: second.secret } }), 400);
+  expect(
+    (await send('POST', '/v1/dead-letters/discard', { token: admin.access, body: { ids: [first.secret] } })).status,
+  ).toBeGreaterThanOrEqual(400);
+  expect((await send('DELETE', `/v1/api-keys/${first.id}`, { token: login.access })).status).toBe(204);
+  expect((await send('POST', '/v1/api-keys/revoke', { body: { secret: second.secret } })).status).toBe(204);
+  // within 5 s
+  await until('the revoked key is refused', async () => (await send('GET', '/v1/session', { token: second.secret })).status === 401);
+  await refused(send('GET', '/v1/objects', { token: second.secret }), 401);
+
+  // a browser, and what its cookie may not do
+  const cookies = new Map<string, string>();
+  world.issuer.personIs(people.user);
+  expect((await world.comeBack(cookies, { return_to: '/v1/session' })).status).toBe(303);
+  const [cookie = ''] = cookies.values();
+  secrets['the cookie of the browser'] = cookie;
+  expect((await send('GET', '/v1/session', { cookies: new Map(cookies) })).status).toBe(200);
+  await refused(send('POST', '/v1/api-keys', { cookies: new Map(cookies), body: { name: 'by a foreign page' } }), 403);
+  await refused(send('GET', '/v1/session', { cookies: new Map(cookies), token: login.access }), 400);
+
+  // logins that fail
+  world.issuer.personIs(people.stranger);
+  const strange = await world.comeBack(new Map(), { return_to: '/' });
+  errors.push(strange.text);
+  await refused(send('GET', '/login/callback?state=foreign&code=foreign'), 400);
+  const spoilt = await world.logIn('user', verifier);
+  Object.assign(secrets, prefixed('the replayed login', spoilt));
+  const replay = {
+    grant_type: 'authorization_code',
+    code: spoilt.code,
+    code_verifier: verifier,
+    redirect_uri: 'http://127.0.0.1:49152/callback',
+  };
+  await refused(redeem(replay), 400);
+  await refused(send('GET', '/v1/session', { token: spoilt.access }), 401);
+
+  // requests that are none
+  await refused(send('POST', '/login/token', { headers: { 'content-type': 'application/json' }, token: login.access }), 400);
+  await refused(send('POST', `/v1/objects`, { token: login.access, body: { secret: login.refresh } }), 405);
+  await refused(send('POST', '/v1/api-keys', { token: login.access, body: { name: `\u202e${login.refresh}` } }), 400);
+  expect((await send('POST', '/login/logout', { token: login.access })).status).toBe(204);
+  await refused(send('GET', '/v1/session', { token: login.access }), 401);
+  const { 'the key in the place of an id': _inUrl, ...urlSecrets } = secrets;
+  return { secrets: { ...secrets, ...perLogin } as Secrets, inUrls: urlSecrets, errors, admin: admin.access };
+}
+
+function prefixed(whose: string, secrets: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(secrets as TextFields).map(([name, secret]) => [`${name} of ${whose}`, secret]));
+}
+
+/** The exports of an operator on this machine. */
+async function exportsOf({ env, folder }: RegistryWorld): Promise<Written> {
+  const file = join(folder, 'state.jsonl');
+  const state = await runTally(['state', 'export', file], env);
+  expect(state, state.stderr).toMatchObject({ code: 0 });
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const audit = await runTally(['admin', 'audit', '--jsonl'], env);
+  expect(audit, audit.stderr).toMatchObject({ code: 0 });
+  const config = await runTally(['config'], env);
+  return {
+    'the state export': await readFile(file, 'utf8'),
+    'the audit export': audit.stdout,
+    'the output of commands': [state, audit, config].map(({ stdout, stderr }) => stdout + stderr).join('\n'),
+  };
+}
+
+/** All that is stored: every document of the indices, or the bytes of every file. */
+async function storeText({ folder }: RegistryWorld, { env }: TestIndex): Promise<string> {
+  const prefix = env['TALLY_INDEX_PREFIX'];
+  if (prefix !== undefined) {
+    await raw('POST', `/${prefix}-*/_refresh?expand_wildcards=all`);
+    const all = await raw('POST', `/${prefix}-*/_search?expand_wildcards=all`, { size: 10_000, query: { match_all: {} } });
+    expect(all.status).toBe(200);
+    return JSON.stringify(all.body);
+  }
+  const folders = [join(folder, 'data'), join(env['TALLY_INDEX_URL']?.replace(/^sqlite:/, '') ?? '', '..')];
+  const texts = await Promise.all(
+    folders.map(async (each) => {
+      const files = (await readdir(each, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+      return Promise.all(
+        files.map(async ({ parentPath, name }) => `${name}\n${(await readFile(join(parentPath, name))).toString('latin1')}`),
+      );
+    }),
+  );
+  return texts.flat().join('\n');
+}
+
+function urlsOf({ front, issuer }: RegistryWorld): Written {
+  return { 'URLs at the proxy': front.asked.join('\n'), 'URLs at the issuer': issuer.asked.join('\n') };
+}
+
+/** Uploads an object, and resolves when a search finds it and its trace has arrived. */
+async function upload(
+  { daemon, send }: RegistryWorld,
+  { otlp, token, key }: { readonly otlp: OtlpReceiver; readonly token: string; readonly key: string },
+): Promise<void> {
+  expect((await fetch(`${daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'text' })).status).toBe(200);
+  await until('the object is found', async () => (await send('GET', '/v1/objects?bucket=demo', { token })).text.includes(key));
+  await until('its trace has arrived', () => JSON.stringify(otlp.spans.map(({ attributes }) => attributes)).includes(key));
+}

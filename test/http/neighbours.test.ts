@@ -1,0 +1,64 @@
+/** What the neighbours of a caller behind one address may do to it. */
+import { once } from 'node:events';
+import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import { expect, it } from 'vitest';
+import { createFailedAttempts } from '../../src/pipeline/identity/failed-attempts.ts';
+import { createAbuseLimits } from '../../src/pipeline/identity/limits.ts';
+import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { until } from '../support/servers/aws.ts';
+import { bearer, jsonOf, startHttpWorld } from '../support/identity/http-world.ts';
+import { logIn } from '../support/identity/world.ts';
+
+it('credentials that failed before at its address do not keep a program from refreshing its session', async () => {
+  const clock = createFakeClock();
+  const parts = { audit: createMemoryAudit(), clock, telemetry: createFakeTelemetry() };
+  const attempts = createFailedAttempts({ ...parts, limits: createAbuseLimits({ clock }), host: 'registry' });
+  const world = await startHttpWorld({ attempts });
+  try {
+    const { access, refresh } = await logIn(world);
+    await world.clock.advance(600_000);
+    const session = (token: string) => world.send('GET', '/v1/session', { headers: bearer(token) });
+    const guessed = `qs_${'0'.repeat(65)}`;
+    for (let guess = 0; guess < 20; guess += 1) expect((await session(guessed)).status).toBe(401);
+    expect(jsonOf(await session(guessed))).toMatchObject({ status: 429, code: 'request.too-many-failures' });
+    // the program learns that its token has ended, and not that others have guessed
+    expect(jsonOf(await session(access))).toMatchObject({ status: 401, code: 'authentication.failed' });
+    const tokens = (token: string) =>
+      world.send('POST', '/login/token', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ grant_type: 'refresh_token', refresh_token: token }),
+      });
+    const { access_token: next } = jsonOf(await tokens(refresh));
+    expect((await session(String(next))).status).toBe(200);
+    expect(jsonOf(await tokens(`qr_${'0'.repeat(65)}`))).toMatchObject({ code: 'request.too-many-failures' });
+  } finally {
+    await world.close();
+  }
+});
+
+it('one user takes eight event streams, and leaves the others to the others', async () => {
+  const world = await startHttpWorld();
+  const open: ClientRequest[] = [];
+  const stream = async (token: string): Promise<IncomingMessage> => {
+    const sent = request(`${world.url}/v1/jobs/job-1/events`, { headers: bearer(token), agent: false });
+    open.push(sent);
+    sent.on('error', () => undefined).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.on('error', () => undefined);
+    return response;
+  };
+  try {
+    const [user, admin] = [world.keyOf('user', ['read']), await world.tokenOf('admin')];
+    const first = await stream(user);
+    expect(first.statusCode).toBe(200);
+    for (let more = 1; more < 8; more += 1) expect((await stream(user)).statusCode).toBe(200);
+    expect((await stream(user)).statusCode).toBe(429);
+    expect((await stream(admin)).statusCode).toBe(200);
+    open[0]?.destroy();
+    await until('the stream that was closed counts no longer', async () => (await stream(user)).statusCode === 200);
+  } finally {
+    for (const each of open) each.destroy();
+    await world.close();
+  }
+});
