@@ -4,7 +4,7 @@
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import { facts } from './facts.ts';
 
 const BROWSER = new URL('browser/', import.meta.url).pathname;
@@ -47,6 +47,8 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
     write: false,
     logLevel: 'silent',
   });
+  // esbuild is a process, which would otherwise wait for a next build
+  await stop();
   const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]));
   const named = (end: string): string => [...files.keys()].find((name) => name.endsWith(end)) ?? '';
   files.set('index.html', new TextEncoder().encode(pageOf(named('.js'), named('.css'))));

@@ -8,7 +8,8 @@ import { Act, announce, Details, Dialog, Form, Link, Shown, Table, Text, Time } 
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText } from './words.ts';
 
-const hasEnded = ({ state }: Job): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
+/** Whether nothing of the job changes any more. */
+export const hasEnded = ({ state }: Job): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
 
 /** The job with its examples, which event streams leave out: read at the beginning and at each change of its state. */
 export function JobPage({ id }: { readonly id: string }) {

@@ -2,11 +2,12 @@
 import { useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call } from './api.ts';
-import { JobState } from './job.tsx';
+import { hasEnded, JobState } from './job.tsx';
 import { useLoaded } from './load.ts';
 import { Link, Shown, Table, Text, Time } from './parts.tsx';
 
-const REFRESH_MS = 5_000;
+/** While a job has not ended, and otherwise: a list of 1,000 jobs is a megabyte. */
+const REFRESH_MS = { active: 5_000, idle: 30_000 };
 /** The registry keeps the last 1,000 that ended; those that have not ended come on a second page at most. */
 const PAGE = 1_000;
 const PAGES_MAX = 2;
@@ -27,7 +28,13 @@ async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
 
 export function JobsPage({ bucket }: { readonly bucket: string }) {
   const [isPaused, setPaused] = useState(false);
-  const loaded = useLoaded('jobs', readJobs, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const [isActive, setActive] = useState(true);
+  async function read(signal: AbortSignal): Promise<readonly Job[]> {
+    const jobs = await readJobs(signal);
+    setActive(jobs.some((job) => !hasEnded(job)));
+    return jobs;
+  }
+  const loaded = useLoaded('jobs', read, { everyMs: isPaused ? undefined : REFRESH_MS[isActive ? 'active' : 'idle'] });
   return (
     <>
       <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>

@@ -20,11 +20,10 @@ interface LinkProps {
   readonly children: ComponentChildren;
   readonly isRow?: boolean;
   readonly isCurrent?: boolean;
-  readonly isButton?: boolean;
 }
 
 /** A link to a place. */
-export function Link({ page, choices, children, isRow, isCurrent, isButton }: LinkProps) {
+export function Link({ page, choices, children, isRow, isCurrent }: LinkProps) {
   const href = hrefOf(page, choices);
   function follow(event: MouseEvent): void {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -37,7 +36,6 @@ export function Link({ page, choices, children, isRow, isCurrent, isButton }: Li
       onClick={follow}
       data-row={isRow}
       aria-current={isCurrent === true ? 'page' : undefined}
-      role={isButton === true ? 'button' : undefined}
     >
       {children}
     </a>
