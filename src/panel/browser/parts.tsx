@@ -61,10 +61,15 @@ export function Size({ bytes }: { readonly bytes: number | undefined }) {
 
 /** What a screen reader says next. */
 const announced = observed('');
+let announcedTimer: ReturnType<typeof setTimeout> | undefined;
+/** Long enough to read two lines. */
+const ANNOUNCED_MS = 10_000;
 
 export function announce(text: string): void {
   announced.set('');
   announced.set(text);
+  clearTimeout(announcedTimer);
+  announcedTimer = setTimeout(() => announced.set(''), ANNOUNCED_MS);
 }
 
 /** The one place where announcements are. */
@@ -321,22 +326,24 @@ interface FieldProps {
 export function Field({ label, value, onChange, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
   const hintId = useId();
   return (
-    <label>
-      {label}
-      <input
-        {...inputType(type)}
-        id={id}
-        value={value}
-        required={isRequired}
-        placeholder={placeholder}
-        autocomplete="off"
-        spellcheck={false}
-        autocapitalize="off"
-        aria-describedby={hint === undefined ? undefined : hintId}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
+    <div class="field">
+      <label>
+        {label}
+        <input
+          {...inputType(type)}
+          id={id}
+          value={value}
+          required={isRequired}
+          placeholder={placeholder}
+          autocomplete="off"
+          spellcheck={false}
+          autocapitalize="off"
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      </label>
       {hint !== undefined && <small id={hintId}>{hint}</small>}
-    </label>
+    </div>
   );
 }
 
@@ -351,21 +358,23 @@ interface SelectProps {
 export function Select({ label, value, onChange, choices, hint }: SelectProps) {
   const hintId = useId();
   return (
-    <label>
-      {label}
-      <select
-        value={value}
-        aria-describedby={hint === undefined ? undefined : hintId}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      >
-        {choices.map(([each, text]) => (
-          <option value={each} key={each}>
-            {text}
-          </option>
-        ))}
-      </select>
+    <div class="field">
+      <label>
+        {label}
+        <select
+          value={value}
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {choices.map(([each, text]) => (
+            <option value={each} key={each}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
       {hint !== undefined && <small id={hintId}>{hint}</small>}
-    </label>
+    </div>
   );
 }
 
