@@ -10,6 +10,10 @@ import { facts } from './facts.ts';
 const BROWSER = new URL('browser/', import.meta.url).pathname;
 export const BUILT = new URL('../../dist/panel/', import.meta.url).pathname;
 
+/** Preact's sources have no notice that a bundler would keep, as the style sheet of Pico has. */
+const PREACT_LICENSE =
+  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller, licensed under MIT: https://github.com/preactjs/preact/blob/main/LICENSE */';
+
 /** Relative addresses, so that the page works behind any prefix of a proxy. */
 function pageOf(script: string, style: string): string {
   return `<!doctype html>
@@ -45,6 +49,7 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
     bundle: true,
     minify: true,
     write: false,
+    banner: { js: PREACT_LICENSE },
     logLevel: 'silent',
   });
   // esbuild is a process, which would otherwise wait for a next build

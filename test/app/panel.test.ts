@@ -33,6 +33,7 @@ describe('the built panel', () => {
   it('has the same names for the same sources, and keeps the licences of what is in it', async () => {
     expect([...(await buildPanel()).keys()]).toEqual([...files.keys()]);
     expect(text('.css')).toContain('Licensed under MIT');
+    expect(text('.js')).toContain('Preact, Copyright');
   });
 });
 
