@@ -31,12 +31,7 @@ export function Link({ page, choices, children, isRow, isCurrent }: LinkProps) {
     go(href);
   }
   return (
-    <a
-      href={href}
-      onClick={follow}
-      data-row={isRow}
-      aria-current={isCurrent === true ? 'page' : undefined}
-    >
+    <a href={href} onClick={follow} data-row={isRow} aria-current={isCurrent === true ? 'page' : undefined}>
       {children}
     </a>
   );
