@@ -20,7 +20,7 @@ describe('the built panel', () => {
       'panel-HASH.js',
       'style-HASH.css',
     ]);
-    const named = [...text('index.html').matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
+    const named = [...text('index.html').matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address = '']) => address);
     expect(named.toSorted()).toEqual(['data:,', ...files.keys()].filter((name) => name !== 'index.html').toSorted());
   });
 

@@ -4,7 +4,8 @@ import type { AnyApiKey } from '../../api/api-keys.ts';
 import { call, type RequestTo } from './api.ts';
 import { daysLeft, RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
-import { Field, Form, Listed, Select, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Select } from './form.tsx';
+import { Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/api-keys'>['query']>;

@@ -4,7 +4,8 @@ import type { AnswerTo, RequestTo } from './api.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
-import { Field, Form, Listed, Select, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Select } from './form.tsx';
+import { Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { zone } from './words.ts';
 

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call, Problem } from './api.ts';
 import { facts } from './facts.ts';
-import { announce, Dialog, Field, Form, Select, Text } from './parts.tsx';
+import { Field, Form, Select } from './form.tsx';
+import { announce, Dialog, Text } from './parts.tsx';
 
 export interface BucketSettings {
   readonly source: Bucket['source'];

@@ -4,7 +4,8 @@ import type { Gap } from '../../api/gaps.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { useLoaded } from './load.ts';
-import { Field, Form, Link, Select, Shown, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Select } from './form.tsx';
+import { Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { numberText, plainText } from './words.ts';
 

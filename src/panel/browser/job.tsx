@@ -4,7 +4,8 @@ import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
 import { followJob } from './job-stream.ts';
 import { useLoaded } from './load.ts';
-import { Act, announce, Details, Dialog, Form, Link, Shown, Table, Text, Time } from './parts.tsx';
+import { Act, Form } from './form.tsx';
+import { announce, Details, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText } from './words.ts';
 

@@ -4,7 +4,8 @@ import type { ApiKey } from '../../api/api-keys.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
-import { announce, Check, copy, Dialog, Field, Form, Listed, Table, Text, Time } from './parts.tsx';
+import { Check, Field, Form } from './form.tsx';
+import { announce, copy, Dialog, Listed, Table, Text, Time } from './parts.tsx';
 import { may, session } from './session.ts';
 import { durationText } from './words.ts';
 

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { DeadLetter, WholeDeadLetter } from '../../api/dead-letters.ts';
 import { call } from './api.ts';
 import { useLoaded } from './load.ts';
-import { announce, CopyButton, Details, Dialog, Field, Form, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { Field, Form } from './form.tsx';
+import { announce, CopyButton, Details, Dialog, Shown, Size, Table, Text, Time } from './parts.tsx';
 import { countText, numberText } from './words.ts';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */

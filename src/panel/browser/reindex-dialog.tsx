@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
-import { Check, Dialog, Field, Form } from './parts.tsx';
+import { Check, Field, Form } from './form.tsx';
+import { Dialog } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
 /** Why Repair cannot be chosen; undefined: it can. */

@@ -5,7 +5,8 @@ import { addressOf, call, type RequestTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
 import { useLoaded, usePages, type Pages } from './load.ts';
 import { pastedObject } from './pasted.ts';
-import { CopyButton, Field, Form, Link, Listed, Select, Size, Table, Text, Time } from './parts.tsx';
+import { Field, Form, Select } from './form.tsx';
+import { CopyButton, Link, Listed, Size, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 /** Enough for a screen; more by a click. */

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { User } from '../../api/users.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
-import { Act, announce, Dialog, Field, Form, Listed, Table, Text, Time } from './parts.tsx';
+import { Act, Field, Form } from './form.tsx';
+import { announce, Dialog, Listed, Table, Text, Time } from './parts.tsx';
 import { session } from './session.ts';
 
 export function UsersPage() {
