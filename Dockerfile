@@ -1,4 +1,4 @@
-# The image of Tally: production dependencies and sources, run as they are (Node strips the types; there is no build).
+# The image of Tally: production dependencies and sources, run as they are (Node strips the types), and the built panel.
 #
 #   docker build -t tally .
 #   docker run --read-only --tmpfs /tmp -e TALLY_QUEUE_URL=… -e TALLY_INDEX_URL=… tally serve
@@ -19,6 +19,15 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --no
  && rm -rf /tmp/npm \
  && find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
 
+# The panel is the one part that is built. Its builder is a dependency for development
+FROM node:24-slim AS panel
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --cache /tmp/npm && rm -rf /tmp/npm
+COPY tsconfig.json ./
+COPY src src
+RUN node src/panel/build.ts
+
 FROM node:24-slim
 LABEL org.opencontainers.image.title="tally" \
       org.opencontainers.image.description="Keeps a search index in exact agreement with object-storage buckets." \
@@ -31,6 +40,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY config/opensearch config/opensearch
 COPY src src
+COPY --from=panel /app/dist/panel dist/panel
 # `node` is user 1000 of the base image; a new volume at /data takes its owner from here
 RUN chmod 755 src/tally.js && ln -s /app/src/tally.js /usr/local/bin/tally && install -d -o node -g node -m 700 /data
 

@@ -12,6 +12,7 @@ import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
 import { loginRows } from './login.ts';
 import { objectRows } from './objects.ts';
+import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
 import { stateRows } from './state.ts';
@@ -33,7 +34,7 @@ const verbRows = {
   ...stateRows,
 };
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows };
+const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...verbRows, ...listenerRows };
@@ -48,6 +49,8 @@ export type ListenerName = (typeof listenerRows)[keyof typeof listenerRows]['ope
 export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation'];
 /** The operations of login and of the caller's session, by name. */
 export type LoginName = (typeof loginRows)[keyof typeof loginRows]['operation'];
+/** The files of the panel, by name. */
+export type PanelName = (typeof panelRows)[keyof typeof panelRows]['operation'];
 /** All operations, by name. */
 export type OperationName = VerbName | ListenerName;
 

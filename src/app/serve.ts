@@ -37,6 +37,7 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
+import { loadPanel } from './panel.ts';
 import { servingChecks } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
@@ -212,6 +213,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     identity: identity && { ...identity, authenticateKey: core.keys.authenticateKey, attempts: core.keys.attempts },
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
+    loadPanel,
   });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {

@@ -22,6 +22,7 @@ export function welcome(
 Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_EMBEDDED_DATA}.
 
   S3, SQS, SNS   ${endpoint}   (path-style, any credentials; bucket ${bucket} is connected)
+  Panel          ${controlUrl}/panel/
   Control plane  ${controlUrl}
   Health         ${healthUrl}/readyz
 

@@ -55,6 +55,7 @@ export const requestErrors = {
   'state.conflict': 409,
   'index.upgrading': 503,
   'search.too-wide': 503,
+  'panel.not-built': 503,
   'request.timeout': 503,
   'request.interrupted': 503,
 } as const;

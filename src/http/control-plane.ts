@@ -26,6 +26,7 @@ import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
 import { expiryHeaders } from './key-expiry.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
+import { createPanelHandlers, noPanel, type LoadPanel } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createSearches } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
@@ -42,6 +43,8 @@ interface ControlPlaneParts extends HealthParts {
   readonly publicUrl?: string | undefined;
   /** The address of the catalog. Default: that of the registry. */
   readonly catalogUrl?: string | undefined;
+  /** Loads the files of the panel. Default: there is no panel. */
+  readonly loadPanel?: LoadPanel;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
 }
@@ -64,7 +67,18 @@ const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUs
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
-  const { address, verbs, readiness, metrics, telemetry, clock, version, identity, verbTimeoutMs = VERB_TIMEOUT_MS } = parts;
+  const {
+    address,
+    verbs,
+    readiness,
+    metrics,
+    telemetry,
+    clock,
+    version,
+    identity,
+    loadPanel = noPanel,
+    verbTimeoutMs = VERB_TIMEOUT_MS,
+  } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts) });
   const callers = createCallers(identity);
   const runSearch = createSearches();
@@ -90,6 +104,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
+    ...createPanelHandlers(loadPanel),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),

@@ -217,6 +217,7 @@ async function startWorld({ operation }: PlacedRow) {
     telemetry,
     clock,
     version: '1.2.3',
+    loadPanel: async () => new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')])),
   });
   const { port } = await listener.listen();
   return { port, close: () => listener.close(), instead: undefined };

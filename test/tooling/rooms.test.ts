@@ -14,9 +14,9 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   adapters: ['domain', 'pipeline'],
   client: ['domain', 'api'],
   http: ['domain', 'api', 'client', 'pipeline'],
-  panel: ['api'],
+  panel: ['domain', 'api'],
   cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'http'],
-  app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http'],
+  app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http', 'panel'],
   'main.ts': ['domain', 'client', 'settings', 'adapters', 'http', 'cli', 'app'],
 };
 

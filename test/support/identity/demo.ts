@@ -65,9 +65,9 @@ console.log(`
 The registry is at ${url}. Its issuer, ${provider.url}, asks for no password: you choose who you are.
 user@example.com is a user, and admin@example.com is an administrator.
 
-1. In a browser: log in, and see your session.
+1. In a browser: log in, and use the panel.
 
-     ${url}/login/authorize?return_to=/v1/session
+     ${url}/panel/
 
 2. In another terminal, in this folder: the first two lines keep your own login and index out of it. "login" opens the
    browser, or prints an address for it.

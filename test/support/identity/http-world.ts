@@ -35,6 +35,7 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
     telemetry: world.telemetry,
     clock: world.clock,
     version: '1.67.0',
+    loadPanel: async () => new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')])),
     identity: {
       sessions: world.sessions,
       logins: world.logins,

@@ -1,0 +1,48 @@
+/** The panel: the page on which people administer buckets and search objects. It calls the operations of this contract. */
+import { z } from 'zod';
+import { must } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** Longer than any name of a built file. */
+const FILE_LENGTH_MAX = 100;
+
+export const panelRows = {
+  'GET /panel': {
+    operation: 'findPanel',
+    summary: 'Redirects to the panel.',
+    scope: 'none',
+    status: 302,
+    errors: [],
+    example: {},
+  },
+  'GET /panel/': {
+    operation: 'getPanel',
+    summary: 'Returns the page of the panel.',
+    description:
+      'The page has nothing that needs a login: what it shows, it reads by the operations of this API as the person who uses it.',
+    scope: 'none',
+    answer: z.string().describe('A page.'),
+    status: 200,
+    media: 'text/html',
+    errors: ['panel.not-built'],
+    example: {},
+  },
+  'GET /panel/{file}': {
+    operation: 'getPanelFile',
+    summary: 'Returns the script or the style sheet of the panel.',
+    description: 'The name contains a hash of the content, so browsers keep it.',
+    scope: 'none',
+    params: z.object({
+      file: z
+        .string(must('must be the name of a file'))
+        .regex(/^[A-Za-z0-9.-]+$/, 'must be the name of a file')
+        .max(FILE_LENGTH_MAX, 'must be the name of a file')
+        .describe('The name, as the page names it.'),
+    }),
+    answer: z.string().describe('A script or a style sheet.'),
+    status: 200,
+    media: 'text/javascript',
+    errors: ['request.not-found', 'panel.not-built'],
+    example: { params: { file: 'panel-QSV32F7P.js' } },
+  },
+} as const satisfies Record<RowKey, Row>;

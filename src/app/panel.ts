@@ -1,0 +1,40 @@
+/** Where the files of the panel come from: the build that the package and the image bring, or the sources. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RequestError } from '../domain/request-error.ts';
+
+const BUILT = new URL('../../dist/panel/', import.meta.url).pathname;
+
+/** Resolves to the files by name. Throws `panel.not-built` where there is no build, and nothing to build it with. */
+export async function loadPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
+  return (await readBuilt()) ?? (await buildInMemory());
+}
+
+async function readBuilt(): Promise<ReadonlyMap<string, Uint8Array> | undefined> {
+  try {
+    const names = await readdir(BUILT);
+    const files = await Promise.all(names.map(async (name) => [name, new Uint8Array(await readFile(join(BUILT, name)))] as const));
+    return names.includes('index.html') ? new Map(files) : undefined;
+  } catch (error) {
+    if (isOfCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+async function buildInMemory(): Promise<ReadonlyMap<string, Uint8Array>> {
+  try {
+    // esbuild is a dependency for development, so it is imported only here
+    const { buildPanel } = await import('../panel/build.ts');
+    return await buildPanel();
+  } catch (error) {
+    if (!isOfCode(error, 'ERR_MODULE_NOT_FOUND')) throw error;
+    throw new RequestError(
+      'panel.not-built',
+      'the panel is not built, and esbuild is not installed: run `npm ci && npm run panel` in the folder of Tally, or use the package or the image, which bring it',
+    );
+  }
+}
+
+function isOfCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

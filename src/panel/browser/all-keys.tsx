@@ -1,0 +1,117 @@
+/** The API keys of all users, for administrators: which are unused, and whose. */
+import { useState } from 'preact/hooks';
+import type { AnyApiKey } from '../../api/api-keys.ts';
+import { call, type RequestTo } from './api.ts';
+import { daysLeft, RevokeDialog } from './keys.tsx';
+import { usePages } from './load.ts';
+import { Field, Form, Select } from './form.tsx';
+import { Listed, Table, Text, Time } from './parts.tsx';
+import { go, hrefOf, type Choices } from './place.ts';
+
+type Query = NonNullable<RequestTo<'GET /v1/admin/api-keys'>['query']>;
+
+function queryOf({ email = '', key_name: name = '', status = '', unused_since: since = '' }: Choices): Query {
+  return {
+    ...(email !== '' && { email }),
+    ...(name !== '' && { key_name: name }),
+    ...((status === 'ACTIVE' || status === 'EXPIRED') && { status }),
+    ...(since !== '' && { unused_since: since }),
+  };
+}
+
+export function AllKeysPage({ choices }: { readonly choices: Choices }) {
+  const query = queryOf(choices);
+  const key = `all keys ${JSON.stringify(query)}`;
+  const keys = usePages<AnyApiKey>(key, (cursor, signal) =>
+    call('GET /v1/admin/api-keys', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
+  );
+  const [revoked, setRevoked] = useState<AnyApiKey>();
+  return (
+    <>
+      <h1>All API keys</h1>
+      <KeyFilter key={key} choices={choices} />
+      <Listed pages={keys} empty={<p class="empty">No key matches.</p>}>
+        {(items) => <AllKeysTable keys={items} revoke={setRevoked} />}
+      </Listed>
+      {revoked !== undefined && (
+        <RevokeDialog
+          name={revoked.name}
+          revoke={() => call('DELETE /v1/admin/api-keys/{id}', { params: { id: revoked.id } })}
+          onClose={() => {
+            setRevoked(undefined);
+            keys.reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function KeyFilter({ choices }: { readonly choices: Choices }) {
+  const [typed, setTyped] = useState(choices);
+  const set = (name: string) => (value: string) => setTyped({ ...typed, [name]: value });
+  return (
+    <Form submit="Show" onSubmit={async () => go(hrefOf('all-keys', typed))}>
+      <div class="columns">
+        <Field label="E-mail address" value={typed['email'] ?? ''} onChange={set('email')} />
+        <Field label="Name of the key" value={typed['key_name'] ?? ''} onChange={set('key_name')} />
+        <Select
+          label="Status"
+          value={typed['status'] ?? ''}
+          onChange={set('status')}
+          choices={[
+            ['', 'all'],
+            ['ACTIVE', 'ACTIVE'],
+            ['EXPIRED', 'EXPIRED'],
+          ]}
+        />
+        <Field
+          label="Unused since"
+          type="date"
+          value={typed['unused_since'] ?? ''}
+          onChange={set('unused_since')}
+          hint="00:00 UTC of this day."
+        />
+      </div>
+    </Form>
+  );
+}
+
+function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; readonly revoke: (key: AnyApiKey) => void }) {
+  return (
+    <Table label="API keys of all users" heads={['Owner', 'Name', 'Fingerprint', 'Left', 'Created', 'Last used', 'May', 'Actions']}>
+      {keys.map((key) => (
+        <tr key={key.id}>
+          <th scope="row">
+            <Text>{key.user_email}</Text>
+            {key.owner_disabled && <small> (disabled)</small>}
+          </th>
+          <td>
+            <Text>{key.name}</Text>
+          </td>
+          <td>
+            <code>{key.fingerprint}</code>
+          </td>
+          <td>{daysLeft(key, Date.now())}</td>
+          <td>
+            <Time at={key.created_at} />
+          </td>
+          <td>
+            <Time at={key.last_used_at} />
+          </td>
+          <td>{key.scopes.join(', ')}</td>
+          <td>
+            <button
+              type="button"
+              class="danger outline small"
+              aria-label={`Revoke ${key.name} of ${key.user_email}`}
+              onClick={() => revoke(key)}
+            >
+              Revoke
+            </button>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,104 @@
+/** The audit: who did what. */
+import { useState } from 'preact/hooks';
+import type { AnswerTo, RequestTo } from './api.ts';
+import { call } from './api.ts';
+import { facts } from './facts.ts';
+import { usePages } from './load.ts';
+import { Field, Form, Select } from './form.tsx';
+import { Listed, Table, Text, Time } from './parts.tsx';
+import { go, hrefOf, type Choices } from './place.ts';
+import { zone } from './words.ts';
+
+type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
+type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
+
+/** The beginning of a day in the zone in which times are shown. */
+function momentOf(day: string, addDays = 0): string {
+  const at = zone.read() === 'utc' ? new Date(`${day}T00:00:00Z`) : new Date(`${day}T00:00:00`);
+  at.setDate(at.getDate() + addDays);
+  return at.toISOString();
+}
+
+function queryOf({ from, to, email, event, key }: Choices): Query {
+  // the last day is included
+  const texts = { from: from && momentOf(from), to: to && momentOf(to, 1), email, key };
+  const known = facts.auditEvents.find((each) => each === event);
+  return {
+    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined && value !== '')),
+    ...(known !== undefined && { event: known }),
+  };
+}
+
+export function AuditPage({ choices }: { readonly choices: Choices }) {
+  const query = queryOf(choices);
+  const key = `audit ${JSON.stringify(query)}`;
+  const found = usePages<Entry>(key, (cursor, signal) =>
+    call('GET /v1/admin/audit', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
+  );
+  return (
+    <>
+      <h1>Audit</h1>
+      <AuditFilter key={key} choices={choices} />
+      <Listed pages={found} empty={<p class="empty">No record matches.</p>}>
+        {(entries) => <AuditTable entries={entries} />}
+      </Listed>
+    </>
+  );
+}
+
+function AuditFilter({ choices }: { readonly choices: Choices }) {
+  const [typed, setTyped] = useState(choices);
+  const set = (name: string) => (value: string) => setTyped({ ...typed, [name]: value });
+  return (
+    <Form submit="Show" onSubmit={async () => go(hrefOf('audit', typed))}>
+      <div class="columns">
+        <Field label="From" type="date" value={typed['from'] ?? ''} onChange={set('from')} />
+        <Field label="To" type="date" value={typed['to'] ?? ''} onChange={set('to')} />
+        <Field label="E-mail address" value={typed['email'] ?? ''} onChange={set('email')} />
+        <Select
+          label="Event"
+          value={typed['event'] ?? ''}
+          onChange={set('event')}
+          choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]}
+        />
+        <Field label="API key" value={typed['key'] ?? ''} onChange={set('key')} hint="Its name or fingerprint." />
+      </div>
+    </Form>
+  );
+}
+
+function AuditTable({ entries }: { readonly entries: readonly Entry[] }) {
+  return (
+    <Table label="Records of the audit" heads={['Time', 'Event', 'Who', 'From', 'Outcome', 'Details']}>
+      {entries.map((entry) => (
+        <tr key={entry.id}>
+          <td>
+            <Time at={entry.eventtime} />
+          </td>
+          <th scope="row">{entry.eventname}</th>
+          <td>
+            <Text>{entry.useridentity.email}</Text>
+            {entry.useridentity.sessionContext.auth.keyName !== undefined && (
+              <small>
+                {' '}
+                with key <Text>{entry.useridentity.sessionContext.auth.keyName}</Text>
+              </small>
+            )}
+          </td>
+          <td>{entry.sourceipaddress}</td>
+          <td>
+            <span class={`state ${entry.outcome === 'done' ? 'good' : 'plain'}`}>{entry.outcome}</span>
+          </td>
+          <td>
+            {entry.reason !== undefined && <Text>{entry.reason}</Text>}{' '}
+            {Object.entries(entry.parameters ?? {}).map(([name, value]) => (
+              <small key={name} class="parameter">
+                <Text>{`${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`}</Text>{' '}
+              </small>
+            ))}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

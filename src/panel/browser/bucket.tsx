@@ -1,0 +1,125 @@
+/** One bucket: how it stands, how it is connected, and its re-index. */
+import { useState } from 'preact/hooks';
+import type { Bucket } from '../../api/buckets.ts';
+import { call } from './api.ts';
+import { SettingsSection } from './bucket-settings.tsx';
+import { Status } from './buckets.tsx';
+import { useLoaded } from './load.ts';
+import { Field, Form } from './form.tsx';
+import { announce, Details, Dialog, Link, Shown, Text, Time } from './parts.tsx';
+import { go, hrefOf } from './place.ts';
+import { ReindexDialog } from './reindex-dialog.tsx';
+import { may } from './session.ts';
+import { numberText, plainText } from './words.ts';
+
+const REFRESH_MS = 15_000;
+
+export function BucketPage({ name }: { readonly name: string }) {
+  const [isPaused, setPaused] = useState(false);
+  const [open, setOpen] = useState<'reindex' | 'remove'>();
+  const read = async (signal: AbortSignal) => {
+    const [bucket, gaps] = await Promise.all([
+      call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal),
+      call('GET /v1/gaps', { query: { bucket: name, state: 'open', limit: 1_000 } }, signal),
+    ]);
+    return { bucket, openGaps: gaps.items.length };
+  };
+  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
+  return (
+    <>
+      <div class="heading">
+        <h1>
+          Bucket <Text>{name}</Text>
+        </h1>
+        {loaded.value !== undefined && may('POST /v1/buckets/{bucket}/reindex') && (
+          <button type="button" onClick={() => setOpen('reindex')}>
+            Re-Index and Repair
+          </button>
+        )}
+      </div>
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {({ bucket, openGaps }) => (
+          <>
+            <BucketDetails bucket={bucket} openGaps={openGaps} />
+            {may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
+            {may('DELETE /v1/buckets/{bucket}') && <RemoveSection onRemove={() => setOpen('remove')} />}
+            {open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
+            {open === 'remove' && <RemoveDialog name={name} onClose={() => setOpen(undefined)} />}
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
+  return (
+    <section>
+      <h2>Disconnect</h2>
+      <p>Its documents are deleted from the index. The bucket and its objects are not touched.</p>
+      <button type="button" class="danger outline" onClick={onRemove}>
+        Disconnect…
+      </button>
+    </section>
+  );
+}
+
+function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly openGaps: number }) {
+  const { bucket: name, lifecycle } = bucket;
+  return (
+    <>
+      <Details
+        of={[
+          ['Status', <Status of={bucket} />],
+          ['Source', bucket.source],
+          ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
+          ['Enrichment', bucket.enrich],
+          ['Region', bucket.region],
+          ['Versioning', plainText(bucket.versioning.status)],
+          ['Last event', <Time at={bucket.last_event_at} />],
+          ['Last whole compare', <Time at={bucket.last_reindex_at} />],
+          ['Connected', <Time at={bucket.created_at} />],
+          ['Connected by', <Text>{bucket.created_by}</Text>],
+          [
+            'Lifecycle rules',
+            lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
+          ],
+          [
+            'Open gaps',
+            <Link page="gaps" choices={{ bucket: name, state: 'open' }}>
+              {numberText(openGaps)}
+            </Link>,
+          ],
+        ]}
+      />
+      <p class="links">
+        <Link page="search" choices={{ bucket: name }}>
+          Search in this bucket
+        </Link>
+        <Link page="jobs" choices={{ bucket: name }}>
+          Its jobs
+        </Link>
+        <Link page="gaps" choices={{ bucket: name }}>
+          Its gaps
+        </Link>
+      </p>
+    </>
+  );
+}
+
+function RemoveDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const [typed, setTyped] = useState('');
+  async function remove(): Promise<void> {
+    await call('DELETE /v1/buckets/{bucket}', { params: { bucket: name } });
+    announce(`${name} is disconnected.`);
+    go(hrefOf('buckets'));
+  }
+  return (
+    <Dialog title={`Disconnect ${name}?`} onClose={onClose}>
+      <Form submit="Disconnect" onSubmit={remove} onCancel={onClose} isDanger isDisabled={typed !== name}>
+        <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
+        <Field label="Type the name of the bucket" value={typed} onChange={setTyped} />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,200 @@
+/** Buttons that act, and forms. What they do takes a moment and may fail. */
+import type { ComponentChildren } from 'preact';
+import { useId, useState } from 'preact/hooks';
+import { problemFrom, type Problem } from './api.ts';
+import { Failure } from './parts.tsx';
+
+interface ActProps {
+  readonly children: string;
+  /** What is done. It is done once at a time. */
+  readonly act: () => Promise<void>;
+  readonly isDanger?: boolean;
+  readonly isDisabled?: boolean;
+  readonly onProblem?: (problem: Problem | undefined) => void;
+}
+
+/** A button whose act takes a moment and may fail. */
+export function Act({ children, act, isDanger, isDisabled, onProblem }: ActProps) {
+  const [isActing, setActing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const report = onProblem ?? setProblem;
+  async function run(): Promise<void> {
+    setActing(true);
+    report(undefined);
+    try {
+      await act();
+    } catch (error) {
+      report(problemFrom(error));
+    } finally {
+      setActing(false);
+    }
+  }
+  return (
+    <>
+      <button
+        type="button"
+        class={isDanger === true ? 'danger' : undefined}
+        disabled={isActing || isDisabled === true}
+        aria-busy={isActing}
+        onClick={() => void run()}
+      >
+        {children}
+      </button>
+      {problem !== undefined && <Failure problem={problem} />}
+    </>
+  );
+}
+
+interface FormProps {
+  readonly submit: string;
+  /** Throws what the person is shown. */
+  readonly onSubmit: () => Promise<void>;
+  readonly onCancel?: () => void;
+  readonly isDanger?: boolean;
+  readonly isDisabled?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A form whose submission takes a moment and may fail. What was typed stays. */
+export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, children }: FormProps) {
+  const [isActing, setActing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  async function run(): Promise<void> {
+    setActing(true);
+    setProblem(undefined);
+    try {
+      await onSubmit();
+    } catch (error) {
+      setProblem(problemFrom(error));
+    } finally {
+      setActing(false);
+    }
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run();
+      }}
+    >
+      {children}
+      {problem !== undefined && <Failure problem={problem} />}
+      <div class="actions">
+        <button
+          type="submit"
+          class={isDanger === true ? 'danger' : undefined}
+          disabled={isActing || isDisabled === true}
+          aria-busy={isActing}
+        >
+          {submit}
+        </button>
+        {onCancel !== undefined && (
+          <button type="button" class="secondary outline" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+type FieldType = 'text' | 'search' | 'number' | 'date' | 'email';
+
+/** Preact's types of attributes depend on the type of the input, so the type is set apart from them. */
+function inputType(type: FieldType): object {
+  return { type };
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly hint?: string;
+  readonly type?: FieldType;
+  readonly isRequired?: boolean;
+  readonly id?: string;
+  readonly placeholder?: string;
+}
+
+/** One line of text. */
+export function Field({ label, value, onChange, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
+  const hintId = useId();
+  return (
+    <div class="field">
+      <label>
+        {label}
+        <input
+          {...inputType(type)}
+          id={id}
+          value={value}
+          required={isRequired}
+          placeholder={placeholder}
+          autocomplete="off"
+          spellcheck={false}
+          autocapitalize="off"
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      </label>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </div>
+  );
+}
+
+interface SelectProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly choices: readonly (readonly [value: string, text: string])[];
+  readonly hint?: string;
+}
+
+export function Select({ label, value, onChange, choices, hint }: SelectProps) {
+  const hintId = useId();
+  return (
+    <div class="field">
+      <label>
+        {label}
+        <select
+          value={value}
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {choices.map(([each, text]) => (
+            <option value={each} key={each}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </div>
+  );
+}
+
+interface CheckProps {
+  readonly label: string;
+  readonly isChecked: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+  readonly hint?: string;
+  readonly isDisabled?: boolean;
+}
+
+export function Check({ label, isChecked, onChange, hint, isDisabled }: CheckProps) {
+  const hintId = useId();
+  return (
+    <div class="check">
+      <label>
+        <input
+          type="checkbox"
+          checked={isChecked}
+          disabled={isDisabled}
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+        {label}
+      </label>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </div>
+  );
+}

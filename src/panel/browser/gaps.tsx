@@ -1,0 +1,99 @@
+/** Gaps: changes that a source did not report. */
+import { useState } from 'preact/hooks';
+import type { Gap } from '../../api/gaps.ts';
+import { call } from './api.ts';
+import { facts } from './facts.ts';
+import { useLoaded } from './load.ts';
+import { Field, Form, Select } from './form.tsx';
+import { Link, Shown, Table, Text, Time } from './parts.tsx';
+import { go, hrefOf, type Choices } from './place.ts';
+import { numberText, plainText } from './words.ts';
+
+const REFRESH_MS = 10_000;
+/** More rows are not read one by one; the filters narrow them. */
+const SHOWN_MAX = 200;
+
+export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly choices: Choices }) {
+  const [isPaused, setPaused] = useState(false);
+  const inState = facts.gapStates.find((each) => each === state);
+  const query = { ...(bucket !== '' && { bucket }), ...(inState !== undefined && { state: inState }), limit: SHOWN_MAX };
+  const loaded = useLoaded(`gaps ${bucket} ${state}`, (signal) => call('GET /v1/gaps', { query }, signal), {
+    everyMs: isPaused ? undefined : REFRESH_MS,
+  });
+  return (
+    <>
+      <h1>Gaps</h1>
+      <p>Changes of a bucket that its source did not report. Until a re-index closes a gap, the index may differ from the bucket.</p>
+      <GapFilter key={`${bucket} ${state}`} bucket={bucket} state={state} />
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {({ items, next }) => (
+          <>
+            {items.length === 0 ? <p class="empty">No gap: every change that is known of was indexed.</p> : <GapTable gaps={items} />}
+            {next !== undefined && <p>The first {SHOWN_MAX} are shown. Choose a bucket to see fewer.</p>}
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function GapFilter(first: { readonly bucket: string; readonly state: string }) {
+  const [bucket, setBucket] = useState(first.bucket);
+  const [state, setState] = useState(first.state);
+  return (
+    <Form submit="Show" onSubmit={async () => go(hrefOf('gaps', { bucket, state }))}>
+      <div class="columns">
+        <Field label="Bucket" value={bucket} onChange={setBucket} />
+        <Select
+          label="State"
+          value={state}
+          onChange={setState}
+          choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]}
+        />
+      </div>
+    </Form>
+  );
+}
+
+function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
+  return (
+    <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'Job']}>
+      {gaps.map((gap) => (
+        <tr key={gap.id}>
+          <th scope="row">
+            <Link page="bucket" choices={{ bucket: gap.bucket }} isRow>
+              <Text>{gap.bucket}</Text>
+            </Link>
+          </th>
+          <td>{plainText(gap.kind)}</td>
+          <td>
+            <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>
+              {gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}
+            </span>
+            {gap.waits !== undefined && (
+              <small>
+                <br />
+                <Text>{gap.waits.reason}</Text>
+              </small>
+            )}
+          </td>
+          <td>
+            <Text>{gap.reason}</Text>
+          </td>
+          <td>{gap.prefix === undefined ? 'whole bucket' : <Text>{gap.prefix}</Text>}</td>
+          <td>{numberText(gap.count)}</td>
+          <td>
+            <Time at={gap.last_seen_at} />
+          </td>
+          <td>
+            {gap.job_id !== undefined && (
+              <Link page="job" choices={{ id: gap.job_id }}>
+                Job
+              </Link>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,43 @@
+/** Whether the process can do its work: its own checks, each with what to do. */
+import { useState } from 'preact/hooks';
+import { readiness } from './api.ts';
+import { useLoaded } from './load.ts';
+import { Shown, Table, Text } from './parts.tsx';
+import { plainText } from './words.ts';
+
+const REFRESH_MS = 5_000;
+
+export function HealthPage() {
+  const [isPaused, setPaused] = useState(false);
+  const loaded = useLoaded('health', readiness, { everyMs: isPaused ? undefined : REFRESH_MS });
+  return (
+    <>
+      <h1>Health</h1>
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(value) => (
+          <>
+            <p>
+              <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
+              {Object.entries(value.roles)
+                .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
+                .join(', ')}
+            </p>
+            <Table label="Checks" heads={['Check', 'Status', 'What happened', 'What to do']}>
+              {Object.entries(value.checks).map(([name, check]) => (
+                <tr key={name}>
+                  <th scope="row">{plainText(name)}</th>
+                  <td>
+                    <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
+                  </td>
+                  <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
+                  <td>{check.advice}</td>
+                </tr>
+              ))}
+            </Table>
+            <p>Lag and throughput over time are in Grafana: the dashboard is in the folder config/monitoring.</p>
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}

@@ -1,0 +1,209 @@
+/** One job, live by its event stream. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Job } from '../../api/jobs.ts';
+import { call, type Problem } from './api.ts';
+import { followJob } from './job-stream.ts';
+import { useLoaded } from './load.ts';
+import { Act, Form } from './form.tsx';
+import { announce, Details, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
+import { may } from './session.ts';
+import { durationText, numberText, plainText, sizeText } from './words.ts';
+
+/** Whether nothing of the job changes any more. */
+export const hasEnded = ({ state }: Job): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
+
+/** The job with its examples, which event streams leave out: read at the beginning and at each change of its state. */
+export function JobPage({ id }: { readonly id: string }) {
+  const [streamed, setStreamed] = useState<{ readonly job: Job; readonly atMs: number }>();
+  const [trouble, setTrouble] = useState<Problem>();
+  const [isPaused, setPaused] = useState(false);
+  const state = streamed?.job.id === id ? streamed.job.state : '';
+  const whole = useLoaded(`job ${id} ${state}`, (signal) => call('GET /v1/jobs/{id}', { params: { id } }, signal));
+  useEffect(() => {
+    if (isPaused) return undefined;
+    const end = new AbortController();
+    const parts = { id, onJob: (job: Job) => setStreamed({ job, atMs: Date.now() }), onTrouble: setTrouble };
+    void followJob(parts, end.signal);
+    return () => end.abort();
+  }, [id, isPaused]);
+  const latest = state === '' ? undefined : streamed;
+  // what the stream leaves out comes from the read; until the first event the read is all
+  const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };
+  return (
+    <>
+      <h1>
+        Job <Text>{id}</Text>
+      </h1>
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(job) => (
+          <>
+            <Progress job={job} />
+            <JobActs job={job} onChanged={(changed) => setStreamed({ job: changed, atMs: Date.now() })} />
+            <JobDetails job={job} />
+            <Counts job={job} />
+            <Examples job={whole.value ?? job} />
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** How far a job is, in words and as a bar. */
+export function Progress({ job }: { readonly job: Job }) {
+  return (
+    <>
+      <p>
+        <JobState job={job} />
+      </p>
+      {job.state === 'running' && <progress value={job.progress} max={1} aria-label="Progress" />}
+    </>
+  );
+}
+
+export function JobState({ job }: { readonly job: Job }) {
+  const { state, phase, progress, paused_because: because } = job;
+  const percent = progress === undefined || state !== 'running' ? '' : `, ${Math.floor(progress * 100)} %`;
+  const more =
+    state === 'running' && phase === 'waiting'
+      ? ', waits for late events'
+      : state === 'paused' && because === 'brake'
+        ? ' by its brake'
+        : percent;
+  const kind = state === 'done' ? 'good' : state === 'failed' || state === 'paused' ? 'notable' : 'plain';
+  return (
+    <span class={`state ${kind}`}>
+      {state}
+      {more}
+    </span>
+  );
+}
+
+interface ActsProps {
+  readonly job: Job;
+  readonly onChanged: (job: Job) => void;
+}
+
+function JobActs({ job, onChanged }: ActsProps) {
+  const [isReleasing, setReleasing] = useState(false);
+  const request = { params: { id: job.id } };
+  if (hasEnded(job) || !may('POST /v1/jobs/{id}/pause')) return null;
+  const isHeld = job.state === 'paused' && job.paused_because === 'brake';
+  return (
+    <div class="actions">
+      {job.state !== 'paused' && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>Pause the job</Act>}
+      {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
+      {isHeld && (
+        <button type="button" onClick={() => setReleasing(true)}>
+          Release the brake…
+        </button>
+      )}
+      <Act
+        isDanger
+        act={async () => {
+          onChanged(await call('POST /v1/jobs/{id}/cancel', request));
+          announce('The job is cancelled. What it has written stays.');
+        }}
+      >
+        Cancel the job
+      </Act>
+      {isReleasing && <ReleaseDialog job={job} onChanged={onChanged} onClose={() => setReleasing(false)} />}
+    </div>
+  );
+}
+
+/** The brake is released for exactly the number that the person has seen. */
+function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
+  const [{ waiting, reserved }] = useState(() => job.brake ?? { waiting: 0, reserved: 0 });
+  async function release(): Promise<void> {
+    onChanged(await call('POST /v1/jobs/{id}/resume', { params: { id: job.id }, body: { allow_deletes: waiting + reserved } }));
+    onClose();
+  }
+  return (
+    <Dialog title="Release the brake?" onClose={onClose}>
+      <Form submit={`Delete ${numberText(waiting)} documents`} onSubmit={release} onCancel={onClose} isDanger>
+        <p>
+          {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
+          {numberText(reserved)} were deleted already. Check that the bucket is as it should be.
+        </p>
+      </Form>
+    </Dialog>
+  );
+}
+
+const timeOf = (at: string | undefined) => at !== undefined && <Time at={at} />;
+const textOf = (text: string | undefined) => text !== undefined && text !== '' && <Text>{text}</Text>;
+const faultOf = (fault: Job['error']) => fault && <Text>{`${fault.reason} (${fault.code})`}</Text>;
+const positive = (value: number | undefined, show: (value: number) => string = numberText) =>
+  value !== undefined && value > 0 && show(value);
+
+function JobDetails({ job }: { readonly job: Job }) {
+  const { brake, ranges, phase } = job;
+  return (
+    <Details
+      of={[
+        [
+          'Bucket',
+          <Link page="bucket" choices={{ bucket: job.bucket }}>
+            <Text>{job.bucket}</Text>
+          </Link>,
+        ],
+        ['Prefix', textOf(job.prefix)],
+        ['Kind', job.mode === 'apply' ? 're-index' : 'report of differences'],
+        ['Requested by', textOf(job.requested_by)],
+        ['Created', timeOf(job.created_at)],
+        ['Started', timeOf(job.started_at)],
+        ['Ended', timeOf(job.finished_at)],
+        ['Waits until', phase === 'waiting' && timeOf(job.waits_until)],
+        ['Covers changes before', timeOf(job.covers_before)],
+        ['Deletions that wait', positive(brake?.waiting)],
+        ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
+        ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
+        ['Ranges', `${numberText(ranges.done)} of ${numberText(ranges.cut)} done, ${numberText(ranges.leased)} being compared`],
+        ['Compared up to', textOf(job.cursor)],
+        ['Cost of S3 requests', positive(job.cost_usd, (usd) => `about $${usd.toFixed(4)}`)],
+        ['Failed because', faultOf(job.error)],
+        ['Latest fault', faultOf(job.last_fault)],
+      ]}
+    />
+  );
+}
+
+function Counts({ job: { counts } }: { readonly job: Job }) {
+  if (counts === undefined) return null;
+  const { bytes_listed: bytes, ...numbers } = counts;
+  return (
+    <section>
+      <h2>What it found and did</h2>
+      <Details
+        of={[
+          ...Object.entries(numbers).map(([name, value]) => [plainText(name), numberText(value)] as const),
+          ['bytes listed', sizeText(bytes)],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Examples({ job: { examples = {}, bucket } }: { readonly job: Job }) {
+  const rows = Object.entries(examples).flatMap(([kind, alike]) => (alike ?? []).map((each) => ({ kind, ...each })));
+  if (rows.length === 0) return null;
+  return (
+    <section>
+      <h2>Examples</h2>
+      <Table label="Examples of differences" heads={['Difference', 'Key', 'Fields']}>
+        {rows.map(({ kind, key, fields = [], reason }) => (
+          <tr key={`${kind} ${key}`}>
+            <td>{plainText(kind)}</td>
+            <td>
+              <Link page="object" choices={{ bucket, key }} isRow>
+                <Text>{key}</Text>
+              </Link>
+            </td>
+            <td>{reason === undefined ? fields.join(', ') : <Text>{reason}</Text>}</td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+/** All jobs, the newest first. */
+import { useState } from 'preact/hooks';
+import type { Job } from '../../api/jobs.ts';
+import { call } from './api.ts';
+import { hasEnded, JobState } from './job.tsx';
+import { useLoaded } from './load.ts';
+import { Link, Shown, Table, Text, Time } from './parts.tsx';
+
+/** While a job has not ended, and otherwise: a list of 1,000 jobs is a megabyte. */
+const REFRESH_MS = { active: 5_000, idle: 30_000 };
+/** The registry keeps the last 1,000 that ended; those that have not ended come on a second page at most. */
+const PAGE = 1_000;
+const PAGES_MAX = 2;
+/** More rows than that take a browser long to draw. */
+const SHOWN_MAX = 200;
+
+async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
+  const jobs: Job[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const { items, next } = await call('GET /v1/jobs', { query: { limit: PAGE, ...(cursor !== undefined && { cursor }) } }, signal);
+    jobs.push(...items);
+    if (next === undefined) break;
+    cursor = next;
+  }
+  return jobs.toReversed();
+}
+
+export function JobsPage({ bucket }: { readonly bucket: string }) {
+  const [isPaused, setPaused] = useState(false);
+  const [isActive, setActive] = useState(true);
+  async function read(signal: AbortSignal): Promise<readonly Job[]> {
+    const jobs = await readJobs(signal);
+    setActive(jobs.some((job) => !hasEnded(job)));
+    return jobs;
+  }
+  const loaded = useLoaded('jobs', read, { everyMs: isPaused ? undefined : REFRESH_MS[isActive ? 'active' : 'idle'] });
+  return (
+    <>
+      <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>
+      {bucket !== '' && (
+        <p>
+          <Link page="jobs">All jobs</Link>
+        </p>
+      )}
+      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+        {(jobs) => <Jobs jobs={bucket === '' ? jobs : jobs.filter((job) => job.bucket === bucket)} />}
+      </Shown>
+    </>
+  );
+}
+
+function Jobs({ jobs }: { readonly jobs: readonly Job[] }) {
+  if (jobs.length === 0) {
+    return (
+      <p class="empty">
+        No job. A re-index is started on the page of a <Link page="buckets">bucket</Link>.
+      </p>
+    );
+  }
+  return (
+    <>
+      <JobTable jobs={jobs.slice(0, SHOWN_MAX)} />
+      {jobs.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. `tally jobs list` shows all.</p>}
+    </>
+  );
+}
+
+function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
+  return (
+    <Table label="Jobs" heads={['Job', 'Bucket', 'Kind', 'State', 'Requested by', 'Created']}>
+      {jobs.map((job) => (
+        <tr key={job.id}>
+          <th scope="row">
+            <Link page="job" choices={{ id: job.id }} isRow>
+              {job.id}
+            </Link>
+          </th>
+          <td>
+            <Text>{job.bucket}</Text>
+            {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
+          </td>
+          <td>{job.mode === 'apply' ? 're-index' : 'report'}</td>
+          <td>
+            <JobState job={job} />
+          </td>
+          <td>
+            <Text>{job.requested_by}</Text>
+          </td>
+          <td>
+            <Time at={job.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,196 @@
+/** API keys: those of the person. A secret is shown once. */
+import { useState } from 'preact/hooks';
+import type { ApiKey } from '../../api/api-keys.ts';
+import { call, type AnswerTo } from './api.ts';
+import { facts } from './facts.ts';
+import { usePages } from './load.ts';
+import { Check, Field, Form } from './form.tsx';
+import { announce, copy, Dialog, Listed, Table, Text, Time } from './parts.tsx';
+import { may, session } from './session.ts';
+import { durationText } from './words.ts';
+
+export function KeysPage() {
+  const keys = usePages<ApiKey>('own keys', (cursor, signal) =>
+    call('GET /v1/api-keys', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
+  const [open, setOpen] = useState<'create' | 'leaked' | { readonly revoke: ApiKey }>();
+  const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
+  function close(): void {
+    setOpen(undefined);
+    setCreated(undefined);
+    keys.reload();
+  }
+  return (
+    <>
+      <div class="heading">
+        <h1>API keys</h1>
+        {may('POST /v1/api-keys') && (
+          <button type="button" onClick={() => setOpen('create')}>
+            Create key
+          </button>
+        )}
+      </div>
+      <p>
+        Keys with which your programs use Tally.{' '}
+        <button type="button" class="outline small" onClick={() => setOpen('leaked')}>
+          A secret has leaked…
+        </button>
+      </p>
+      <Listed pages={keys} empty={<p class="empty">You have no key. Create one for each program, with a name that says what it is for.</p>}>
+        {(items) => <KeyTable keys={items} revoke={(key) => setOpen({ revoke: key })} />}
+      </Listed>
+      {open === 'create' && created === undefined && <CreateDialog onCreated={setCreated} onClose={close} />}
+      {open === 'create' && created !== undefined && <SecretDialog created={created} onClose={close} />}
+      {open === 'leaked' && <LeakedDialog onClose={close} />}
+      {typeof open === 'object' && (
+        <RevokeDialog
+          name={open.revoke.name}
+          revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })}
+          onClose={close}
+        />
+      )}
+    </>
+  );
+}
+
+/** How many days a key has left. */
+export function daysLeft({ expires_at: at, status }: Pick<ApiKey, 'expires_at' | 'status'>, nowMs: number): string {
+  return status === 'EXPIRED' ? 'expired' : durationText((new Date(at).getTime() - nowMs) / 1_000);
+}
+
+function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {
+  return (
+    <Table label="Your API keys" heads={['Name', 'Fingerprint', 'Left', 'Created', 'Last used', 'May', 'Actions']}>
+      {keys.map((key) => (
+        <tr key={key.id}>
+          <th scope="row">
+            <Text>{key.name}</Text>
+          </th>
+          <td>
+            <code>{key.fingerprint}</code>
+          </td>
+          <td>
+            <span class={`state ${key.status === 'ACTIVE' ? 'good' : 'notable'}`}>{daysLeft(key, Date.now())}</span>
+          </td>
+          <td>
+            <Time at={key.created_at} />
+          </td>
+          <td>
+            <Time at={key.last_used_at} />
+          </td>
+          <td>{key.scopes.join(', ')}</td>
+          <td>
+            <button type="button" class="danger outline small" aria-label={`Revoke ${key.name}`} onClick={() => revoke(key)}>
+              Revoke
+            </button>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+interface CreateProps {
+  readonly onCreated: (created: AnswerTo<'POST /v1/api-keys'>) => void;
+  readonly onClose: () => void;
+}
+
+function CreateDialog({ onCreated, onClose }: CreateProps) {
+  const [name, setName] = useState('');
+  const [days, setDays] = useState(String(facts.keyDays.usual));
+  const mine = session.read()?.scopes ?? [];
+  const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set(['read']));
+  async function create(): Promise<void> {
+    const chosen = facts.keyScopes.filter((scope) => scopes.has(scope));
+    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
+  }
+  return (
+    <Dialog title="Create an API key" onClose={onClose}>
+      <Form submit="Create" onSubmit={create} onCancel={onClose}>
+        <Field label="Name" value={name} onChange={setName} isRequired hint="What the key is for, such as: nightly export, production." />
+        <Field label="Days until it ends" type="number" value={days} onChange={setDays} isRequired hint={`1 to ${facts.keyDays.max}.`} />
+        <fieldset>
+          <legend>What it may do</legend>
+          {facts.keyScopes
+            .filter((scope) => mine.includes(scope))
+            .map((scope) => (
+              <Check
+                key={scope}
+                label={scope}
+                isChecked={scopes.has(scope)}
+                isDisabled={scope === 'read'}
+                onChange={(isChecked) => setScopes(new Set(isChecked ? [...scopes, scope] : [...scopes].filter((each) => each !== scope)))}
+              />
+            ))}
+        </fieldset>
+      </Form>
+    </Dialog>
+  );
+}
+
+/** The secret is in the memory of this dialog only, and is gone when it is closed. */
+function SecretDialog({
+  created: { key, secret },
+  onClose,
+}: {
+  readonly created: AnswerTo<'POST /v1/api-keys'>;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog title="The secret of the key" onClose={onClose}>
+      <p>
+        This is the only time that the secret of <Text>{key.name}</Text> is shown. Copy it into a secret store now.
+      </p>
+      <pre tabIndex={0} class="secret">
+        {secret}
+      </pre>
+      <div class="actions">
+        <button type="button" onClick={() => void copy({ text: secret, isJson: false })}>
+          Copy
+        </button>
+        <button type="button" class="secondary outline" onClick={onClose}>
+          I have copied it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function LeakedDialog({ onClose }: { readonly onClose: () => void }) {
+  const [secret, setSecret] = useState('');
+  async function revoke(): Promise<void> {
+    await call('POST /v1/api-keys/revoke', { body: { secret } });
+    announce('If there was a key with this secret, it is revoked.');
+    onClose();
+  }
+  return (
+    <Dialog title="Revoke a key by its secret" onClose={onClose}>
+      <Form submit="Revoke" onSubmit={revoke} onCancel={onClose} isDanger>
+        <Field label="Secret" value={secret} onChange={setSecret} isRequired hint="Every process refuses the key within 5 s." />
+      </Form>
+    </Dialog>
+  );
+}
+
+interface RevokeProps {
+  readonly name: string;
+  readonly revoke: () => Promise<unknown>;
+  readonly onClose: () => void;
+}
+
+export function RevokeDialog({ name, revoke, onClose }: RevokeProps) {
+  async function act(): Promise<void> {
+    await revoke();
+    announce('The key is revoked.');
+    onClose();
+  }
+  return (
+    <Dialog title="Revoke this key?" onClose={onClose}>
+      <Form submit="Revoke" onSubmit={act} onCancel={onClose} isDanger>
+        <p>
+          Programs that use <Text>{name}</Text> are refused within 5 s, and it cannot be undone.
+        </p>
+      </Form>
+    </Dialog>
+  );
+}

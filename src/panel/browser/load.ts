@@ -1,0 +1,160 @@
+/** Reading from the registry while a component is shown. */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { problemFrom, returned, type Problem } from './api.ts';
+import { useObserved } from './observed.ts';
+import { place } from './place.ts';
+
+export interface Loaded<Value> {
+  readonly value: Value | undefined;
+  /** The latest read failed. */
+  readonly problem: Problem | undefined;
+  readonly isLoading: boolean;
+  /** When the value was read. */
+  readonly atMs: number | undefined;
+  readonly reload: () => void;
+}
+
+interface Wishes {
+  /** Reads again this often while the page is visible. Absent: once. */
+  readonly everyMs?: number | undefined;
+}
+
+interface State<Value> {
+  readonly key: string;
+  readonly value?: Value | undefined;
+  readonly problem?: Problem | undefined;
+  readonly isLoading: boolean;
+  readonly atMs?: number | undefined;
+}
+
+/** Values of places that were left, for those who come back. */
+const left = new Map<string, unknown>();
+/** More places than anyone goes back. */
+const LEFT_MAX = 20;
+
+function keep(key: string, value: unknown): void {
+  left.delete(key);
+  left.set(key, value);
+  const [oldest] = left.keys();
+  if (left.size > LEFT_MAX && oldest !== undefined) left.delete(oldest);
+}
+
+/**
+ * Reads a value. `key` identifies what is read: under another key nothing of the value before is shown. After a read that failed
+ * the value of the same key stays, with its time.
+ */
+export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, { everyMs }: Wishes = {}): Loaded<Value> {
+  const [state, set] = useState<State<Value>>({ key, isLoading: true });
+  const [round, again] = useState(0);
+  const back = useObserved(returned);
+  const reader = useRef(read);
+  reader.current = read;
+  useEffect(() => {
+    const end = new AbortController();
+    set((before) => (before.key === key ? { ...before, isLoading: true } : { key, isLoading: true }));
+    async function once(): Promise<void> {
+      try {
+        const value = await reader.current(end.signal);
+        if (!end.signal.aborted) set({ key, value, isLoading: false, atMs: Date.now() });
+      } catch (error) {
+        if (!end.signal.aborted) set((before) => ({ ...before, key, problem: problemFrom(error), isLoading: false }));
+      }
+    }
+    void once();
+    const timer = everyMs === undefined ? undefined : setInterval(() => void (document.visibilityState === 'visible' && once()), everyMs);
+    return () => {
+      clearInterval(timer);
+      end.abort();
+    };
+  }, [key, round, everyMs, back]);
+  const reload = useCallback(() => again((count) => count + 1), []);
+  const shown = state.key === key ? state : { key, isLoading: true };
+  return { value: shown.value, problem: shown.problem, isLoading: shown.isLoading, atMs: shown.atMs, reload };
+}
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string | undefined;
+}
+
+export interface Pages<Item> {
+  readonly items: readonly Item[] | undefined;
+  readonly problem: Problem | undefined;
+  readonly isLoading: boolean;
+  /** Reads the next page; absent: there is none. */
+  readonly more: (() => void) | undefined;
+  readonly reload: () => void;
+}
+
+interface PagesState<Item> {
+  readonly key: string;
+  readonly items?: readonly Item[] | undefined;
+  readonly next?: string | undefined;
+  readonly problem?: Problem | undefined;
+  readonly isLoading: boolean;
+}
+
+function keptOf<Item>(key: string, isItems: (value: unknown) => value is PagesState<Item>): PagesState<Item> | undefined {
+  const value = place.read().isReturn ? left.get(key) : undefined;
+  return isItems(value) ? value : undefined;
+}
+
+/** Reads a list page by page. Under another key, and after an error, nothing of the rows before is shown. */
+export function usePages<Item>(key: string, read: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<Item>>): Pages<Item> {
+  // only this hook keeps values, each under the key of its read
+  const isItems = (value: unknown): value is PagesState<Item> => value !== undefined;
+  const [state, set] = useState<PagesState<Item>>(() => keptOf(key, isItems) ?? { key, isLoading: true });
+  const [request, ask] = useState<{ readonly cursor?: string | undefined; readonly round: number }>({ round: 0 });
+  const reader = useRef(read);
+  reader.current = read;
+  const lastKey = useRef<string | undefined>(undefined);
+  useEffect(() => {
+    const isNew = lastKey.current !== key;
+    lastKey.current = key;
+    const kept = isNew ? keptOf(key, isItems) : undefined;
+    if (kept !== undefined) {
+      set(kept);
+      return undefined;
+    }
+    const end = new AbortController();
+    const cursor = isNew ? undefined : request.cursor;
+    set((before) => (cursor === undefined ? { key, isLoading: true } : { ...before, isLoading: true }));
+    void (async () => {
+      try {
+        const page = await reader.current(cursor, end.signal);
+        if (end.signal.aborted) return;
+        set((before) => {
+          const now = {
+            key,
+            items: [...(cursor === undefined ? [] : (before.items ?? [])), ...page.items],
+            next: page.next,
+            isLoading: false,
+          };
+          keep(key, now);
+          return now;
+        });
+      } catch (error) {
+        if (!end.signal.aborted) set({ key, problem: problemFrom(error), isLoading: false });
+      }
+    })();
+    return () => end.abort();
+  }, [key, request]);
+  const back = useObserved(returned);
+  const hasFailed = useRef(false);
+  hasFailed.current = state.problem !== undefined;
+  useEffect(() => {
+    if (hasFailed.current) ask(({ round }) => ({ round: round + 1 }));
+  }, [back]);
+  const shown: PagesState<Item> = state.key === key ? state : { key, isLoading: true };
+  const { next } = shown;
+  return {
+    items: shown.items,
+    problem: shown.problem,
+    isLoading: shown.isLoading,
+    more: next === undefined ? undefined : () => ask(({ round }) => ({ cursor: next, round: round + 1 })),
+    reload: () => {
+      left.delete(key);
+      ask(({ round }) => ({ round: round + 1 }));
+    },
+  };
+}

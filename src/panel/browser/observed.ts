@@ -1,0 +1,54 @@
+/** Values that several parts of the page show, and that change. */
+import { useEffect, useState } from 'preact/hooks';
+
+export interface Observed<Value> {
+  read(): Value;
+  set(value: Value): void;
+  /** Calls the function after each change, until the returned function is called. */
+  watch(changed: () => void): () => void;
+}
+
+export function observed<Value>(first: Value): Observed<Value> {
+  let current = first;
+  const watchers = new Set<() => void>();
+  return {
+    read: () => current,
+    set(value) {
+      if (Object.is(value, current)) return;
+      current = value;
+      for (const changed of watchers) changed();
+    },
+    watch(changed) {
+      watchers.add(changed);
+      return () => watchers.delete(changed);
+    },
+  };
+}
+
+/** The value, for a component that is drawn again after each change. */
+export function useObserved<Value>(value: Observed<Value>): Value {
+  const [, draw] = useState({});
+  useEffect(() => value.watch(() => draw({})), [value]);
+  return value.read();
+}
+
+/** A choice that this browser remembers. Where nothing can be stored it lasts as long as the page. */
+export function remembered<Choice extends string>(name: string, choices: readonly [Choice, ...Choice[]]): Observed<Choice> {
+  const stored = choices.find((choice) => choice === storage()?.getItem(name));
+  const value = observed<Choice>(stored ?? choices[0]);
+  return {
+    ...value,
+    set(choice) {
+      storage()?.setItem(name, choice);
+      value.set(choice);
+    },
+  };
+}
+
+function storage(): Storage | undefined {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,283 @@
+/** Small parts of every page. Every text that comes from outside passes through Text. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { printable } from '../../domain/printable.ts';
+import type { Problem } from './api.ts';
+import type { Copied } from './copied.ts';
+import type { Loaded, Pages } from './load.ts';
+import { observed, useObserved } from './observed.ts';
+import { go, hrefOf, type PageName } from './place.ts';
+import { agoText, durationText, numberText, sizeText, timeText, zone } from './words.ts';
+
+/** A text from outside: as text, isolated from the direction of what surrounds it, with its invisible characters shown. */
+export function Text({ children }: { readonly children: string }) {
+  return <bdi class="text">{printable(children)}</bdi>;
+}
+
+interface LinkProps {
+  readonly page: PageName;
+  readonly choices?: Readonly<Record<string, string | undefined>>;
+  readonly children: ComponentChildren;
+  readonly isRow?: boolean;
+  readonly isCurrent?: boolean;
+}
+
+/** A link to a place. */
+export function Link({ page, choices, children, isRow, isCurrent }: LinkProps) {
+  const href = hrefOf(page, choices);
+  function follow(event: MouseEvent): void {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    go(href);
+  }
+  return (
+    <a href={href} onClick={follow} data-row={isRow} aria-current={isCurrent === true ? 'page' : undefined}>
+      {children}
+    </a>
+  );
+}
+
+/** A time with its zone, and how long ago it was. */
+export function Time({ at }: { readonly at: string | null | undefined }) {
+  const inZone = useObserved(zone);
+  if (at === undefined || at === null) return <span class="quiet">never</span>;
+  return (
+    <time dateTime={at}>
+      {timeText(at, inZone)} <small class="quiet">({agoText(at, Date.now())})</small>
+    </time>
+  );
+}
+
+/** A size, with its exact number of bytes for those who point at it or move the focus there. */
+export function Size({ bytes }: { readonly bytes: number | undefined }) {
+  if (bytes === undefined) return <span class="quiet">unknown</span>;
+  return <span title={`${numberText(bytes)} bytes`}>{sizeText(bytes)}</span>;
+}
+
+/** What a screen reader says next. */
+const announced = observed('');
+let announcedTimer: ReturnType<typeof setTimeout> | undefined;
+/** Long enough to read two lines. */
+const ANNOUNCED_MS = 10_000;
+
+export function announce(text: string): void {
+  announced.set('');
+  announced.set(text);
+  clearTimeout(announcedTimer);
+  announcedTimer = setTimeout(() => announced.set(''), ANNOUNCED_MS);
+}
+
+/** The one place where announcements are. */
+export function Announcements() {
+  return (
+    <p role="status" class="announcement">
+      {useObserved(announced)}
+    </p>
+  );
+}
+
+/** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
+export async function copy({ text, isJson }: Copied): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.');
+  } catch {
+    announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
+  }
+}
+
+export function CopyButton({ copied, children }: { readonly copied: Copied; readonly children: string }) {
+  return (
+    <button type="button" class="outline small" onClick={() => void copy(copied)}>
+      {children}
+    </button>
+  );
+}
+
+/** An error, in the words of the registry. */
+export function Failure({ problem, retry }: { readonly problem: Problem; readonly retry?: (() => void) | undefined }) {
+  return (
+    <div role="alert" class="failure">
+      <p>
+        <Text>{problem.message}</Text>
+        {problem.message.endsWith('.') ? '' : '.'} <small>({problem.code})</small>
+      </p>
+      {problem.advice !== undefined && <p>{problem.advice}</p>}
+      {problem.jobId !== undefined && (
+        <p>
+          <Link page="job" choices={{ id: problem.jobId }}>
+            Show the job
+          </Link>
+        </p>
+      )}
+      {retry !== undefined && (
+        <button type="button" class="outline small" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Busy({ children = 'Loading…' }: { readonly children?: string | undefined }) {
+  return (
+    <p aria-busy="true" class="quiet">
+      {children}
+    </p>
+  );
+}
+
+/** A wide table scrolls inside of its own part of the page. */
+export function Table({
+  label,
+  heads,
+  children,
+}: {
+  readonly label: string;
+  readonly heads: readonly string[];
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head) => (
+              <th scope="col" key={head}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Names and values. A value that is absent is left out. */
+export function Details({ of }: { readonly of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl>
+      {of
+        .filter(([, value]) => value !== undefined && value !== null && value !== false && value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A dialog that keeps the focus until it is closed, by Escape too. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const { current } = element;
+    current?.showModal();
+    return () => current?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <article>
+        <header>
+          <h2 id={id}>{title}</h2>
+        </header>
+        {children}
+      </article>
+    </dialog>
+  );
+}
+
+interface LiveProps {
+  readonly atMs: number | undefined;
+  readonly isPaused: boolean;
+  readonly onPause: (isPaused: boolean) => void;
+  readonly problem?: Problem | undefined;
+}
+
+/** When a view that is read again and again was last read, and the switch that stops it. */
+export function Live({ atMs, isPaused, onPause, problem }: LiveProps) {
+  const nowMs = useNow();
+  return (
+    <p class="live">
+      <button type="button" class="outline small" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
+        Pause updates
+      </button>{' '}
+      <small class="quiet">
+        {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
+        {problem !== undefined && `; the latest attempt failed: ${printable(problem.message)}`}
+      </small>
+    </p>
+  );
+}
+
+/** The time, for what shows how long something is ago. */
+function useNow(): number {
+  const [nowMs, set] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return nowMs;
+}
+
+interface ShownProps<Value> {
+  readonly loaded: Loaded<Value>;
+  /** Of a view that is read again and again. */
+  readonly live?: { readonly isPaused: boolean; readonly onPause: (isPaused: boolean) => void };
+  readonly busy?: string;
+  readonly children: (value: Value) => ComponentChildren;
+}
+
+/** A value that is read: until it is there, that it is being read, or why it cannot be. */
+export function Shown<Value>({ loaded: { value, problem, atMs, reload }, live, busy, children }: ShownProps<Value>) {
+  if (value === undefined) return problem === undefined ? <Busy>{busy}</Busy> : <Failure problem={problem} retry={reload} />;
+  return (
+    <>
+      {live !== undefined && <Live atMs={atMs} problem={problem} {...live} />}
+      {children(value)}
+    </>
+  );
+}
+
+interface ListedProps<Item> {
+  readonly pages: Pages<Item>;
+  /** What is shown in place of an empty list. */
+  readonly empty: ComponentChildren;
+  readonly children: (items: readonly Item[]) => ComponentChildren;
+}
+
+/** A list that is read page by page. */
+export function Listed<Item>({ pages: { items = [], problem, isLoading, more, reload }, empty, children }: ListedProps<Item>) {
+  if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
+  const isEmpty = items.length === 0 && more === undefined && !isLoading;
+  return (
+    <>
+      {isEmpty && empty}
+      {items.length > 0 && children(items)}
+      {isLoading && <Busy />}
+      {more !== undefined && !isLoading && (
+        <button type="button" class="outline" onClick={more}>
+          More
+        </button>
+      )}
+    </>
+  );
+}

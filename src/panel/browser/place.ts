@@ -1,0 +1,80 @@
+/** Where the person is: a page and its choices, all of it in the query string, so that each state is a link. */
+import { observed } from './observed.ts';
+
+export const pages = {
+  buckets: 'Buckets',
+  bucket: 'Bucket',
+  search: 'Search',
+  object: 'Object',
+  jobs: 'Jobs',
+  job: 'Job',
+  gaps: 'Gaps',
+  letters: 'Dead letters',
+  keys: 'API keys',
+  'all-keys': 'All API keys',
+  users: 'Users',
+  audit: 'Audit',
+  health: 'Health',
+} as const;
+export type PageName = keyof typeof pages;
+
+export type Choices = Readonly<Record<string, string>>;
+
+export interface Place {
+  readonly page: PageName;
+  readonly choices: Choices;
+  /** Identifies the place: an address of the same place is the same text. */
+  readonly href: string;
+  /** Whether the person came back to it: then it looks as it was left. */
+  readonly isReturn: boolean;
+}
+
+function isPage(name: string | null): name is PageName {
+  return name !== null && Object.hasOwn(pages, name);
+}
+
+function read(isReturn: boolean): Place {
+  const query = new URLSearchParams(location.search);
+  const page = query.get('page');
+  const choices = Object.fromEntries([...query].filter(([name]) => name !== 'page'));
+  return { page: isPage(page) ? page : 'buckets', choices, href: location.search, isReturn };
+}
+
+export const place = observed<Place>(read(false));
+
+addEventListener('popstate', () => place.set(read(true)));
+
+/** The address of a page, relative to this one. */
+export function hrefOf(page: PageName, choices: Readonly<Record<string, string | undefined>> = {}): string {
+  const query = new URLSearchParams({ page });
+  for (const [name, value] of Object.entries(choices)) if (value !== undefined && value !== '') query.set(name, value);
+  return `?${query.toString()}`;
+}
+
+/** Where each place was scrolled to, for those who come back. */
+const scrolled = new Map<string, number>();
+/** More places than anyone goes back. */
+const SCROLLED_MAX = 50;
+
+function rememberScroll(): void {
+  const { href } = place.read();
+  scrolled.delete(href);
+  scrolled.set(href, scrollY);
+  const [oldest] = scrolled.keys();
+  if (scrolled.size > SCROLLED_MAX && oldest !== undefined) scrolled.delete(oldest);
+}
+
+/** Where the place was scrolled to when it was left. */
+export function scrollOf(href: string): number {
+  return scrolled.get(href) ?? 0;
+}
+
+/** Goes to a place; Back returns. */
+export function go(href: string): void {
+  rememberScroll();
+  history.pushState(null, '', href);
+  place.set(read(false));
+  scrollTo(0, 0);
+}
+
+addEventListener('scroll', rememberScroll, { passive: true });

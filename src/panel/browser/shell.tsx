@@ -1,0 +1,320 @@
+/** What surrounds every page: who the person is, where they can go, and how the registry answers. */
+import { useEffect, useState } from 'preact/hooks';
+import type { ApiKey } from '../../api/api-keys.ts';
+import { addressOf, call, connection, loggedOut, problemFrom, returned, type Key, type Problem } from './api.ts';
+import { AllKeysPage } from './all-keys.tsx';
+import { AuditPage } from './audit.tsx';
+import { BucketPage } from './bucket.tsx';
+import { BucketsPage } from './buckets.tsx';
+import { GapsPage } from './gaps.tsx';
+import { HealthPage } from './health.tsx';
+import { JobPage } from './job.tsx';
+import { JobsPage } from './jobs.tsx';
+import { daysLeft, KeysPage } from './keys.tsx';
+import { LettersPage } from './letters.tsx';
+import { useLoaded } from './load.ts';
+import { ObjectPage } from './object.tsx';
+import { useObserved } from './observed.ts';
+import { announce, Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
+import { go, hrefOf, pages, place, scrollOf, type PageName, type Place } from './place.ts';
+import { SearchPage } from './search.tsx';
+import { loginAddress, may, session } from './session.ts';
+import { listen, shortcuts, shortcutTexts } from './shortcuts.ts';
+import { UsersPage } from './users.tsx';
+import { zone } from './words.ts';
+
+/** The pages of the navigation, each with an operation that it cannot do without. */
+const navigation: readonly (readonly [page: PageName, needs: Key])[] = [
+  ['buckets', 'GET /v1/buckets'],
+  ['search', 'GET /v1/objects'],
+  ['jobs', 'GET /v1/jobs'],
+  ['gaps', 'GET /v1/gaps'],
+  ['letters', 'GET /v1/dead-letters'],
+  ['keys', 'GET /v1/api-keys'],
+  ['all-keys', 'GET /v1/admin/api-keys'],
+  ['users', 'GET /v1/admin/users'],
+  ['audit', 'GET /v1/admin/audit'],
+  ['health', 'GET /readyz'],
+];
+
+/** While the registry does not answer, it gets a request this often. */
+const RETRY_MS = 3_000;
+
+export function Shell() {
+  const [problem, setProblem] = useState<Problem>();
+  const [round, again] = useState(0);
+  const known = useObserved(session);
+  const ended = useObserved(loggedOut);
+  const answers = useObserved(connection);
+  useEffect(() => {
+    const end = new AbortController();
+    setProblem(undefined);
+    call('GET /v1/session', {}, end.signal).then(
+      (value) => session.set(value),
+      (error: unknown) => {
+        if (!end.signal.aborted) setProblem(problemFrom(error));
+      },
+    );
+    return () => end.abort();
+  }, [round]);
+  useEffect(() => {
+    if (ended > 0) session.set(undefined);
+  }, [ended]);
+  useEffect(() => {
+    if (answers !== 'lost') return undefined;
+    const timer = setInterval(() => {
+      call('GET /v1/session', {}).then(
+        (value) => {
+          session.set(value);
+          returned.set(returned.read() + 1);
+        },
+        // it is still away, or the session has ended: both are shown already
+        () => undefined,
+      );
+    }, RETRY_MS);
+    return () => clearInterval(timer);
+  }, [answers]);
+  if (known !== undefined) return <Frame />;
+  return (
+    <main class="alone">
+      <h1>Tally</h1>
+      {problem === undefined && ended === 0 && <Busy />}
+      {(ended > 0 || problem?.code === 'authentication.failed') && <LoginOffer />}
+      {problem !== undefined && problem.code !== 'authentication.failed' && <Failure problem={problem} retry={() => again(round + 1)} />}
+    </main>
+  );
+}
+
+function LoginOffer() {
+  return (
+    <>
+      <p>Buckets, and the search of what is in them.</p>
+      <p>
+        <a role="button" href={loginAddress()}>
+          Log in
+        </a>
+      </p>
+    </>
+  );
+}
+
+function Frame() {
+  const here = useObserved(place);
+  const [isHelp, setHelp] = useState(false);
+  useEffect(
+    () =>
+      listen({
+        toHelp: () => setHelp(true),
+        toSearch: () => {
+          if (place.read().page !== 'search') go(hrefOf('search'));
+          requestAnimationFrame(() => document.querySelector<HTMLInputElement>('#search-box')?.focus());
+        },
+      }),
+    [],
+  );
+  useEffect(() => {
+    document.title = `${titleOf(here)} · Tally`;
+    // what was loaded before is drawn already
+    if (here.isReturn) requestAnimationFrame(() => scrollTo(0, scrollOf(here.href)));
+    // the link that led here may be gone, and with it the focus
+    if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
+  }, [here]);
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <Header onHelp={() => setHelp(true)} page={here.page} />
+      <ConnectionBanner />
+      <KeysBanner />
+      <main id="content" tabIndex={-1}>
+        <Page at={here} />
+      </main>
+      <Announcements />
+      {isHelp && <HelpDialog onClose={() => setHelp(false)} />}
+    </>
+  );
+}
+
+function titleOf({ page, choices }: Place): string {
+  const about = choices['key'] ?? choices['bucket'] ?? choices['q'] ?? choices['id'];
+  return about === undefined ? pages[page] : `${about} · ${pages[page]}`;
+}
+
+function Page({ at: { page, choices, href } }: { readonly at: Place }) {
+  const { bucket = '', key = '', id = '' } = choices;
+  switch (page) {
+    case 'buckets':
+      return <BucketsPage />;
+    case 'bucket':
+      return <BucketPage key={href} name={bucket} />;
+    case 'search':
+      return <SearchPage choices={choices} />;
+    case 'object':
+      return <ObjectPage bucket={bucket} name={key} />;
+    case 'jobs':
+      return <JobsPage bucket={bucket} />;
+    case 'job':
+      return <JobPage key={id} id={id} />;
+    case 'gaps':
+      return <GapsPage choices={choices} />;
+    case 'letters':
+    case 'keys':
+    case 'all-keys':
+    case 'users':
+    case 'audit':
+    case 'health':
+      return <AdminPage page={page} choices={choices} />;
+  }
+}
+
+function AdminPage({
+  page,
+  choices,
+}: {
+  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>;
+  readonly choices: Place['choices'];
+}) {
+  const needs = navigation.find(([each]) => each === page)?.[1];
+  if (needs !== undefined && !may(needs)) return <NotPermitted />;
+  switch (page) {
+    case 'letters':
+      return <LettersPage />;
+    case 'keys':
+      return <KeysPage />;
+    case 'all-keys':
+      return <AllKeysPage choices={choices} />;
+    case 'users':
+      return <UsersPage />;
+    case 'audit':
+      return <AuditPage choices={choices} />;
+    case 'health':
+      return <HealthPage />;
+  }
+}
+
+function NotPermitted() {
+  return (
+    <>
+      <h1>Not permitted</h1>
+      <p>This page needs other rights than yours{session.read()?.kind === 'local' ? ': a login, and this registry has none' : ''}.</p>
+    </>
+  );
+}
+
+function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: () => void }) {
+  const inZone = useObserved(zone);
+  const keys = useObserved(shortcuts);
+  const known = session.read();
+  async function logOut(): Promise<void> {
+    try {
+      await call('POST /login/logout', {});
+      loggedOut.set(loggedOut.read() + 1);
+    } catch (error) {
+      announce(problemFrom(error).message);
+    }
+  }
+  return (
+    <header class="top">
+      <strong class="brand">Tally</strong>
+      <nav aria-label="Pages">
+        <ul>
+          {navigation
+            .filter(([, needs]) => may(needs))
+            .map(([each]) => (
+              <li key={each}>
+                <Link page={each} isCurrent={each === page}>
+                  {pages[each]}
+                </Link>
+              </li>
+            ))}
+        </ul>
+      </nav>
+      <div class="person">
+        <button type="button" class="outline small" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
+          Times: {inZone === 'utc' ? 'UTC' : 'local'}
+        </button>
+        <button
+          type="button"
+          class="outline small"
+          aria-pressed={keys === 'on'}
+          onClick={() => shortcuts.set(keys === 'on' ? 'off' : 'on')}
+        >
+          Shortcuts
+        </button>
+        <button type="button" class="outline small" onClick={onHelp}>
+          Help
+        </button>
+        {known !== undefined && (
+          <small>
+            <Text>{known.user.email}</Text> ({known.role})
+          </small>
+        )}
+        {known?.kind === 'session' && (
+          <button type="button" class="outline small" onClick={() => void logOut()}>
+            Log out
+          </button>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function ConnectionBanner() {
+  const answers = useObserved(connection);
+  return (
+    <div role="status">
+      {answers === 'lost' && (
+        <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
+      )}
+      {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
+    </div>
+  );
+}
+
+/** The client warns of its own keys from this time on, as the registry does in its answers. */
+const SOON_MS = 14 * 86_400_000;
+
+function endsSoon({ status, expires_at: at }: ApiKey): boolean {
+  return status === 'ACTIVE' && new Date(at).getTime() - Date.now() < SOON_MS;
+}
+
+function KeysBanner() {
+  const isAsked = may('GET /v1/api-keys');
+  const read = async (signal: AbortSignal): Promise<readonly ApiKey[]> =>
+    isAsked ? (await call('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, signal)).items.filter(endsSoon) : [];
+  const { value = [] } = useLoaded('keys that end soon', read);
+  const [first] = value;
+  if (first === undefined) return null;
+  return (
+    <p class="banner">
+      Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
+      {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
+    </p>
+  );
+}
+
+function HelpDialog({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <Dialog title="Help" onClose={onClose}>
+      <dl>
+        {shortcutTexts.map(([pressed, text]) => (
+          <div key={pressed}>
+            <dt>
+              <kbd>{pressed}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>
+        Whatever this page does, scripts can do by the <a href={addressOf('GET /openapi.json', {}).href}>same API</a>.
+      </p>
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}

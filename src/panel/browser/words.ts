@@ -1,0 +1,63 @@
+/** Sizes, times and durations in words. */
+import { remembered } from './observed.ts';
+
+/** In which zone all times are shown. */
+export const zone = remembered('tally-zone', ['utc', 'local']);
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
+
+/** A size as people read it: 1.5 GiB. */
+export function sizeText(bytes: number): string {
+  const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(bytes, 1)) / 10)));
+  const value = bytes / 1024 ** step;
+  return `${step === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[step] ?? ''}`;
+}
+
+/** 12,345. */
+export function numberText(value: number): string {
+  return value.toLocaleString('en');
+}
+
+/** 1 letter, 2 letters. */
+export function countText(count: number, name: string): string {
+  return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
+}
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** A time with its zone: 2026-11-21 08:00:00 UTC. */
+export function timeText(iso: string, inZone: 'utc' | 'local'): string {
+  const at = new Date(iso);
+  if (inZone === 'utc') return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  const offset = -at.getTimezoneOffset();
+  const sign = offset < 0 ? '-' : '+';
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return `${day} ${time} UTC${sign}${two(Math.floor(Math.abs(offset) / 60))}:${two(Math.abs(offset) % 60)}`;
+}
+
+const STEPS = [
+  [86_400, 'day'],
+  [3_600, 'hour'],
+  [60, 'minute'],
+  [1, 'second'],
+] as const;
+
+/** A duration in its largest unit: 3 minutes. */
+export function durationText(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const [length, unit] = STEPS.find(([each]) => whole >= each) ?? [1, 'second'];
+  const value = Math.floor(whole / length);
+  return countText(value, unit);
+}
+
+/** How long ago, or in how long. */
+export function agoText(iso: string, nowMs: number): string {
+  const seconds = (nowMs - new Date(iso).getTime()) / 1_000;
+  return seconds >= 0 ? `${durationText(seconds)} ago` : `in ${durationText(-seconds)}`;
+}
+
+/** Words of the contract as words: never_compared, bulk-delete. */
+export function plainText(name: string): string {
+  return name.replaceAll(/[_-]/g, ' ');
+}

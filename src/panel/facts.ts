@@ -1,0 +1,53 @@
+/**
+ * What the panel knows of the contract besides its types: it is written into the script when the panel is built, so that the
+ * script contains neither zod nor a second list of anything.
+ */
+import { contract } from '../api/contract.ts';
+import { bucketSources, enrichModes } from '../domain/bucket.ts';
+import { gapStates } from '../domain/gaps/gap.ts';
+import { keyScopes } from '../domain/identity/actor.ts';
+import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../domain/identity/api-key.ts';
+import { auditEvents } from '../domain/identity/audit.ts';
+import { refusalOf, type Scope } from '../domain/identity/authorise.ts';
+
+/** Who uses the panel: a person with a role, or a person on this machine while callers are not authenticated. */
+export const panelCallers = ['local', 'user', 'admin'] as const;
+export type PanelCaller = (typeof panelCallers)[number];
+
+export interface Facts {
+  /** What each caller may do, by the keys of the contract. */
+  readonly permitted: Readonly<Record<PanelCaller, readonly string[]>>;
+  readonly bucketSources: readonly (typeof bucketSources)[number][];
+  readonly enrichModes: readonly (typeof enrichModes)[number][];
+  readonly gapStates: readonly (typeof gapStates)[number][];
+  readonly keyScopes: readonly (typeof keyScopes)[number][];
+  readonly auditEvents: readonly (typeof auditEvents)[number][];
+  readonly keyDays: { readonly usual: number; readonly max: number };
+  /** Whether this version can make the notification of a bucket. */
+  readonly canRepair: boolean;
+}
+
+/** A caller on this machine has no keys and no session: these operations are refused by their verbs. */
+const needSession: ReadonlySet<Scope> = new Set(['self', 'session']);
+
+function permits(caller: PanelCaller, scope: Scope): boolean {
+  if (caller === 'local') return !needSession.has(scope) && refusalOf(scope, { kind: 'local', host: '' }) === undefined;
+  return refusalOf(scope, { kind: 'session', userId: '', email: '', sessionId: '', role: caller }) === undefined;
+}
+
+function permittedTo(caller: PanelCaller): readonly string[] {
+  return Object.entries(contract)
+    .filter(([, { scope }]) => permits(caller, scope))
+    .map(([key]) => key);
+}
+
+export const facts: Facts = {
+  permitted: { local: permittedTo('local'), user: permittedTo('user'), admin: permittedTo('admin') },
+  bucketSources,
+  enrichModes,
+  gapStates,
+  keyScopes,
+  auditEvents,
+  keyDays: { usual: EXPIRES_IN_DAYS_DEFAULT, max: EXPIRES_IN_DAYS_MAX },
+  canRepair: 'POST /v1/buckets/{bucket}/apply' in contract,
+};

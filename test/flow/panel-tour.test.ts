@@ -1,0 +1,253 @@
+/** Every page of the panel in Chromium, with texts that attack it: policy, accessibility, small and dark screens, the keyboard. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Job } from '../../src/api/jobs.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { bucketAnswer, nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
+import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { openPanel, overflowOf, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
+
+const objectQuery = new URLSearchParams({ page: 'object', bucket: 'photos', key: nastyKey });
+
+/** Each page that a person on this machine has, with the beginning of its heading. */
+const pages: readonly (readonly [name: string, query: string, heading: string])[] = [
+  ['buckets', '', 'Buckets'],
+  ['one bucket', '?page=bucket&bucket=photos', 'Bucket photos'],
+  ['search', '?page=search&q=cat', 'Search'],
+  ['one object', `?${objectQuery.toString()}`, 'a b/ü'],
+  ['jobs', '?page=jobs', 'Jobs'],
+  ['one job', '?page=job&id=job-1', 'Job job-1'],
+  ['gaps', '?page=gaps', 'Gaps'],
+  ['dead letters', '?page=letters', 'Dead letters'],
+  ['all keys', '?page=all-keys', 'All API keys'],
+  ['the audit', '?page=audit', 'Audit'],
+  ['health', '?page=health', 'Health'],
+];
+
+/** Chromium reports each answer of an error status itself, and readiness is one here. */
+const ownComplaints = (window: Window): readonly string[] => window.complaints.filter((text) => !/status of 503 .*\/readyz/s.test(text));
+
+describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', () => {
+  let world: PanelWorld;
+  let browser: Browser;
+  const windows: Window[] = [];
+  let job: Job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
+
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([startPanelWorld({ verbs: { getJob: async () => job } }), startChromium()]);
+  });
+  afterEach(async () => {
+    for (const { context } of windows.splice(0)) await context.close();
+    job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  async function open(options: BrowserContextOptions = {}): Promise<Window> {
+    const window = await openWindow(browser, options);
+    windows.push(window);
+    return window;
+  }
+
+  async function findingsOf(page: Page): Promise<readonly string[]> {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
+      'axe.run(document)',
+    );
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`));
+  }
+
+  it('shows every page without a complaint of the browser, as text', async () => {
+    const window = await open();
+    for (const [name, query, heading] of pages) {
+      await openPanel(window.page, world.url, query);
+      expect(await window.page.getByRole('heading', { level: 1 }).innerText(), name).toContain(heading);
+      expect(await window.page.locator('img, #panel script').count(), name).toBe(0);
+      expect(await window.page.getByRole('alert').count(), name).toBe(0);
+    }
+    expect(ownComplaints(window)).toEqual([]);
+  });
+
+  it.each(['light', 'dark'] as const)('has nothing on a %s screen that axe finds', async (colorScheme) => {
+    const window = await open({ bypassCSP: true, colorScheme });
+    const found: string[] = [];
+    for (const [name, query] of pages) {
+      await openPanel(window.page, world.url, query);
+      found.push(...(await findingsOf(window.page)).map((finding) => `${name}: ${finding}`));
+    }
+    await openPanel(window.page, world.url, '?page=bucket&bucket=photos');
+    await window.page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    found.push(...(await findingsOf(window.page)).map((finding) => `dialog: ${finding}`));
+    expect(found).toEqual([]);
+  });
+
+  it('fits on a screen of 360 pixels', async () => {
+    const { page } = await open({ viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true });
+    for (const [name, query] of pages) {
+      await openPanel(page, world.url, query);
+      expect(await overflowOf(page), name).toBe(0);
+    }
+    await openPanel(page, world.url);
+    await page.getByRole('button', { name: 'Add bucket' }).tap();
+    await page.getByLabel('Name').waitFor();
+    expect(await overflowOf(page)).toBe(0);
+  });
+
+  it('names its pages, and Back and Forward lead through them', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url);
+    expect(await page.title()).toBe('Buckets · Tally');
+    await page.getByRole('link', { name: 'Search' }).first().click();
+    await page.getByLabel('Words of the key').fill('cat');
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'Objects found' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('q')).toBe('cat');
+    await page.getByRole('region', { name: 'Objects found' }).getByRole('link').click();
+    await page.getByText('The index holds it although').waitFor();
+    expect(new URL(page.url()).searchParams.get('key')).toBe(nastyKey);
+    await page.goBack();
+    await page.getByRole('region', { name: 'Objects found' }).waitFor();
+    expect(await page.getByLabel('Words of the key').inputValue()).toBe('cat');
+    await page.goBack();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Buckets' }).waitFor();
+  });
+
+  it('works with the keyboard alone', async () => {
+    const { page, complaints } = await open();
+    await openPanel(page, world.url);
+    await page.keyboard.press('j');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('photos');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Bucket photos' }).waitFor();
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Re-index photos' });
+    await dialog.waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Help' }).getByRole('button', { name: 'Close' }).press('Enter');
+    await page.keyboard.press('/');
+    await page.getByRole('heading', { name: 'Search' }).waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('search-box');
+    // in an input the keys are text
+    await page.keyboard.type('j?');
+    expect(await page.getByLabel('Words of the key').inputValue()).toBe('j?');
+    expect(complaints).toEqual([]);
+  });
+
+  it('opens the object whose address is pasted', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=search');
+    await page.getByLabel('Words of the key').fill('s3://photos/2026/c+at %.jpg');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: '2026/c+at %.jpg' }).waitFor();
+    expect(world.fake.asked.at(-1)).toEqual(['explainObject', { params: { bucket: 'photos' }, query: { key: '2026/c+at %.jpg' } }]);
+  });
+
+  it('copies a key with control characters as a JSON string, and says so', async () => {
+    const { page, context } = await open();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
+    await openPanel(page, world.url, '?page=search&q=cat');
+    await page.getByRole('button', { name: 'Key', exact: true }).click();
+    await page.getByText('Copied as a JSON string').waitFor();
+    expect(JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()'))).toBe(nastyKey);
+  });
+
+  it('follows a job by its events through a lost connection, behind the prefix of a proxy', async () => {
+    const proxy = await startPrefixProxy(world.url, '/x/y');
+    const { page } = await open();
+    await openPanel(page, proxy.url, '?page=job&id=job-1');
+    await page.getByText('running, 25 %').waitFor();
+    job = { ...job, progress: 0.5 };
+    await page.getByText('running, 50 %').waitFor();
+    proxy.cut();
+    job = { ...job, progress: 0.75 };
+    await page.getByText('running, 75 %').waitFor();
+    job = { ...job, state: 'done' };
+    await page.locator('.state.good', { hasText: 'done' }).waitFor();
+    await proxy.close();
+  });
+
+  it('releases the brake for the number that was shown', async () => {
+    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=job&id=job-1');
+    await page.getByRole('button', { name: 'Release the brake…' }).click();
+    await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({
+      params: { id: 'job-1' },
+      body: { allow_deletes: 20_133 },
+    });
+  });
+
+  it('discards no more letters than were seen, and only when their number is typed', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=letters');
+    await page.getByLabel('All 1 that are shown').check();
+    await page.getByRole('button', { name: 'Discard 1…' }).click();
+    const discard = page.getByRole('dialog').getByRole('button', { name: 'Discard 1' });
+    expect(await discard.isDisabled()).toBe(true);
+    await page.getByLabel('Type the number of letters').fill('1');
+    await discard.click();
+    await page.getByText('Deleted: 1 letter.').waitFor();
+    expect(world.fake.asked.findLast(([name]) => name === 'discardDeadLetters')?.[1]).toEqual({ body: { ids: ['letter-1'] } });
+  });
+
+  it('says when the registry cannot be reached, and continues when it answers', async () => {
+    const { page, context } = await open();
+    await openPanel(page, world.url);
+    await context.setOffline(true);
+    await page.getByRole('link', { name: 'Gaps' }).first().click();
+    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
+    await context.setOffline(false);
+    await page.getByRole('region', { name: 'Gaps' }).waitFor();
+    await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
+  });
+
+  it('has Repair unchecked at each opening, and refuses it with a reason', async () => {
+    const routed = await startPanelWorld({ verbs: { getBucket: async () => ({ ...bucketAnswer, source: 'routed' }) } });
+    const { page } = await open();
+    await openPanel(page, routed.url, '?page=bucket&bucket=photos');
+    for (let opening = 0; opening < 2; opening++) {
+      await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+      const repair = page.getByRole('checkbox', { name: 'Repair' });
+      expect([await repair.isChecked(), await repair.isDisabled()]).toEqual([false, true]);
+      await page.getByText('would create a storage event notification').waitFor();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+    await routed.close();
+  });
+
+  it('shows an error as an error, without the rows of the search before', async () => {
+    let isBroken = true;
+    const broken = await startPanelWorld({
+      verbs: {
+        searchObjects: async ({ query }) => {
+          if (query.q === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
+          return { items: [objectDocument] };
+        },
+      },
+    });
+    const { page } = await open();
+    await openPanel(page, broken.url, '?page=search&q=cat');
+    await page.getByLabel('Words of the key').fill('dog');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);
+    expect(await page.getByRole('alert').innerText()).toContain('too many searches');
+    isBroken = false;
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('region', { name: 'Objects found' }).waitFor();
+    await broken.close();
+  });
+});
