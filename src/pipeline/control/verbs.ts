@@ -54,6 +54,8 @@ interface VerbDependencies {
   readonly hasAdminRule?: boolean;
 }
 
+type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
+
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
@@ -74,7 +76,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
   const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
-  const people = createPeople({ state, clock, hasAdminRule });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -169,6 +170,18 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    ...peopleVerbs(createPeople({ state, clock, hasAdminRule }), audited),
+    exportState: audited(
+      'StateExport',
+      ({ body }, { signal }) => exportState(body, signal),
+      ({ items }) => ({ records: items.length }),
+    ),
+  };
+}
+
+/** What administrators do with the users. */
+function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleVerbs {
+  return {
     listUsers: ({ query }, { signal }) => people.list(query, signal),
     disableUser: audited(
       'UserDisable',
@@ -181,10 +194,5 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ email }) => ({ email }),
     ),
     grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
-    exportState: audited(
-      'StateExport',
-      ({ body }, { signal }) => exportState(body, signal),
-      ({ items }) => ({ records: items.length }),
-    ),
   };
 }

@@ -134,10 +134,10 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     tell(`${product}: ${options.rounds} rounds of requests`);
     const stop = new AbortController();
     const writing = writeOn(store, options, stop.signal);
-    const requests = await measureRequests(store, options.rounds).finally(async () => {
+    const requests = await measureRequests(store, options.rounds).finally(() => {
       stop.abort();
       // the writer must have ended before the store is closed, also when a request failed
-      await Promise.allSettled([writing]);
+      return Promise.allSettled([writing]);
     });
     return {
       index: product,
