@@ -10,7 +10,7 @@ import {
 } from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
-import { bucketName, clock, count, must, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, clock, count, must, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** Whether the index of a bucket can be relied on. */
@@ -130,6 +130,9 @@ export const addBucketBody = z
         .boolean(must('must be true or false'))
         .exactOptional()
         .describe('Whether Tally also makes in AWS what the bucket needs, as `POST /v1/buckets/{bucket}/apply` does. Default: false.'),
+      plan: textOf(64, 1)
+        .exactOptional()
+        .describe('With `apply`: the `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
       bucket_account: z
         .string(must('must be 12 digits'))
         .regex(/^\d{12}$/, 'must be 12 digits')
@@ -212,6 +215,7 @@ export const bucketRows = {
       'connect.overlap',
       'connect.blocked',
       'connect.plan-needed',
+      'connect.plan-outdated',
       'connect.unavailable',
     ],
     example: { body: { bucket: 'photos', source: 'notification' } },

@@ -23,8 +23,6 @@ export interface Facts {
   readonly keyScopes: readonly (typeof keyScopes)[number][];
   readonly auditEvents: readonly (typeof auditEvents)[number][];
   readonly keyDays: { readonly usual: number; readonly max: number };
-  /** Whether this version can make the notification of a bucket. */
-  readonly canRepair: boolean;
 }
 
 /** A caller on this machine has no keys and no session: these operations are refused by their verbs. */
@@ -49,5 +47,4 @@ export const facts: Facts = {
   keyScopes,
   auditEvents,
   keyDays: { usual: EXPIRES_IN_DAYS_DEFAULT, max: EXPIRES_IN_DAYS_MAX },
-  canRepair: 'POST /v1/buckets/{bucket}/apply' in contract,
 };

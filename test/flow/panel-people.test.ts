@@ -62,9 +62,10 @@ describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chr
     await visitAll(page);
     await page.goto(`${world.url}/panel/?page=bucket&bucket=demo`);
     await page.getByText('Topic identifier').or(page.getByText('Enrichment')).first().waitFor();
-    for (const name of ['Re-Index and Repair', 'Save…', 'Disconnect…'])
+    for (const name of ['Re-Index and Repair', 'Save…', 'Disconnect…', 'Show the plan', 'Show the script', 'Pause notification…', 'Clean…'])
       expect(await page.getByRole('button', { name }).count(), name).toBe(0);
-    for (const hidden of ['letters', 'all-keys', 'users', 'audit', 'health']) {
+    expect(await page.getByRole('link', { name: 'Ask the doctor' }).count()).toBe(0);
+    for (const hidden of ['doctor', 'letters', 'all-keys', 'users', 'audit', 'health']) {
       await openPanel(page, world.url, `?page=${hidden}`);
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Not permitted');
     }

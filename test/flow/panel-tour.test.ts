@@ -18,6 +18,7 @@ const objectQuery = new URLSearchParams({ page: 'object', bucket: 'photos', key:
 const pages: readonly (readonly [name: string, query: string, heading: string])[] = [
   ['buckets', '', 'Buckets'],
   ['one bucket', '?page=bucket&bucket=photos', 'Bucket photos'],
+  ['the doctor', '?page=doctor&bucket=photos', 'Doctor of photos'],
   ['search', '?page=search&q=cat', 'Search'],
   ['one object', `?${objectQuery.toString()}`, 'a b/ü'],
   ['jobs', '?page=jobs', 'Jobs'],

@@ -1,10 +1,12 @@
 /** Indexing and notifications: how the events of a bucket arrive, and what is indexed of its objects. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
-import { call, Problem } from './api.ts';
+import { call } from './api.ts';
+import { ConnectionPart } from './connection.tsx';
 import { facts } from './facts.ts';
 import { Field, Form, Select } from './form.tsx';
 import { announce, Dialog, Text } from './parts.tsx';
+import { PlanStep, type PlanWish } from './plan.tsx';
 
 export interface BucketSettings {
   readonly source: Bucket['source'];
@@ -30,16 +32,26 @@ const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
 interface FieldsProps {
   readonly settings: BucketSettings;
   readonly onChange: (settings: BucketSettings) => void;
+  /** As they are stored, for a bucket that is connected. */
+  readonly stored?: BucketSettings;
 }
 
-export function SettingsFields({ settings, onChange }: FieldsProps) {
+/** A topic belongs to its source: the stored one does not stay under another source. */
+function withSource(settings: BucketSettings, source: Bucket['source'], stored: BucketSettings | undefined): BucketSettings {
+  if (stored === undefined) return { ...settings, source };
+  if (source === stored.source && settings.topic === '') return { ...settings, source, topic: stored.topic };
+  return { ...settings, source, topic: source !== stored.source && settings.topic === stored.topic ? '' : settings.topic };
+}
+
+export function SettingsFields({ settings, onChange, stored }: FieldsProps) {
+  const sourceOf = (value: string): Bucket['source'] => facts.bucketSources.find((each) => each === value) ?? settings.source;
   return (
     <>
       <Select
         label="Source"
         value={settings.source}
         choices={facts.bucketSources.map((source) => [source, sourceTexts[source]])}
-        onChange={(value) => onChange({ ...settings, source: facts.bucketSources.find((each) => each === value) ?? settings.source })}
+        onChange={(value) => onChange(withSource(settings, sourceOf(value), stored))}
         hint="How the events of the bucket reach the bucket queue."
       />
       <Field
@@ -48,7 +60,7 @@ export function SettingsFields({ settings, onChange }: FieldsProps) {
         onChange={(topic) => onChange({ ...settings, topic })}
         isRequired={settings.source === 'topic'}
         placeholder="arn:aws:sns:REGION:ACCOUNT:NAME"
-        hint="The ARN of the SNS topic that the events come through, if there is one."
+        hint="The ARN of the SNS topic that the events come through, if it is yours. Empty: Tally makes one where the source needs it."
       />
       <Select
         label="Enrichment"
@@ -61,9 +73,28 @@ export function SettingsFields({ settings, onChange }: FieldsProps) {
   );
 }
 
-/** The settings as the API takes them. */
+/** The settings as the operation takes them that adds a bucket. */
 export function settingsBody({ source, topic, enrich }: BucketSettings) {
   return { source, enrich, ...(topic.trim() !== '' && { topic_arn: topic.trim() }) };
+}
+
+/** The settings as a plan takes them: only the source `topic` has a topic that is not Tally's. */
+export function wishOf(settings: BucketSettings): PlanWish {
+  const { topic_arn: topicArn, ...wish } = settingsBody(settings);
+  return { ...wish, ...(settings.source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+}
+
+/** The settings after another wish was chosen. */
+export function settingsAfter(settings: BucketSettings, { source, topic_arn: topic }: PlanWish): BucketSettings {
+  if (source === undefined || (source === settings.source && topic === undefined)) return settings;
+  return { ...settings, source, topic: topic ?? '' };
+}
+
+/** Why Tally makes nothing in AWS for these settings; undefined: it can. */
+export function handMade({ source, topic }: BucketSettings, stored?: BucketSettings): string | undefined {
+  const isOwn = topic.trim() !== '' && (topic.trim() !== stored?.topic || source !== stored.source);
+  if (source === 'topic' || !isOwn) return undefined;
+  return `This topic is yours, and the source ${source} has a topic of Tally’s otherwise: what leads to yours is made by hand, so there is nothing to plan.`;
 }
 
 function settingsOf({ source, topic_arn: topic = '', enrich }: Bucket): BucketSettings {
@@ -86,48 +117,108 @@ function changesBetween(before: BucketSettings, after: BucketSettings): readonly
   return all.filter(({ from, to }) => from !== to);
 }
 
-/** The section of a bucket's page. What changes is shown before it is stored. */
+/** The section of a bucket's page. What changes, in the record and in AWS, is shown before it is done. */
 export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; readonly onSaved: () => void }) {
   const [settings, setSettings] = useState(() => settingsOf(bucket));
   const [isShown, setShown] = useState(false);
   const [advice, setAdvice] = useState<string>();
-  const changes = changesBetween(settingsOf(bucket), settings);
-  async function review(): Promise<void> {
-    if (changes.length === 0) throw new Problem('nothing was changed', 'settings.unchanged');
-    if (bucket.topic_arn !== undefined && settings.topic.trim() === '' && settings.source === bucket.source) {
-      throw new Problem('the topic identifier can be replaced, and goes only with another source', 'settings.topic');
-    }
-    setShown(true);
-  }
-  async function save(): Promise<void> {
-    const saved = await call('POST /v1/buckets', { body: { bucket: bucket.bucket, ...settingsBody(settings) } });
-    setSettings(settingsOf(saved));
-    setAdvice(saved.advice);
-    setShown(false);
-    announce('The settings are saved.');
-    onSaved();
-  }
   return (
     <section aria-labelledby="settings-heading">
       <h2 id="settings-heading">Indexing and notifications</h2>
-      <Form submit="Save…" onSubmit={review}>
-        <SettingsFields settings={settings} onChange={setSettings} />
+      <Form submit="Save…" onSubmit={async () => setShown(true)}>
+        <SettingsFields settings={settings} onChange={setSettings} stored={settingsOf(bucket)} />
       </Form>
       {advice !== undefined && <p class="advice">{advice}</p>}
+      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket))} onChanged={onSaved} onPlan={() => setShown(true)} />
       {isShown && (
-        <Dialog title="Save these settings?" onClose={() => setShown(false)}>
-          <Form submit="Save" onSubmit={save} onCancel={() => setShown(false)}>
-            <ul>
-              {changes.map(({ name, from, to }) => (
-                <li key={name}>
-                  {name}: {from === '' ? 'none' : <Text>{from}</Text>} → {to === '' ? 'none' : <Text>{to}</Text>}
-                </li>
-              ))}
-            </ul>
-            <p>Nothing is changed in AWS. Events that arrive by another way than this one are not trusted to be complete.</p>
-          </Form>
-        </Dialog>
+        <ReviewDialog
+          bucket={bucket}
+          settings={settings}
+          onSettings={setSettings}
+          onAdvice={setAdvice}
+          onSaved={onSaved}
+          onClose={() => setShown(false)}
+        />
       )}
     </section>
+  );
+}
+
+interface ReviewProps {
+  readonly bucket: Bucket;
+  readonly settings: BucketSettings;
+  readonly onSettings: (settings: BucketSettings) => void;
+  readonly onAdvice: (advice: string | undefined) => void;
+  readonly onSaved: () => void;
+  readonly onClose: () => void;
+}
+
+/** The changes, and the plan of what they take in AWS. */
+function ReviewDialog({ bucket, settings, onSettings, onAdvice, onSaved, onClose }: ReviewProps) {
+  const [stored] = useState(() => settingsOf(bucket));
+  const [isAdopted, setAdopted] = useState(false);
+  const applied = useRef<BucketSettings | undefined>(undefined);
+  const changes = changesBetween(stored, settings);
+  const byHand = handMade(settings, stored);
+  async function save(): Promise<void> {
+    const { source, enrich } = settings;
+    const topic = settings.topic.trim();
+    const body = { source, enrich, ...(topic !== stored.topic && { topic_arn: topic === '' ? null : topic }) };
+    const saved = await call('PATCH /v1/buckets/{bucket}', { params: { bucket: bucket.bucket }, body });
+    onSettings(settingsOf(saved));
+    onAdvice(saved.advice);
+    announce('The settings are saved.');
+    onSaved();
+    onClose();
+  }
+  async function follow(): Promise<void> {
+    announce('Everything is applied.');
+    onSaved();
+    applied.current = settingsOf(await call('GET /v1/buckets/{bucket}', { params: { bucket: bucket.bucket } }));
+  }
+  /** What was applied is shown as it was chosen, until the dialog is closed. */
+  function close(): void {
+    if (applied.current !== undefined) onSettings(applied.current);
+    onClose();
+  }
+  const record = { text: 'Save without changing AWS', act: save };
+  return (
+    <Dialog title={changes.length === 0 ? `Plan for ${bucket.bucket}` : 'Save these settings?'} onClose={close}>
+      {changes.length > 0 && (
+        <ul>
+          {changes.map(({ name, from, to }) => (
+            <li key={name}>
+              {name}: {from === '' ? 'none' : <Text>{from}</Text>} → {to === '' ? 'none' : <Text>{to}</Text>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {changes.some(({ name }) => name === 'Enrichment') && settings.enrich !== 'none' && (
+        <p>Documents that are indexed already get it by a re-index that fills in missing fields.</p>
+      )}
+      {byHand === undefined ? (
+        <PlanStep
+          bucket={bucket.bucket}
+          wish={{ ...wishOf(settings), ...(isAdopted && { adopt: 'true' }) }}
+          apply="Apply"
+          record={changes.length === 0 ? undefined : record}
+          onWish={(wish) => {
+            setAdopted(wish.adopt === 'true');
+            onSettings(settingsAfter(settings, wish));
+          }}
+          onApplied={() => {
+            onAdvice(undefined);
+            // without an answer the settings stay as they were chosen
+            follow().catch(() => undefined);
+          }}
+          onClose={close}
+        />
+      ) : (
+        <Form submit={record.text} onSubmit={save} onCancel={close}>
+          <p>{byHand}</p>
+          <p>Events that arrive by another way than this one are not trusted to be complete.</p>
+        </Form>
+      )}
+    </Dialog>
   );
 }

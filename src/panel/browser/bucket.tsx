@@ -4,11 +4,11 @@ import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
 import { SettingsSection } from './bucket-settings.tsx';
 import { Status } from './buckets.tsx';
+import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
-import { Field, Form } from './form.tsx';
-import { announce, Details, Dialog, Link, Shown, Text, Time } from './parts.tsx';
-import { go, hrefOf } from './place.ts';
+import { Details, Link, Shown, Text, Time } from './parts.tsx';
 import { ReindexDialog } from './reindex-dialog.tsx';
+import { RemoveDialog } from './remove-dialog.tsx';
 import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
 
@@ -56,7 +56,7 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
   return (
     <section>
       <h2>Disconnect</h2>
-      <p>Its documents are deleted from the index. The bucket and its objects are not touched.</p>
+      <p>What Tally made in AWS and the documents in the index are deleted, unless they are to stay. The bucket and its objects are not touched.</p>
       <button type="button" class="danger outline" onClick={onRemove}>
         Disconnect…
       </button>
@@ -71,10 +71,12 @@ function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly
       <Details
         of={[
           ['Status', <Status of={bucket} />],
+          ['In AWS', bucket.wiring !== undefined && <Wiring of={bucket} />],
           ['Source', bucket.source],
           ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
           ['Enrichment', bucket.enrich],
           ['Region', bucket.region],
+          ['Account', bucket.account],
           ['Versioning', plainText(bucket.versioning.status)],
           ['Last event', <Time at={bucket.last_event_at} />],
           ['Last whole compare', <Time at={bucket.last_reindex_at} />],
@@ -104,22 +106,5 @@ function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly
         </Link>
       </p>
     </>
-  );
-}
-
-function RemoveDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
-  const [typed, setTyped] = useState('');
-  async function remove(): Promise<void> {
-    await call('DELETE /v1/buckets/{bucket}', { params: { bucket: name } });
-    announce(`${name} is disconnected.`);
-    go(hrefOf('buckets'));
-  }
-  return (
-    <Dialog title={`Disconnect ${name}?`} onClose={onClose}>
-      <Form submit="Disconnect" onSubmit={remove} onCancel={onClose} isDanger isDisabled={typed !== name}>
-        <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
-        <Field label="Type the name of the bucket" value={typed} onChange={setTyped} />
-      </Form>
-    </Dialog>
   );
 }

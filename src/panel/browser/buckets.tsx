@@ -1,13 +1,12 @@
-/** All buckets, and the form that adds one. */
+/** All buckets. */
 import { useState } from 'preact/hooks';
 import type { Bucket, UnconnectedBucket } from '../../api/buckets.ts';
 import type { Gap } from '../../api/gaps.ts';
-import { call, type RequestTo } from './api.ts';
-import { emptySettings, SettingsFields, settingsBody } from './bucket-settings.tsx';
+import { AddBucket } from './add-bucket.tsx';
+import { call } from './api.ts';
+import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
-import { Check, Field, Form } from './form.tsx';
-import { announce, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
-import { go, hrefOf } from './place.ts';
+import { Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
 
@@ -62,8 +61,11 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
 
 function BucketTable({ buckets, gaps }: { readonly buckets: readonly Bucket[]; readonly gaps: readonly Gap[] }) {
   const openOf = (name: string): number => gaps.filter(({ bucket }) => bucket === name).length;
+  // the embedded bucket is not in AWS
+  const hasWiring = buckets.some(({ wiring }) => wiring !== undefined);
+  const inAws = hasWiring ? ['In AWS'] : [];
   return (
-    <Table label="Connected buckets" heads={['Bucket', 'Source', 'Status', 'Open gaps', 'Last event', 'Last whole compare']}>
+    <Table label="Connected buckets" heads={['Bucket', 'Source', 'Status', ...inAws, 'Open gaps', 'Last event', 'Last whole compare']}>
       {buckets.map((each) => (
         <tr key={each.bucket}>
           <th scope="row">
@@ -75,6 +77,11 @@ function BucketTable({ buckets, gaps }: { readonly buckets: readonly Bucket[]; r
           <td>
             <Status of={each} />
           </td>
+          {hasWiring && (
+            <td>
+              <Wiring of={each} />
+            </td>
+          )}
           <td>
             {openOf(each.bucket) === 0 ? (
               '0'
@@ -149,31 +156,5 @@ function Unconnected({ buckets, add }: UnconnectedProps) {
         ))}
       </Table>
     </section>
-  );
-}
-
-function AddBucket({ name: first, onClose }: { readonly name: string; readonly onClose: () => void }) {
-  const [name, setName] = useState(first);
-  const [settings, setSettings] = useState(emptySettings);
-  const [isIndexed, setIndexed] = useState(true);
-  async function add(): Promise<void> {
-    const body: RequestTo<'POST /v1/buckets'>['body'] = { bucket: name.trim(), ...settingsBody(settings), reindex: isIndexed };
-    const added = await call('POST /v1/buckets', { body });
-    announce(`${added.bucket} is connected.`);
-    go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
-  }
-  return (
-    <Dialog title="Add bucket" onClose={onClose}>
-      <Form submit="Add bucket" onSubmit={add} onCancel={onClose}>
-        <Field label="Name" value={name} onChange={setName} isRequired hint="The name of the bucket in S3." />
-        <SettingsFields settings={settings} onChange={setSettings} />
-        <Check
-          label="Index what the bucket holds already"
-          isChecked={isIndexed}
-          onChange={setIndexed}
-          hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
-        />
-      </Form>
-    </Dialog>
   );
 }

@@ -9,12 +9,13 @@ interface ActProps {
   /** What is done. It is done once at a time. */
   readonly act: () => Promise<void>;
   readonly isDanger?: boolean;
+  readonly isSecondary?: boolean;
   readonly isDisabled?: boolean;
   readonly onProblem?: (problem: Problem | undefined) => void;
 }
 
 /** A button whose act takes a moment and may fail. */
-export function Act({ children, act, isDanger, isDisabled, onProblem }: ActProps) {
+export function Act({ children, act, isDanger, isSecondary, isDisabled, onProblem }: ActProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const report = onProblem ?? setProblem;
@@ -33,7 +34,7 @@ export function Act({ children, act, isDanger, isDisabled, onProblem }: ActProps
     <>
       <button
         type="button"
-        class={isDanger === true ? 'danger' : undefined}
+        class={classOf(isDanger, isSecondary)}
         disabled={isActing || isDisabled === true}
         aria-busy={isActing}
         onClick={() => void run()}
@@ -45,25 +46,32 @@ export function Act({ children, act, isDanger, isDisabled, onProblem }: ActProps
   );
 }
 
+function classOf(isDanger: boolean | undefined, isSecondary: boolean | undefined): string | undefined {
+  if (isDanger === true) return 'danger';
+  return isSecondary === true ? 'secondary outline' : undefined;
+}
+
 interface FormProps {
   readonly submit: string;
   /** Throws what the person is shown. */
   readonly onSubmit: () => Promise<void>;
   readonly onCancel?: () => void;
+  /** A second way to submit what was typed. */
+  readonly otherwise?: { readonly text: string; readonly act: () => Promise<void> };
   readonly isDanger?: boolean;
   readonly isDisabled?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, children }: FormProps) {
+export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  async function run(): Promise<void> {
+  async function run(act: () => Promise<void>): Promise<void> {
     setActing(true);
     setProblem(undefined);
     try {
-      await onSubmit();
+      await act();
     } catch (error) {
       setProblem(problemFrom(error));
     } finally {
@@ -74,7 +82,8 @@ export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, childre
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void run();
+        const isOtherwise = event.submitter?.dataset['otherwise'] !== undefined;
+        void run(isOtherwise && otherwise !== undefined ? otherwise.act : onSubmit);
       }}
     >
       {children}
@@ -88,6 +97,11 @@ export function Form({ submit, onSubmit, onCancel, isDanger, isDisabled, childre
         >
           {submit}
         </button>
+        {otherwise !== undefined && (
+          <button type="submit" class="secondary outline" data-otherwise disabled={isActing || isDisabled === true}>
+            {otherwise.text}
+          </button>
+        )}
         {onCancel !== undefined && (
           <button type="button" class="secondary outline" onClick={onCancel}>
             Cancel

@@ -86,7 +86,8 @@ function frameOf(text: string): Frame {
   return { id: fields.get('id'), event: fields.get('event'), data: fields.get('data') };
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after this time, or when the signal is aborted. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => {

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { DeadLetter, WholeDeadLetter } from '../../api/dead-letters.ts';
 import { call } from './api.ts';
+import { Lines } from './findings.tsx';
 import { useLoaded } from './load.ts';
 import { Field, Form } from './form.tsx';
 import { announce, CopyButton, Details, Dialog, Shown, Size, Table, Text, Time } from './parts.tsx';
@@ -181,9 +182,7 @@ function LetterDetails({ letter }: { readonly letter: WholeDeadLetter }) {
           ['Records that failed', context?.records?.join(', ')],
         ]}
       />
-      <pre tabIndex={0}>
-        {letter.body.split('\n').flatMap((line, index) => [...(index === 0 ? [] : ['\n']), <Text key={`line ${index}`}>{line}</Text>])}
-      </pre>
+      <Lines>{letter.body}</Lines>
     </>
   );
 }

@@ -4,6 +4,7 @@ import { observed } from './observed.ts';
 export const pages = {
   buckets: 'Buckets',
   bucket: 'Bucket',
+  doctor: 'Doctor',
   search: 'Search',
   object: 'Object',
   jobs: 'Jobs',

@@ -2,17 +2,14 @@
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { facts } from './facts.ts';
 import { Check, Field, Form } from './form.tsx';
 import { Dialog } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
 /** Why Repair cannot be chosen; undefined: it can. */
-export function repairRefusal(source: Bucket['source'], canRepair: boolean): string | undefined {
-  if (source !== 'notification') {
-    return `Not possible: the events of this bucket come by ${source}, and repair would create a storage event notification, which would clash with that.`;
-  }
-  return canRepair ? undefined : 'Not possible: this version cannot create the notification of a bucket.';
+function repairRefusal(source: Bucket['source']): string | undefined {
+  if (source === 'notification') return undefined;
+  return `Not possible: the events of this bucket come by ${source}, and repair would create a storage event notification, which would clash with that.`;
 }
 
 /** The dialog is created at each opening, so that Repair is never checked from before. */
@@ -21,7 +18,7 @@ export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonl
   const [isRepair, setRepair] = useState(false);
   const [isReport, setReport] = useState(false);
   const [isFill, setFill] = useState(false);
-  const refusal = repairRefusal(source, facts.canRepair);
+  const refusal = repairRefusal(source);
   async function start(): Promise<void> {
     const job = await call('POST /v1/buckets/{bucket}/reindex', {
       params: { bucket },

@@ -6,6 +6,7 @@ import { AllKeysPage } from './all-keys.tsx';
 import { AuditPage } from './audit.tsx';
 import { BucketPage } from './bucket.tsx';
 import { BucketsPage } from './buckets.tsx';
+import { DoctorPage } from './doctor.tsx';
 import { GapsPage } from './gaps.tsx';
 import { HealthPage } from './health.tsx';
 import { JobPage } from './job.tsx';
@@ -148,6 +149,8 @@ function Page({ at: { page, choices, href } }: { readonly at: Place }) {
       return <BucketsPage />;
     case 'bucket':
       return <BucketPage key={href} name={bucket} />;
+    case 'doctor':
+      return may('GET /v1/buckets/{bucket}/doctor') ? <DoctorPage key={href} bucket={bucket} /> : <NotPermitted />;
     case 'search':
       return <SearchPage choices={choices} />;
     case 'object':
@@ -172,7 +175,7 @@ function AdminPage({
   page,
   choices,
 }: {
-  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>;
+  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'doctor' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>;
   readonly choices: Place['choices'];
 }) {
   const needs = navigation.find(([each]) => each === page)?.[1];

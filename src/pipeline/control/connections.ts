@@ -53,8 +53,8 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
     apply: (bucket: string, body: WishFields & ApplyFields, by: string, signal: AbortSignal): Promise<ConnectionView> =>
       apply(wishRequest(bucket, body), optionsOf(body), by, signal),
     /** The AWS side of a bucket that was just connected. */
-    applyAdded: ({ bucket, bucket_account: account }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
-      apply({ bucket, ...(account !== undefined && { bucket_account: account }) }, {}, by, signal),
+    applyAdded: ({ bucket, bucket_account: account, plan }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      apply({ bucket, ...(account !== undefined && { bucket_account: account }) }, plan === undefined ? {} : { token: plan }, by, signal),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection } = await provisioning.plan(wishRequest(bucket, query), signal);
       return planView(plan, connection?.state ?? 'none');

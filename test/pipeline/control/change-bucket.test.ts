@@ -150,6 +150,15 @@ describe('a change of a bucket', () => {
 });
 
 describe('a new bucket whose parts are made', () => {
+  it('is made only as in the plan that was agreed to', async () => {
+    const world = await startWorld();
+    await world.add({ bucket: 'photos', apply: true }, 'test');
+    const { token } = await world.connections.plan('photos', {}, signal);
+    const outdated = world.connections.applyAdded({ bucket: 'photos', plan: 'another' }, 'test', signal);
+    await expect(outdated).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    expect(await world.connections.applyAdded({ bucket: 'photos', plan: token }, 'test', signal)).toMatchObject({ state: 'applied' });
+  });
+
   it('is indexed at once by a job that proves nothing, and proven by exactly one more when the change has taken effect', async () => {
     const world = await startWorld();
     await world.add({ bucket: 'photos', apply: true }, 'test');

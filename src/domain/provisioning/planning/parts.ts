@@ -1,4 +1,5 @@
 /** The parts of a connection as its record has them, and plans as people read them. */
+import { differenceOf } from '../../difference.ts';
 import { fingerprintOf } from '../canonical.ts';
 import type { ConnectionPart } from '../connection.ts';
 import { sdkConfiguration } from '../notification.ts';
@@ -49,7 +50,7 @@ export function partsAfter(parts: readonly ConnectionPart[], changes: readonly C
 /** A change as people read it: what it writes to, and the difference below. */
 export function changeText({ action, part, name }: Pick<Change, 'action' | 'part' | 'name'>, before: unknown, after: unknown): string {
   const title = `${action === 'create' ? '+' : '~'} ${part} ${name}`;
-  return [title, ...diffOf(before, after).map((line) => `    ${line}`)].join('\n');
+  return [title, ...differenceOf(before, after).map((line) => `    ${line}`)].join('\n');
 }
 
 /** All changes of a plan as people read them. */
@@ -60,25 +61,4 @@ export function changesText(changes: readonly Change[]): string {
       return changeText(change, before, after);
     })
     .join('\n\n');
-}
-
-/** A document as lines, of which only those that differ from the other document are marked, like `diff` shows it. */
-function diffOf(before: unknown, after: unknown): readonly string[] {
-  const [from, to] = [before, after].map((document) => (document === undefined ? [] : JSON.stringify(document, undefined, 2).split('\n')));
-  return linesOf(from ?? [], to ?? []);
-}
-
-/** Lines that are in both documents at their beginning and end are not marked. Documents of AWS are small, so no better diff is needed. */
-function linesOf(from: readonly string[], to: readonly string[]): readonly string[] {
-  let start = 0;
-  while (start < from.length && start < to.length && from[start] === to[start]) start += 1;
-  let end = 0;
-  while (end < from.length - start && end < to.length - start && from.at(-1 - end) === to.at(-1 - end)) end += 1;
-  const marked = (lines: readonly string[], mark: string): readonly string[] => lines.map((line) => `${mark} ${line}`);
-  return [
-    ...marked(from.slice(0, start), ' '),
-    ...marked(from.slice(start, from.length - end), '-'),
-    ...marked(to.slice(start, to.length - end), '+'),
-    ...marked(to.slice(to.length - end), ' '),
-  ];
 }

@@ -1,0 +1,95 @@
+/**
+ * Adds a bucket:
+ *
+ *   form ──► plan ──► applying ──► its page
+ *     └───────┴──without AWS──► its page, or its first re-index
+ */
+import { useState } from 'preact/hooks';
+import type { ConnectionView } from '../../api/connections.ts';
+import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
+import { emptySettings, handMade, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
+import { Check, Field, Form } from './form.tsx';
+import { announce, Dialog, Text } from './parts.tsx';
+import { go, hrefOf } from './place.ts';
+import { PlanStep, type PlanWish } from './plan.tsx';
+
+type Added = AnswerTo<'POST /v1/buckets'>;
+
+export function AddBucket({ name: first, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const [name, setName] = useState(first);
+  const [settings, setSettings] = useState(emptySettings);
+  const [account, setAccount] = useState('');
+  const [isIndexed, setIndexed] = useState(true);
+  const [isPlanned, setPlanned] = useState(false);
+  const [isAdopted, setAdopted] = useState(false);
+  const bucket = name.trim();
+  const owner = { ...(account.trim() !== '' && { bucket_account: account.trim() }) };
+  const wish: PlanWish = { ...wishOf(settings), ...owner, ...(isAdopted && { adopt: 'true' }) };
+
+  function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']> = {}): Promise<Added> {
+    const body = { bucket, ...settingsBody(settings), ...owner, reindex: isIndexed, ...more };
+    return call('POST /v1/buckets', { body });
+  }
+  async function record(): Promise<void> {
+    const added = await add();
+    announce(`${added.bucket} is connected.`);
+    go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
+  }
+  async function begin(plan: string, planned: PlanWish): Promise<ConnectionView> {
+    // what an earlier installation made is taken over by an apply only
+    const { connection } = await add(planned.adopt === 'true' ? {} : { apply: true, plan });
+    return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...planned } });
+  }
+  async function review(): Promise<void> {
+    const byHand = handMade(settings);
+    if (byHand !== undefined) throw new Problem(byHand, 'plan.by-hand', { advice: 'Add the bucket without changing AWS.' });
+    setPlanned(true);
+  }
+  const without = { text: 'Add bucket without changing AWS', act: record };
+  if (isPlanned) {
+    return (
+      <Dialog title={`Plan for ${bucket}`} onClose={onClose}>
+        <p>
+          To connect <Text>{bucket}</Text>, Tally makes this in AWS. Nothing was written yet.
+        </p>
+        <PlanStep
+          bucket={bucket}
+          wish={wish}
+          begin={begin}
+          apply="Add and apply"
+          record={without}
+          onWish={(other) => {
+            setAdopted(other.adopt === 'true');
+            setSettings(settingsAfter(settings, other));
+          }}
+          onApplied={() => {
+            announce(`${bucket} is connected, and its events come.`);
+            go(hrefOf('bucket', { bucket }));
+          }}
+          onClose={() => setPlanned(false)}
+        />
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Add bucket" onClose={onClose}>
+      <Form submit="Show the plan…" onSubmit={review} otherwise={without} onCancel={onClose}>
+        <Field label="Name" value={name} onChange={setName} isRequired hint="The name of the bucket in S3." />
+        <SettingsFields settings={settings} onChange={setSettings} />
+        <Field
+          label="Account"
+          value={account}
+          onChange={setAccount}
+          placeholder="123456789012"
+          hint="The account of the bucket, if it is not that of the bucket queue. S3 is asked for nothing in another one."
+        />
+        <Check
+          label="Index what the bucket holds already"
+          isChecked={isIndexed}
+          onChange={setIndexed}
+          hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
+        />
+      </Form>
+    </Dialog>
+  );
+}

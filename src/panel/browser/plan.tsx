@@ -1,0 +1,299 @@
+/** A plan: what an apply would write in AWS, shown before it is applied, and followed until it is. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { differenceOf } from '../../domain/difference.ts';
+import type { ConnectionView, PlanView } from '../../api/connections.ts';
+import { call, problemFrom, type Problem, type RequestTo } from './api.ts';
+import { untilApplied } from './applying.ts';
+import { Findings, Lines } from './findings.tsx';
+import { Act } from './form.tsx';
+import { useLoaded } from './load.ts';
+import { Busy, Details, Failure, Text } from './parts.tsx';
+import { ScriptDialog } from './script.tsx';
+import { countText } from './words.ts';
+
+/** What a bucket is to have in AWS, as the operations take it. */
+export type PlanWish = NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>;
+
+const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
+  topic: 'the topic',
+  'topic-policy': 'the policy of the topic',
+  'queue-policy': 'the policy of the queue',
+  subscription: 'the subscription',
+  rule: 'the rule',
+  target: 'the target of the rule',
+  trail: 'the selectors of the trail',
+  notification: 'the notification configuration of the bucket',
+};
+
+/** A wish that may be possible where another one is not. */
+interface Alternative {
+  readonly text: string;
+  readonly wish: PlanWish;
+}
+
+/** The same wish with another source: topic and flags belong to the source. */
+function otherWay({ enrich, bucket_account: account }: PlanWish, way: PlanWish): PlanWish {
+  return { ...(enrich !== undefined && { enrich }), ...(account !== undefined && { bucket_account: account }), ...way };
+}
+
+/** The way that the command of a finding names. */
+function wayOf(fix: string): PlanWish | undefined {
+  if (/^tally bucket plan \S+ --adopt$/.test(fix)) return { adopt: 'true' };
+  const [, topic] = /^tally bucket plan \S+ --source topic --topic (\S+)$/.exec(fix) ?? [];
+  if (topic !== undefined) return { source: 'topic', topic_arn: topic };
+  return /^tally bucket plan \S+ --source eventbridge$/.test(fix) ? { source: 'eventbridge' } : undefined;
+}
+
+/** What goes around what blocks the plan, with what fits best first. */
+function alternativesTo({ source, findings }: PlanView, wish: PlanWish): readonly Alternative[] {
+  const blocking = findings.filter(({ blocks }) => blocks);
+  const named = blocking.flatMap(({ fix }) => wayOf(fix) ?? []);
+  const isOverlap = blocking.some(({ code }) => code === 'connect.overlap');
+  const ways: readonly PlanWish[] = [...named, ...(isOverlap ? [{ source: 'eventbridge' } as const, { source: 'routed' } as const] : [])];
+  const texts = ways.map((way) => {
+    const text = way.adopt === 'true' ? 'Take over the earlier notification' : `Plan with the source ${way.source ?? source}`;
+    return { text, wish: way.adopt === 'true' ? { ...wish, ...way } : otherWay(wish, way) };
+  });
+  return texts.filter(({ text }, index) => texts.findIndex((each) => each.text === text) === index);
+}
+
+interface PlanStepProps {
+  readonly bucket: string;
+  readonly wish: PlanWish;
+  /** Sends the first request of an apply of this plan. Default: the request that the others are too. */
+  readonly begin?: (token: string, wish: PlanWish) => Promise<ConnectionView>;
+  readonly apply: string;
+  /** What can be done without AWS. */
+  readonly record?: { readonly text: string; readonly act: () => Promise<void> } | undefined;
+  /** Another wish is to be planned. */
+  readonly onWish: (wish: PlanWish) => void;
+  /** Something was applied. */
+  readonly onApplied: () => void;
+  readonly onClose: () => void;
+}
+
+/** Shows the plan of a wish, and applies exactly that. */
+export function PlanStep(props: PlanStepProps) {
+  const { bucket, wish, record, onWish, onClose } = props;
+  const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wish }, signal);
+  const loaded = useLoaded(`plan ${bucket} ${JSON.stringify(wish)}`, read);
+  const applying = useApply(props);
+  if (applying.applied !== undefined) return <Applied applied={applying.applied} onClose={onClose} />;
+  const { value: plan, problem } = loaded;
+  const again = (): void => {
+    applying.reset();
+    loaded.reload();
+  };
+  return (
+    <>
+      {loaded.isLoading && <Busy>Reading AWS…</Busy>}
+      {problem !== undefined && <Failure problem={problem} retry={loaded.reload} />}
+      {plan !== undefined && problem === undefined && <PlanDocument plan={plan} wish={wish} onWish={onWish} />}
+      {applying.waitingFor !== undefined && (
+        <p role="status" aria-busy="true">
+          Waiting for <Text>{applying.waitingFor}</Text>. What was begun can be continued by another apply if this is closed.
+        </p>
+      )}
+      {applying.problem !== undefined && <Failure problem={applying.problem} retry={again} />}
+      <div class="actions">
+        {plan !== undefined && problem === undefined && (
+          <ApplyButton plan={plan} isReading={loaded.isLoading} applying={applying} text={props.apply} />
+        )}
+        {record !== undefined && !applying.isActing && (
+          <Act act={record.act} isSecondary>
+            {record.text}
+          </Act>
+        )}
+        <ScriptButton bucket={bucket} wish={wish} isPossible={plan !== undefined || problem?.code === 'connect.denied'} />
+        <button type="button" class="secondary outline" onClick={onClose}>
+          {applying.isActing ? 'Close' : 'Cancel'}
+        </button>
+      </div>
+    </>
+  );
+}
+
+interface ApplyButtonProps {
+  readonly plan: PlanView;
+  readonly isReading: boolean;
+  readonly applying: Applying;
+  readonly text: string;
+}
+
+/** Nothing is applied while something blocks the plan. */
+function ApplyButton({ plan: { findings, token }, isReading, applying, text }: ApplyButtonProps) {
+  if (findings.some(({ blocks }) => blocks)) return null;
+  return (
+    <button
+      type="button"
+      disabled={applying.isActing || isReading}
+      aria-busy={applying.isActing}
+      onClick={() => applying.start(token)}
+    >
+      {text}
+    </button>
+  );
+}
+
+interface ScriptButtonProps {
+  readonly bucket: string;
+  readonly wish: PlanWish;
+  readonly isPossible: boolean;
+}
+
+/** A person who may change AWS can run the script, also where Tally may not even read. */
+function ScriptButton({ bucket, wish, isPossible }: ScriptButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  if (!isPossible) return null;
+  return (
+    <>
+      <button type="button" class="secondary outline" onClick={() => setOpen(true)}>
+        Show the script
+      </button>
+      {isOpen && <ScriptDialog bucket={bucket} wish={wish} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+interface Applying {
+  readonly isActing: boolean;
+  readonly waitingFor: string | undefined;
+  readonly problem: Problem | undefined;
+  readonly applied: ConnectionView | undefined;
+  readonly start: (token: string) => void;
+  /** Forgets what failed. */
+  readonly reset: () => void;
+}
+
+/** Follows an apply while the plan is shown. */
+function useApply({ bucket, wish, begin, onApplied }: PlanStepProps): Applying {
+  const [state, set] = useState<Omit<Applying, 'start' | 'reset'>>(IDLE);
+  const end = useRef(new AbortController());
+  useEffect(() => () => end.current.abort(), []);
+  async function follow(token: string): Promise<void> {
+    set({ ...IDLE, isActing: true });
+    const again = () => call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan: token, ...wish } });
+    const request = (isFirst: boolean) => (isFirst && begin !== undefined ? begin(token, wish) : again());
+    const onWaiting = (waitingFor: string): void => set({ ...IDLE, isActing: true, waitingFor });
+    try {
+      const applied = await untilApplied({ request, onWaiting }, end.current.signal);
+      set({ ...IDLE, applied });
+      onApplied();
+    } catch (error) {
+      if (!end.current.signal.aborted) set({ ...IDLE, problem: problemFrom(error) });
+    }
+  }
+  return { ...state, start: (token) => void follow(token), reset: () => set(IDLE) };
+}
+
+const IDLE = { isActing: false, waitingFor: undefined, problem: undefined, applied: undefined } as const;
+
+function Applied({ applied: { source }, onClose }: { readonly applied: ConnectionView; readonly onClose: () => void }) {
+  return (
+    <>
+      <p role="status">
+        <span class="state good">applied</span> The events of the bucket come by {source ?? 'its source'}.
+      </p>
+      <p>S3 needs about five minutes until it sends every event, and a trail up to twenty. A re-index follows by itself then.</p>
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </>
+  );
+}
+
+interface DocumentProps {
+  readonly plan: PlanView;
+  readonly wish: PlanWish;
+  readonly onWish: (wish: PlanWish) => void;
+}
+
+function PlanDocument({ plan, wish, onWish }: DocumentProps) {
+  const { changes, foreign, findings } = plan;
+  const blocking = findings.filter(({ blocks }) => blocks);
+  // what the apply heals is among its steps
+  const others = findings.filter(({ blocks, fix }) => !blocks && !fix.startsWith('tally bucket apply '));
+  return (
+    <>
+      <PlanFacts plan={plan} />
+      {blocking.length > 0 && (
+        <section>
+          <h3>Nothing can be applied as it is</h3>
+          <Findings findings={blocking} />
+          <Alternatives of={alternativesTo(plan, wish)} onWish={onWish} />
+        </section>
+      )}
+      <h3>{changes.length === 0 ? 'Nothing to do: AWS is as it must be' : `${countText(changes.length, 'step')}, in this order`}</h3>
+      {changes.length > 0 && (
+        <ol class="steps">
+          {changes.map(({ part, action, name, before, after }) => (
+            <li key={`${part} ${name}`}>
+              {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text>
+              <details>
+                <summary>Show the difference</summary>
+                <Lines>{differenceOf(before, after)}</Lines>
+              </details>
+            </li>
+          ))}
+        </ol>
+      )}
+      {foreign.length > 0 && (
+        <section class="advice">
+          <h3>What is not Tally’s</h3>
+          <ul>
+            {foreign.map((each) => (
+              <li key={each}>
+                <Text>{each}</Text>
+              </li>
+            ))}
+          </ul>
+          <p>It stays as it is otherwise. If any of it changes before the apply, the apply is refused.</p>
+        </section>
+      )}
+      {others.length > 0 && (
+        <section>
+          <h3>What else was found</h3>
+          <Findings findings={others} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function PlanFacts({ plan }: { readonly plan: PlanView }) {
+  return (
+    <Details
+      of={[
+        ['Source', plan.source],
+        ['Topic identifier', plan.topic_arn !== undefined && <Text>{plan.topic_arn}</Text>],
+        ['Enrichment', plan.enrich],
+        ['Region', plan.region],
+        ['Account', plan.account],
+        ['Account of the bucket', plan.bucket_account !== plan.account && plan.bucket_account],
+        ['Installation', plan.installation],
+        ['Connection', plan.state === 'none' ? 'nothing was made yet' : plan.state],
+        ['Plan', plan.token],
+      ]}
+    />
+  );
+}
+
+interface AlternativesProps {
+  readonly of: readonly Alternative[];
+  readonly onWish: (wish: PlanWish) => void;
+}
+
+function Alternatives({ of, onWish }: AlternativesProps) {
+  if (of.length === 0) return null;
+  return (
+    <p class="actions">
+      {of.map(({ text, wish }) => (
+        <button type="button" class="outline" key={text} onClick={() => onWish(wish)}>
+          {text}
+        </button>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,137 @@
+/** People connect buckets by the panel of a real daemon: one that is wired by hand, and one that another team's queue has already. */
+import { PublishCommand } from '@aws-sdk/client-sns';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
+import { startWorld, type World } from '../support/worlds/aws.ts';
+import { openPanel } from '../support/worlds/panel.ts';
+
+const INSTALLATION = 'c0ffee09';
+
+describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromium'))('the panel and a real daemon in Chromium', () => {
+  let world: World;
+  let work: TestAws;
+  let browser: Browser;
+  const windows: Window[] = [];
+
+  beforeAll(async () => {
+    work = createTestAws(awsEndpoint() ?? '');
+    const workQueue = await work.createQueue();
+    [world, browser] = await Promise.all([
+      startWorld({ env: { TALLY_INSTALLATION: INSTALLATION, TALLY_WORK_QUEUE_URL: workQueue.url } }),
+      startChromium(),
+    ]);
+  });
+  afterEach(async () => {
+    for (const { context } of windows.splice(0)) await context.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.dispose();
+    await work?.dispose();
+  });
+
+  async function open(): Promise<Window> {
+    const window = await openWindow(browser);
+    windows.push(window);
+    await openPanel(window.page, world.daemon.controlUrl);
+    return window;
+  }
+
+  async function finds(page: Page, bucket: string, key: string): Promise<void> {
+    await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined);
+    await openPanel(page, world.daemon.controlUrl, `?page=object&bucket=${bucket}&key=${key}`);
+    await page.getByText('Index and S3 agree').waitFor();
+  }
+
+  it('adds a bucket, sets the topic identifier under Indexing and notifications, and re-indexes it with Repair unchecked', async () => {
+    const { aws, daemon, queue } = world;
+    const bucket = await aws.createBucket();
+    await aws.put(bucket, 'before.txt', 'some bytes');
+    // the rule, its target and its transformer deliver to this topic; the queue is subscribed to it
+    const topic = await aws.createTopic();
+    await aws.subscribe(topic, queue);
+    const { page, complaints } = await open();
+
+    await page.getByRole('button', { name: 'Add bucket' }).click();
+    const add = page.getByRole('dialog', { name: 'Add bucket' });
+    await add.getByLabel('Name').fill(bucket);
+    await add.getByLabel('Source').selectOption('routed');
+    await add.getByLabel('Index what the bucket holds already').uncheck();
+    await add.getByRole('button', { name: 'Add bucket without changing AWS' }).click();
+    await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
+
+    const settings = page.getByRole('region', { name: 'Indexing and notifications' });
+    await settings.getByLabel('Topic identifier').fill(topic);
+    await settings.getByRole('button', { name: 'Save…' }).click();
+    const review = page.getByRole('dialog', { name: 'Save these settings?' });
+    await review.getByText(`Topic identifier: none → ${topic}`).waitFor();
+    await review.getByText('there is nothing to plan').waitFor();
+    await review.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await page.getByText('The settings are saved.').waitFor();
+    expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'routed', topic_arn: topic });
+
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    const reindex = page.getByRole('dialog', { name: `Re-index ${bucket}` });
+    expect([await reindex.getByLabel('Repair').isChecked(), await reindex.getByLabel('Repair').isDisabled()]).toEqual([false, true]);
+    await reindex.getByText('would create a storage event notification').waitFor();
+    await reindex.getByRole('button', { name: 'Start the re-index' }).click();
+    await page.locator('.state.good', { hasText: 'done' }).waitFor();
+    await finds(page, bucket, 'before.txt');
+
+    // what the rule's transformer sends for a PutObject
+    await aws.put(bucket, 'after.txt', 'more bytes');
+    const object = { eTag: '', isDeleteMarker: '', key: 'after.txt', versionId: '' };
+    const record = {
+      cloudRegion: aws.region,
+      eventName: 'PutObject',
+      eventTime: new Date().toISOString(),
+      storage: { bucket: { name: bucket }, object },
+    };
+    await aws.sns.send(new PublishCommand({ TopicArn: topic, Message: JSON.stringify({ Records: [record] }) }));
+    await finds(page, bucket, 'after.txt');
+    expect(await daemon.request('GET', '/v1/jobs')).toMatchObject({ body: { items: [{ bucket, state: 'done' }] } });
+    expect(complaints).toEqual([]);
+  });
+
+  it('connects a bucket around the notification of others, asks the doctor, and takes everything away again', async () => {
+    const { aws, daemon } = world;
+    const bucket = await aws.createBucket();
+    const theirs = await aws.createQueue();
+    await aws.notify(bucket, { queue: theirs });
+    const { page, complaints } = await open();
+
+    await page.getByRole('button', { name: 'Add bucket' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill(bucket);
+    await page.getByRole('button', { name: 'Show the plan…' }).click();
+    const plan = page.getByRole('dialog', { name: `Plan for ${bucket}` });
+    await plan.getByText('has notifications for the same events').waitFor();
+    expect(await plan.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
+    await plan.getByRole('button', { name: 'Plan with the source eventbridge' }).click();
+    await plan.getByText(`${theirs.arn} gets an s3:TestEvent`).waitFor();
+    await plan.getByText('all events of the bucket also go to EventBridge').waitFor();
+    expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
+    await plan.getByRole('button', { name: 'Add and apply' }).click();
+    await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
+    expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'eventbridge' });
+    await aws.put(bucket, 'by-rule.txt', 'x');
+    await finds(page, bucket, 'by-rule.txt');
+
+    await openPanel(page, daemon.controlUrl, `?page=doctor&bucket=${bucket}`);
+    await page.getByText('Nothing is wrong that can be seen').waitFor();
+    await page.getByRole('link', { name: 'Its page' }).click();
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByText('Nothing to do: AWS is as it must be').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+
+    await page.getByRole('button', { name: 'Disconnect…' }).click();
+    const remove = page.getByRole('dialog', { name: `Disconnect ${bucket}?` });
+    await remove.getByLabel('Type the name of the bucket').fill(bucket);
+    await remove.getByRole('button', { name: 'Disconnect' }).click();
+    await page.getByText(`${bucket} is disconnected.`).waitFor();
+    expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
+    expect(complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,317 @@
+/** Connecting by the panel in Chromium: plans, applies that take a while, what is refused, the doctor, and texts that attack. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Bucket } from '../../src/api/buckets.ts';
+import type { ConnectionView, Diagnosis, PlanView } from '../../src/api/connections.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
+import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { openPanel, overflowOf, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202egpj';
+const AT = '2026-01-02T03:04:05.000Z';
+const THEIRS = 'arn:aws:sns:eu-west-1:123456789012:theirs';
+
+const healable: Diagnosis['findings'][number] = {
+  code: 'connect.topic-policy',
+  severity: 'degraded',
+  what: `the policy of ${HOSTILE} is too narrow`,
+  why: `${HOSTILE} may not publish`,
+  fix: `aws sns set-topic-attributes \\\n  --attribute-value '${HOSTILE}'`,
+  blocks: false,
+};
+const overlap: Diagnosis['findings'][number] = {
+  code: 'connect.overlap',
+  severity: 'broken',
+  what: `photos has notifications for the same events: ${HOSTILE}`,
+  why: 'S3 refuses overlapping configurations of one bucket',
+  fix: `tally bucket plan photos --source topic --topic ${THEIRS}`,
+  blocks: true,
+};
+const watched: Bucket = {
+  ...bucketAnswer,
+  wiring: { state: 'broken', since: AT, checked_at: AT, findings: [{ code: 'connect.topic-policy', what: HOSTILE }] },
+};
+const hostilePlan: PlanView = { ...planAnswer, foreign: [...planAnswer.foreign, HOSTILE], findings: [...planAnswer.findings, healable] };
+
+describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting by the panel in Chromium', () => {
+  let world: PanelWorld;
+  let browser: Browser;
+  const windows: Window[] = [];
+  /** What the registry answers; each test begins with these. */
+  const fresh = () => ({
+    bucket: watched,
+    plan: hostilePlan,
+    connections: [] as ConnectionView[],
+    findings: [healable] as Diagnosis['findings'],
+  });
+  let now = fresh();
+  /** What the registry was asked that does not answer as the fake does. */
+  const noted: (readonly [name: string, request: object])[] = [];
+
+  /** The next answer of an apply; without one everything is applied. */
+  const reached = (): ConnectionView => now.connections.shift() ?? { bucket: 'photos', state: 'applied', source: 'notification' };
+
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([
+      startPanelWorld({
+        verbs: {
+          getBucket: async () => now.bucket,
+          listBuckets: async () => ({ items: [now.bucket], unconnected: [] }),
+          planBucket: async ({ params, query }) => {
+            noted.push(['planBucket', { params, query }]);
+            return now.plan;
+          },
+          addBucket: async ({ body }) => {
+            noted.push(['addBucket', { body }]);
+            return { ...bucketAnswer, ...(body.apply === true && { connection: reached() }) };
+          },
+          applyBucket: async ({ params, body }) => {
+            noted.push(['applyBucket', { params, body }]);
+            return reached();
+          },
+          resumeNotification: async () => reached(),
+          diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
+          emitBucket: async () => ({ script: `#!/usr/bin/env bash\necho '${HOSTILE}'\n` }),
+          cleanBucket: async () => ({ bucket: 'photos', state: 'applied', kept: [{ name: HOSTILE, reason: 'others have changed it' }] }),
+          removeBucket: async ({ params, query }) => {
+            noted.push(['removeBucket', { params, query }]);
+            return { bucket: 'photos', kept: [{ name: HOSTILE, reason: 'others have changed it' }] };
+          },
+        },
+      }),
+      startChromium(),
+    ]);
+  });
+  afterEach(async () => {
+    for (const { context } of windows.splice(0)) await context.close();
+    now = fresh();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  async function open(query: string, options: BrowserContextOptions = {}): Promise<Window> {
+    const window = await openWindow(browser, options);
+    windows.push(window);
+    await openPanel(window.page, world.url, query);
+    return window;
+  }
+
+  const lastOf = (name: string): unknown => [...world.fake.asked, ...noted].findLast(([each]) => each === name)?.[1];
+
+  async function showPlan(page: Page): Promise<void> {
+    await page.getByRole('button', { name: 'Add bucket' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('photos');
+    await page.getByRole('button', { name: 'Show the plan…' }).click();
+    await page.getByText('in this order').or(page.getByText('Nothing can be applied')).first().waitFor();
+  }
+
+  it('shows the plan of a new bucket, applies exactly that, and follows it until it is applied', async () => {
+    now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: `S3 to take ${HOSTILE}`, retry_after_ms: 1_000 }];
+    const { page, complaints } = await open('');
+    await page.getByRole('button', { name: 'Add bucket' }).click();
+    const form = page.getByRole('dialog', { name: 'Add bucket' });
+    await form.getByLabel('Name').fill('photos');
+    await form.getByLabel('Enrichment').selectOption('tags');
+    await form.getByLabel('Account').fill('123456789012');
+    await page.keyboard.press('Enter');
+    const plan = page.getByRole('dialog', { name: 'Plan for photos' });
+    await plan.getByText('Make the notification configuration of the bucket photos').waitFor();
+    await plan.getByText('Show the difference').click();
+    await plan.getByText('+       "Id": "tally-0a1b2c3d"').waitFor();
+    await plan.getByText('arn:aws:sqs:eu-west-1:123456789012:theirs gets an s3:TestEvent').waitFor();
+    const wish = { source: 'notification', enrich: 'tags', bucket_account: '123456789012' };
+    expect(lastOf('planBucket')).toEqual({ params: { bucket: 'photos' }, query: wish });
+    await plan.getByRole('button', { name: 'Add and apply' }).click();
+    await page.getByText('Waiting for S3 to take').waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
+    const { token } = planAnswer;
+    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, apply: true, plan: token } });
+    expect(lastOf('applyBucket')).toEqual({ params: { bucket: 'photos' }, body: { ...wish, plan: token } });
+    expect(complaints).toEqual([]);
+  });
+
+  it('offers what goes around an overlap, and applies nothing that is blocked', async () => {
+    now.plan = { ...planAnswer, findings: [overlap] };
+    const { page, complaints } = await open('');
+    await showPlan(page);
+    expect(await page.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
+    const offered = await page.getByRole('button', { name: 'Plan with the source' }).allInnerTexts();
+    expect(offered).toEqual(['topic', 'eventbridge', 'routed'].map((source) => `Plan with the source ${source}`));
+    now.plan = { ...planAnswer, source: 'topic', topic_arn: THEIRS, foreign: [], findings: [] };
+    await page.getByRole('button', { name: 'Plan with the source topic' }).click();
+    await page.getByRole('button', { name: 'Add and apply' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
+    expect(lastOf('addBucket')).toMatchObject({ body: { source: 'topic', topic_arn: THEIRS, apply: true } });
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows the plan before settings are saved, and can save them without AWS', async () => {
+    const { page } = await open('?page=bucket&bucket=photos');
+    const settings = page.getByRole('region', { name: 'Indexing and notifications' });
+    await settings.getByLabel('Source').selectOption('eventbridge');
+    await settings.getByRole('button', { name: 'Save…' }).click();
+    const review = page.getByRole('dialog', { name: 'Save these settings?' });
+    await review.getByText('Source: notification → eventbridge').waitFor();
+    await review.getByText('1 step, in this order').waitFor();
+    await review.getByRole('button', { name: 'Apply' }).click();
+    await review.getByText('The events of the bucket come by').waitFor();
+    expect(lastOf('applyBucket')).toEqual({
+      params: { bucket: 'photos' },
+      body: { source: 'eventbridge', enrich: 'none', plan: planAnswer.token },
+    });
+    await review.getByRole('button', { name: 'Close' }).click();
+    await settings.getByLabel('Source').selectOption('topic');
+    await settings.getByLabel('Topic identifier').fill(THEIRS);
+    await settings.getByRole('button', { name: 'Save…' }).click();
+    await review.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await page.getByText('The settings are saved.').waitFor();
+    expect(lastOf('changeBucket')).toEqual({
+      params: { bucket: 'photos' },
+      body: { source: 'topic', enrich: 'none', topic_arn: THEIRS },
+    });
+  });
+
+  it('says what was refused, and reads the plan again', async () => {
+    const outdated = await startPanelWorld({
+      verbs: {
+        applyBucket: async () => {
+          throw new RequestError('connect.plan-outdated', `the plan of ${HOSTILE} is outdated`);
+        },
+      },
+    });
+    const { page } = await open('');
+    await openPanel(page, outdated.url, '?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByRole('alert').getByText('connect.plan-outdated').waitFor();
+    const before = outdated.fake.asked.filter(([name]) => name === 'planBucket').length;
+    await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('button', { name: 'Apply' }).waitFor();
+    await expect.poll(() => outdated.fake.asked.filter(([name]) => name === 'planBucket').length).toBe(before + 1);
+    await outdated.close();
+  });
+
+  it('pauses and resumes the notification, and has neither for another source', async () => {
+    now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: 'AWS', retry_after_ms: 500 }];
+    const { page } = await open('?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Pause notification…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Resume notification…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('The notification is there again').waitFor();
+    await page.getByRole('button', { name: 'Pause notification…' }).waitFor();
+    now.bucket = { ...watched, source: 'eventbridge' };
+    await page.reload();
+    await page.getByRole('button', { name: 'Clean…' }).waitFor();
+    expect(await page.getByRole('button', { name: /Pause notification|Resume notification/ }).count()).toBe(0);
+  });
+
+  it('has Repair unchecked at each opening, and possible for the source notification', async () => {
+    const { page } = await open('?page=bucket&bucket=photos');
+    for (let opening = 0; opening < 2; opening++) {
+      await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+      const repair = page.getByRole('checkbox', { name: 'Repair' });
+      expect([await repair.isChecked(), await repair.isDisabled()]).toEqual([false, false]);
+      await repair.check();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    await page.getByRole('checkbox', { name: 'Repair' }).check();
+    await page.getByRole('button', { name: 'Start the re-index' }).click();
+    await page.getByRole('heading', { name: 'Job job-1' }).waitFor();
+    expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
+  });
+
+  it('copies the script and the fix of a finding as they are', async () => {
+    const { page, context } = await open('?page=bucket&bucket=photos');
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
+    await page.getByRole('button', { name: 'Show the script' }).click();
+    await page.getByRole('button', { name: 'Copy the script' }).click();
+    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`#!/usr/bin/env bash\necho '${HOSTILE}'\n`);
+    await openPanel(page, world.url, '?page=doctor&bucket=photos');
+    await page.getByRole('button', { name: 'Copy the fix' }).click();
+    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(healable.fix);
+    now.findings = [];
+    await page.getByRole('button', { name: 'Run again' }).click();
+    await page.getByText('Nothing is wrong that can be seen').waitFor();
+    expect(await page.getByRole('button', { name: 'Copy the fix' }).count()).toBe(0);
+  });
+
+  it('says what is left in AWS after a clean, and after a bucket is disconnected', async () => {
+    const { page } = await open('?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Clean…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Clean' }).click();
+    await page.getByText('others have changed it').waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Disconnect…' }).click();
+    await page.getByLabel('Keep what Tally made in AWS').check();
+    await page.getByLabel('Keep the documents in the index').check();
+    await page.getByLabel('Type the name of the bucket').fill('photos');
+    await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+    await page.getByText('others have changed it').waitFor();
+    expect(lastOf('removeBucket')).toEqual({ params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } });
+    await page.getByRole('button', { name: 'Show the buckets' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Buckets' }).waitFor();
+  });
+
+  /** Shows every view of this file, one after another. */
+  async function visit(page: Page, look: (name: string) => Promise<void>): Promise<void> {
+    await openPanel(page, world.url);
+    await look('buckets');
+    await showPlan(page);
+    await page.getByText('Show the difference').first().click();
+    await look('plan');
+    now.plan = { ...planAnswer, findings: [overlap] };
+    await openPanel(page, world.url);
+    await showPlan(page);
+    await look('blocked plan');
+    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    await look('bucket');
+    for (const name of ['Show the script', 'Clean…', 'Pause notification…', 'Disconnect…', 'Re-Index and Repair']) {
+      await page.getByRole('button', { name }).click();
+      await page.getByRole('dialog').getByRole('button').first().waitFor();
+      await look(name);
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    await openPanel(page, world.url, '?page=doctor&bucket=photos');
+    await look('doctor');
+    now.findings = [];
+    await page.reload();
+    await page.getByText('Nothing is wrong that can be seen').waitFor();
+    await look('doctor without findings');
+  }
+
+  it.each(['light', 'dark'] as const)('has nothing on a %s screen that axe finds', async (colorScheme) => {
+    const { page } = await open('', { bypassCSP: true, colorScheme });
+    const found: string[] = [];
+    await visit(page, async (name) => {
+      await page.evaluate(AXE);
+      const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
+        'axe.run(document)',
+      );
+      found.push(
+        ...violations.flatMap(({ id, nodes }) =>
+          nodes.map(({ html, failureSummary }) => `${name}: ${id}: ${html.slice(0, 200)} ${failureSummary}`),
+        ),
+      );
+    });
+    expect(found).toEqual([]);
+  });
+
+  it('shows hostile texts as texts, and fits on a screen of 360 pixels', async () => {
+    const { page, complaints } = await open('', { viewport: { width: 360, height: 640 } });
+    await visit(page, async (name) => {
+      expect([name, await overflowOf(page)]).toEqual([name, 0]);
+      expect([name, await page.locator('img, #panel script').count()]).toEqual([name, 0]);
+      expect(await page.content()).not.toContain('\u202e');
+    });
+    expect(complaints).toEqual([]);
+  });
+});
