@@ -134,11 +134,7 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     tell(`${product}: ${options.rounds} rounds of requests`);
     const stop = new AbortController();
     const writing = writeOn(store, options, stop.signal);
-    const requests = await measureRequests(store, options.rounds).finally(() => {
-      stop.abort();
-      // the writer must have ended before the store is closed, also when a request failed
-      return Promise.allSettled([writing]);
-    });
+    const requests = await measureBeside(writing, stop, () => measureRequests(store, options.rounds));
     return {
       index: product,
       documents: options.documents,
@@ -149,6 +145,16 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     };
   } finally {
     await opened.dispose();
+  }
+}
+
+/** Measures while the writer writes. The writer has ended when this ends, also when a request failed, so that the store can be closed. */
+async function measureBeside<Result>(writing: Promise<unknown>, stop: AbortController, measureAll: () => Promise<Result>): Promise<Result> {
+  try {
+    return await measureAll();
+  } finally {
+    stop.abort();
+    await Promise.allSettled([writing]);
   }
 }
 
