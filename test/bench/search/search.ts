@@ -29,6 +29,7 @@ interface SearchOptions {
   readonly documents: number;
   readonly rounds: number;
   readonly rate: number;
+  readonly clones: number;
 }
 
 interface RequestRow {
@@ -65,6 +66,14 @@ function describe(command: Command): Command {
     .description('The duration of each kind of search and usage, while documents are written; CPU and bytes of each document.')
     .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
     .addOption(new Option('--documents <count>', 'of the index').argParser(whole(1_000, 100_000_000)).default(1_000_000))
+    .addOption(
+      new Option(
+        '--clones <count>',
+        'OpenSearch: measure again with so many clones of the index as shards of the bucket, since writing as many documents takes long',
+      )
+        .argParser(whole(1, 100))
+        .default(1),
+    )
     .addOption(new Option('--rounds <count>', 'of all requests').argParser(whole(1, 1_000)).default(20))
     .addOption(new Option('--rate <count>', 'documents written in a second meanwhile').argParser(whole(0, 100_000)).default(1_000))
     .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
@@ -72,13 +81,15 @@ function describe(command: Command): Command {
 
 async function run({ index, ...options }: SearchOptions, tell: (text: string) => void): Promise<SearchReport> {
   const indexes: IndexReport[] = [];
-  for (const product of index) indexes.push(await measure(product, options, tell));
+  for (const product of index) indexes.push(...(await measure(product, options, tell)));
   return { bench: 'search', date: new Date().toISOString(), node: process.version, indexes };
 }
 
 interface Opened {
   readonly store: Store;
   sizeBytes(): Promise<number>;
+  /** Gives the bucket so many indices with the documents of its own one, of which that one is still written. */
+  clone?(count: number): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -103,9 +114,30 @@ async function openOpenSearch(): Promise<Opened> {
   if (url === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL must name an OpenSearch that holds nothing of value');
   const prefix = `bench${Date.now().toString(36)}`;
   const store = createOpenSearchStore({ urls: [url], prefix, shards: 1, replicas: 0, clock: systemClock });
-  const ask = async (method: string, path: string): Promise<string> => (await fetch(`${url}/${path}`, { method })).text();
+  const ask = async (method: string, path: string, body?: unknown): Promise<string> => {
+    const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    return (await fetch(`${url}/${path}`, { method, ...content })).text();
+  };
+  const change = async (method: string, path: string, body: unknown): Promise<void> => {
+    const answer = await ask(method, path, body);
+    if (!answer.includes('"acknowledged":true')) throw new Error(`${method} ${path}: ${answer}`);
+  };
   return {
     store,
+    async clone(count) {
+      const index = `${prefix}-objects-${BUCKET}`;
+      const [alias, live] = [`${prefix}-write-${BUCKET}`, `${prefix}-objects`];
+      await change('POST', '_aliases', { actions: [{ add: { index, alias, is_write_index: true } }] });
+      await change('PUT', `${index}/_settings`, { 'index.blocks.write': true });
+      for (let number = 1; number < count; number += 1) {
+        await change('PUT', `${index}/_clone/${index}-${number}`, {
+          settings: { 'index.blocks.write': null },
+          aliases: { [alias]: { is_write_index: false }, [live]: { filter: { term: { deleted: false } } } },
+        });
+      }
+      await change('PUT', `${index}/_settings`, { 'index.blocks.write': null });
+      await ask('GET', `_cluster/health/${index}*?wait_for_status=green&timeout=300s`);
+    },
     async sizeBytes() {
       await ask('POST', `${prefix}-objects-${BUCKET}/_flush`);
       const stats = JSON.parse(await ask('GET', `${prefix}-objects-${BUCKET}/_stats/store`)) as {
@@ -121,7 +153,11 @@ async function openOpenSearch(): Promise<Opened> {
   };
 }
 
-async function measure(product: Product, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void): Promise<IndexReport> {
+async function measure(
+  product: Product,
+  options: Omit<SearchOptions, 'index'>,
+  tell: (text: string) => void,
+): Promise<readonly IndexReport[]> {
   const opened = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
   const { store } = opened;
   try {
@@ -130,25 +166,39 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     tell(`${product}: writing ${options.documents} documents`);
     const filled = await fill(store, options.documents);
     await store.scan.refresh(BUCKET);
-    const bytes = await opened.sizeBytes();
-    tell(`${product}: ${options.rounds} rounds of requests`);
-    const stop = new AbortController();
-    const writing = writeOn(store, options, stop.signal);
-    const requests = await measureRequests(store, options.rounds).finally(() => {
-      stop.abort();
-      // the writer must have ended before the store is closed, also when a request failed
-      return Promise.allSettled([writing]);
-    });
-    return {
-      index: product,
-      documents: options.documents,
-      ...filled,
-      bytesPerDocument: bytes / options.documents,
-      writtenPerS: await writing,
-      requests,
-    };
+    const costs = { ...filled, bytesPerDocument: (await opened.sizeBytes()) / options.documents };
+    const reports = [{ index: product, documents: options.documents, ...costs, ...(await measureUnderWrites(store, options, tell)) }];
+    if (options.clones > 1 && opened.clone !== undefined) {
+      tell(`${product}: cloning`);
+      await opened.clone(options.clones);
+      const documents = options.documents * options.clones;
+      reports.push({ index: product, documents, ...costs, ...(await measureUnderWrites(store, options, tell)) });
+    }
+    return reports;
   } finally {
     await opened.dispose();
+  }
+}
+
+async function measureUnderWrites(
+  store: Store,
+  options: Omit<SearchOptions, 'index'>,
+  tell: (text: string) => void,
+): Promise<Pick<IndexReport, 'writtenPerS' | 'requests'>> {
+  tell(`${options.rounds} rounds of requests`);
+  const stop = new AbortController();
+  const writing = writeOn(store, options, stop.signal);
+  const requests = await measureBeside(writing, stop, () => measureRequests(store, options.rounds));
+  return { writtenPerS: await writing, requests };
+}
+
+/** Measures while the writer writes. The writer has ended when this ends, also when a request failed, so that the store can be closed. */
+async function measureBeside<Result>(writing: Promise<unknown>, stop: AbortController, measureAll: () => Promise<Result>): Promise<Result> {
+  try {
+    return await measureAll();
+  } finally {
+    stop.abort();
+    await Promise.allSettled([writing]);
   }
 }
 
