@@ -1,6 +1,6 @@
 /** Search: what the person asks for is in the address, so that a search is a link. */
 import { useState } from 'preact/hooks';
-import type { StoredObject } from '../../api/objects.ts';
+import type { StoredObject } from '../../api/search.ts';
 import { addressOf, call, type RequestTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
 import { useLoaded, usePages, type Pages } from './load.ts';
