@@ -7,6 +7,8 @@ export interface Copied {
   readonly text: string;
   /** Whether it is a JSON string, because of control characters. */
   readonly isJson: boolean;
+  /** What is announced; absent: the usual. */
+  readonly note?: string;
 }
 
 function safe(text: string): Copied {
@@ -29,4 +31,11 @@ export function copiedUri(bucket: string, key: string): Copied {
 export function copiedCommand(bucket: string, key: string): Copied {
   const uri = `s3://${bucket}/${key}`;
   return CONTROL.test(key) ? safe(uri) : { text: `aws s3 cp ${shellWord(uri)} .`, isJson: false };
+}
+
+/** Several texts as lines. */
+export function copiedLines(each: readonly Copied[]): Copied {
+  const inJson = each.filter(({ isJson }) => isJson).length;
+  const said = inJson === 0 ? '' : ` JSON strings among them, because of control characters: ${inJson}.`;
+  return { text: each.map(({ text }) => text).join('\n'), isJson: inJson > 0, note: `Copied lines: ${each.length}.${said}` };
 }
