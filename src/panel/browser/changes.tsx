@@ -1,11 +1,13 @@
 /** What was written to the index of a bucket lately, deletions included. New rows wait for a click, so that nothing moves while it is read. */
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredObject } from '../../api/objects.ts';
 import { call } from './api.ts';
-import { CopyCell, idOf, SelectCell, SelectionBar, useSelection } from './copy-actions.tsx';
+import { idOf } from './copied.ts';
+import { CopyCell, SelectCell, SelectionBar, useSelection } from './copy-actions.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Failure, Link, Live, Size, Text, Time } from './parts.tsx';
-import { hasOthers, onlyValueIn, withField } from './query-text.ts';
+import { clauseOf, hasOthers, onlyValueIn, withClauses, withField } from './query-text.ts';
+import { Overview } from './results.tsx';
 import { choicesOf, type Search } from './search-place.ts';
 import { countText, numberText } from './words.ts';
 
@@ -50,11 +52,17 @@ export function Changes({ search, buckets }: ChangesProps) {
           {hasOthers(search.query, ['bucket', 'prefix']) && (
             <p class="advice">Changes are those of a bucket and a prefix. Other filters do not apply to them.</p>
           )}
+          <Overview search={{ ...search, query: clausesOf(bucket, prefix) }} />
           <Followed key={`${bucket} ${prefix}`} bucket={bucket} prefix={prefix} />
         </>
       )}
     </section>
   );
+}
+
+function clausesOf(bucket: string, prefix: string): string {
+  const inPrefix = prefix === '' ? '' : clauseOf({ name: 'prefix', operator: ':' }, [prefix]);
+  return withClauses(clauseOf({ name: 'bucket', operator: ':' }, [bucket]), inPrefix);
 }
 
 /** Identifies a change, and not only its object. */
@@ -85,11 +93,11 @@ function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix
     known.current = merged(known.current, items);
     return known.current;
   }
-  const loaded = useLoaded(`changes ${bucket} ${prefix}`, read, { everyMs: isPaused ? undefined : READ_MS });
+  const loaded = useLoaded(`changes ${JSON.stringify([bucket, prefix])}`, read, { everyMs: isPaused ? undefined : READ_MS });
   const { value, problem, atMs, reload } = loaded;
+  useEffect(() => setShown((before) => before ?? value), [value]);
   if (value === undefined) return problem === undefined ? <Busy /> : <Failure problem={problem} retry={reload} />;
   const rows = shown ?? value;
-  if (shown === undefined) setShown(value);
   const seen = new Set(rows.map((row) => changeOf(row)));
   const news = value.filter((row) => !seen.has(changeOf(row))).length;
   return (
@@ -110,9 +118,7 @@ function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix
           <table>
             <thead>
               <tr>
-                <th scope="col">
-                  <span class="unseen">Selected</span>
-                </th>
+                <td />
                 <th scope="col" class="key">
                   Key
                 </th>

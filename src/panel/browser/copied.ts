@@ -11,13 +11,27 @@ export interface Copied {
   readonly note?: string;
 }
 
+/** Identifies an object among those of all buckets: the name of a bucket has no space. */
+export function idOf({ bucket, key }: { readonly bucket: string; readonly key: string }): string {
+  return `${bucket} ${key}`;
+}
+
 function safe(text: string): Copied {
   return CONTROL.test(text) ? { text: JSON.stringify(text), isJson: true } : { text, isJson: false };
 }
 
-/** A word for a shell. */
+/** A word for a shell. Control characters are escaped as bash and zsh read them, so that none acts on the terminal. */
 export function shellWord(text: string): string {
+  if (CONTROL.test(text)) {
+    const escaped = text.replaceAll(/[\\']/g, String.raw`\$&`).replaceAll(/\p{Cc}/gu, (character) => escapeOf(character));
+    return `$'${escaped}'`;
+  }
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function escapeOf(character: string): string {
+  const code = character.charCodeAt(0).toString(16);
+  return code.length > 1 && code >= '80' ? String.raw`\u${code.padStart(4, '0')}` : String.raw`\x${code.padStart(2, '0')}`;
 }
 
 export function copiedKey(key: string): Copied {

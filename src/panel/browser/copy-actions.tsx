@@ -3,18 +3,13 @@ import { useRef, useState } from 'preact/hooks';
 import { CSV_HEADING, csvLine } from '../../domain/documents/csv.ts';
 import type { StoredObject } from '../../api/objects.ts';
 import { call, problemFrom } from './api.ts';
-import { copiedCommand, copiedKey, copiedLines, copiedUri, type Copied } from './copied.ts';
+import { copiedCommand, copiedKey, copiedLines, copiedUri, idOf, type Copied } from './copied.ts';
 import { announce, copy, CopyButton } from './parts.tsx';
 import { commandOf, curlOf, requestOf, type Search } from './search-place.ts';
 import { session } from './session.ts';
 import { numberText } from './words.ts';
 
 type Named = Pick<StoredObject, 'bucket' | 'key'>;
-
-/** Identifies an object among those of all buckets: a bucket's name has no space. */
-export function idOf({ bucket, key }: Named): string {
-  return `${bucket} ${key}`;
-}
 
 /** The cell that copies what a row is about. */
 export function CopyCell({ of: { bucket, key } }: { readonly of: Named }) {

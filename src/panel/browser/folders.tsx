@@ -1,11 +1,11 @@
 /** A bucket by folder, storage class, extension or age: objects and bytes of each group, one level after another. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useId } from 'preact/hooks';
 import { call, type AnswerTo, type Problem } from './api.ts';
 import { copiedUri } from './copied.ts';
 import { usePages, type Pages } from './load.ts';
 import { CopyButton, Link, Listed, Size, Text } from './parts.tsx';
 import { clauseOf, forLive, onlyValueIn, withClauses, withField, type FieldPlace } from './query-text.ts';
-import { Results } from './results.tsx';
+import { Overview, Results } from './results.tsx';
 import { mistakeOf } from './search-box.tsx';
 import { choicesOf, groups, type Group, type Search } from './search-place.ts';
 import { Upgrading } from './upgrading.tsx';
@@ -167,14 +167,21 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
     call('GET /v1/usage', { query: { ...request, limit: PAGE, ...(cursor !== undefined && { cursor }) } }, signal),
   );
   const { problem, items = [], reload, more, isLoading } = found;
+  const id = useId();
   useEffect(() => onProblem(problem, reload), [problem, items.length]);
   if (mistakeOf(problem) !== undefined) return null;
   const isWhole = more === undefined && !isLoading;
   return (
-    <section aria-labelledby="results-heading">
-      <h2 id="results-heading">{by === 'folder' ? 'Folders' : groupNames[by]}</h2>
+    <section aria-labelledby={id}>
+      <h2 id={id}>{by === 'folder' ? 'Folders' : groupNames[by]}</h2>
+      <Overview search={search} />
       {problem?.code === 'index.upgrading' ? (
-        <Upgrading search={search} problem={problem} onDone={reload} />
+        <Upgrading
+          of={JSON.stringify(request)}
+          ask={(signal) => call('GET /v1/usage', { query: { ...request, limit: 1 } }, signal)}
+          problem={problem}
+          onDone={reload}
+        />
       ) : (
         <Listed pages={found} empty={<p class="empty">No object in the index matches here.</p>}>
           {(groupsFound) => <GroupTable groups={groupsFound} search={search} bucket={bucket} prefix={prefix} />}
@@ -307,5 +314,5 @@ function Direct({ search, prefix, groups: found, onProblem }: DirectProps) {
       </p>
     );
   }
-  return <Results search={{ ...search, query }} label="Objects of this folder" folder={prefix} onProblem={onProblem} />;
+  return <Results search={{ ...search, query }} label="Objects of this folder" folder={prefix} isPart onProblem={onProblem} />;
 }

@@ -34,13 +34,6 @@ export function onlyValueIn(text: string, name: string): string | undefined {
   return found.length === 1 && second === undefined ? value?.text : undefined;
 }
 
-/** All values of the clauses of a field that are not negated. */
-export function valuesIn(text: string, name: string): readonly string[] {
-  return lexemesIn(text)
-    .filter((lexeme) => isOf(lexeme, { name, operator: ':' }))
-    .flatMap(({ values }) => values.map((value) => value.text));
-}
-
 /** Whether the text asks for deleted objects. */
 export function asksForDeleted(text: string): boolean {
   return lexemesIn(text).some(({ field }) => field?.name === 'is' || field?.name === 'deleted');

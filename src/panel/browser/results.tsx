@@ -1,12 +1,13 @@
 /** The objects that a search finds, in the order that was chosen. */
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useId } from 'preact/hooks';
 import type { SortField } from '../../domain/search/conditions.ts';
 import type { StoredObject } from '../../api/objects.ts';
 import { call, type AnswerTo, type Problem } from './api.ts';
 import { AsOfAll, AsOfLines } from './as-of.tsx';
-import { CopyCell, idOf, SearchActions, SelectCell, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
-import { usePages, type Pages } from './load.ts';
+import { idOf } from './copied.ts';
+import { CopyCell, SearchActions, SelectCell, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
+import { useLoaded, usePages, type Pages } from './load.ts';
 import { NothingFound } from './nothing-found.tsx';
 import { Link, Listed, Size, Text, Time } from './parts.tsx';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
@@ -32,27 +33,34 @@ export function useObjects(search: Search): Found {
 
 interface ResultsProps {
   readonly search: Search;
-  /** The label of the list. */
+  /** The heading. */
   readonly label: string;
   /** The folder whose objects these are: its marker is named. */
   readonly folder?: string;
+  /** What is above the results is shown for a whole that these are a part of. */
+  readonly isPart?: boolean;
   readonly onProblem: (problem: Problem | undefined, again: () => void) => void;
 }
 
 /** What a search finds, with all that belongs to it. */
-export function Results({ search, label, folder, onProblem }: ResultsProps) {
+export function Results({ search, label, folder, isPart, onProblem }: ResultsProps) {
   const found = useObjects(search);
   const { problem, first, reload } = found;
+  const id = useId();
   useEffect(() => onProblem(problem, reload), [problem, first]);
-  const isDeleted = isDeletedSearch(search);
   if (mistakeOf(problem) !== undefined) return null;
   return (
-    <section aria-labelledby="results-heading">
-      <h2 id="results-heading">{label}</h2>
-      {isDeleted && <p>Deleted objects are shown for seven days after they were deleted.</p>}
-      {first !== undefined && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
+    <section aria-labelledby={id}>
+      <h2 id={id}>{label}</h2>
+      {isDeletedSearch(search) && <p>Deleted objects are shown for seven days after they were deleted.</p>}
+      {first !== undefined && isPart !== true && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
       {problem?.code === 'index.upgrading' ? (
-        <Upgrading search={search} problem={problem} onDone={reload} />
+        <Upgrading
+          of={JSON.stringify(requestOf(search))}
+          ask={(signal) => call('GET /v1/objects', { query: { ...requestOf(search), limit: 1 } }, signal)}
+          problem={problem}
+          onDone={reload}
+        />
       ) : (
         <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />}>
           {(objects) => <ObjectTable objects={objects} search={search} folder={folder} />}
@@ -61,6 +69,16 @@ export function Results({ search, label, folder, onProblem }: ResultsProps) {
       {first !== undefined && first.items.length > 0 && <SearchActions search={search} total={totalText(first.total)} />}
     </section>
   );
+}
+
+/** The chips, the agreement and the number of all results, above another view of them. */
+export function Overview({ search }: { readonly search: Search }) {
+  const query = requestOf(search);
+  const read = (signal: AbortSignal): Promise<Answer> =>
+    call('GET /v1/objects', { query: { ...query, limit: 1, as_of: 'true', total: 'true' } }, signal);
+  // what is wrong with the query is shown for the view below
+  const { value, atMs } = useLoaded(`overview ${JSON.stringify(query)}`, read);
+  return value === undefined ? null : <Above search={search} first={value} atMs={atMs ?? Date.now()} />;
 }
 
 function Above({ search, first, atMs }: { readonly search: Search; readonly first: Answer; readonly atMs: number }) {
@@ -134,7 +152,7 @@ function ObjectTable({ objects, search, folder }: TableProps) {
 
 function SelectAll({ objects, selection }: { readonly objects: readonly StoredObject[]; readonly selection: Selection }) {
   return (
-    <th scope="col">
+    <td>
       <input
         type="checkbox"
         aria-label={`Select all ${objects.length} that are shown`}
@@ -143,7 +161,7 @@ function SelectAll({ objects, selection }: { readonly objects: readonly StoredOb
           for (const each of objects) selection.toggle(idOf(each), event.currentTarget.checked);
         }}
       />
-    </th>
+    </td>
   );
 }
 

@@ -159,7 +159,7 @@ function Filters({ typed, onType, buckets }: FiltersProps) {
             key={label}
             label={label}
             type={type}
-            value={valueIn(typed, field)}
+            value={shownValue(typed, field, type)}
             onChange={(value) => onType(withField(typed, field, valuesOf(value, isList === true)))}
             {...(placeholder !== undefined && { placeholder })}
           />
@@ -171,6 +171,12 @@ function Filters({ typed, onType, buckets }: FiltersProps) {
       </small>
     </details>
   );
+}
+
+/** An age in the place of a date is not shown by a field for dates. */
+function shownValue(typed: string, field: FieldPlace, type: 'text' | 'date'): string {
+  const value = valueIn(typed, field);
+  return type === 'date' && !/^\d{4}-\d\d-\d\d$/.test(value) ? '' : value;
 }
 
 function valuesOf(value: string, isList: boolean): readonly string[] {

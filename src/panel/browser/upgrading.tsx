@@ -1,31 +1,33 @@
 /** What is shown while the documents of a bucket do not have the fields that a search reads: how far their upgrade is. */
 import { useEffect } from 'preact/hooks';
-import { call, problemFrom, type Problem } from './api.ts';
+import { problemFrom, type Problem } from './api.ts';
 import { useLoaded } from './load.ts';
 import { Text } from './parts.tsx';
-import { requestOf, type Search } from './search-place.ts';
 import { numberText } from './words.ts';
 
 /** The upgrade of a bucket takes minutes to hours. */
 const ASK_MS = 5_000;
 
 interface UpgradingProps {
-  readonly search: Search;
+  /** Identifies what is wanted. */
+  readonly of: string;
+  /** Asks for it once more. */
+  readonly ask: (signal: AbortSignal) => Promise<unknown>;
   readonly problem: Problem;
   readonly onDone: () => void;
 }
 
-/** Asks again until the search is possible. */
-export function Upgrading({ search, problem: before, onDone }: UpgradingProps) {
+/** Asks again until it is possible. */
+export function Upgrading({ of, ask, problem: before, onDone }: UpgradingProps) {
   const read = async (signal: AbortSignal): Promise<Problem | undefined> => {
     try {
-      await call('GET /v1/objects', { query: { ...requestOf(search), limit: 1 } }, signal);
+      await ask(signal);
       return undefined;
     } catch (error) {
       return problemFrom(error);
     }
   };
-  const { value, atMs } = useLoaded(`upgrading ${JSON.stringify(requestOf(search))}`, read, { everyMs: ASK_MS });
+  const { value, atMs } = useLoaded(`upgrading ${of}`, read, { everyMs: ASK_MS });
   const isOver = atMs !== undefined && value?.code !== 'index.upgrading';
   useEffect(() => {
     if (isOver) onDone();
