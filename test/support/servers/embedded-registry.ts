@@ -21,10 +21,11 @@ export interface EmbeddedRegistry {
   close(): Promise<void>;
 }
 
-export async function startEmbeddedRegistry(): Promise<EmbeddedRegistry> {
+/** `main`: the first file of the program. */
+export async function startEmbeddedRegistry(main: string = MAIN): Promise<EmbeddedRegistry> {
   const data = mkdtempSync(join(tmpdir(), 'tally-embedded-'));
   const any = '127.0.0.1:0';
-  const registry = spawn(process.execPath, [...nodeOptions(), MAIN, 'serve', '--embedded'], {
+  const registry = spawn(process.execPath, [...nodeOptions(), main, 'serve', '--embedded'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
   });
