@@ -130,7 +130,8 @@ export function usePages<Item, First extends Page<Item> = Page<Item>>(
     }
     const end = new AbortController();
     const cursor = isNew ? undefined : request.cursor;
-    set((before) => (cursor === undefined ? { key, isLoading: true } : { ...before, isLoading: true }));
+    // what is read again stays until then, and with it the place of the focus
+    set((before) => (before.key === key && before.problem === undefined ? { ...before, isLoading: true } : { key, isLoading: true }));
     void (async () => {
       try {
         const page = await reader.current(cursor, end.signal);
