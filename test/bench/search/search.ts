@@ -88,7 +88,7 @@ async function run({ index, ...options }: SearchOptions, tell: (text: string) =>
 interface Opened {
   readonly store: Store;
   sizeBytes(): Promise<number>;
-  /** Gives the bucket so many indices with the documents of its own one, of which that one is still written. */
+  /** Clones the index of the bucket until there are so many. The first one is still written. */
   clone?(count: number): Promise<void>;
   dispose(): Promise<void>;
 }
