@@ -28,8 +28,8 @@ test.each(indexKinds)('documents of the version before are upgraded, and nothing
   await makeEarlier(kind, flow.env, world.bucket);
 
   // without the role reindex nothing is upgraded
-  const registry = await flow.start({ TALLY_ROLES: 'http' });
-  const at = (path: string) => registry.request('GET', `${path}${path.includes('?') ? '&' : '?'}bucket=${world.bucket}`);
+  let daemon = await flow.start({ TALLY_ROLES: 'http' });
+  const at = (path: string) => daemon.request('GET', `${path}${path.includes('?') ? '&' : '?'}bucket=${world.bucket}`);
   for (const [path] of NEW_REQUESTS) {
     const { status, body } = await at(path);
     expect({ path, status }).toEqual({ path, status: 503 });
@@ -44,7 +44,8 @@ test.each(indexKinds)('documents of the version before are upgraded, and nothing
   expect(((await at('/v1/objects?extension=gz')).body as Page).items).toHaveLength(3);
   expect(((await at('/v1/objects?q=earlier')).body as Page).items).toHaveLength(keys.length);
 
-  const worker = await flow.start({ TALLY_ROLES: 'ingest,reindex,http' });
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  daemon = await flow.start();
   for (const [path, wanted] of NEW_REQUESTS) {
     await until(`${path} is answered`, async () => {
       const { status, body } = await at(path);
@@ -59,5 +60,5 @@ test.each(indexKinds)('documents of the version before are upgraded, and nothing
   }
   expect(((await at('/v1/objects?q=iphone')).body as Page).items).toHaveLength(3);
   expect(((await at('/v1/objects?q=earlier')).body as Page).items).toEqual([]);
-  await flow.converged(worker);
+  await flow.converged(daemon);
 });

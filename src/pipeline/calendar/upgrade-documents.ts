@@ -16,9 +16,9 @@ import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 const CHECK_INTERVAL_MS = 86_400_000;
 /**
  * A document with a younger clock waits for a later visit. Between the read and the write of this upgrade, another write at
- * the same clock would be lost, since the store accepts both. Only observations are written so, at a clock at most 40 s
- * before they were made (T + S + M), and none is sent later than 30 s (P) after that. The rest is for requests that hang, and
- * for wrong clocks.
+ * the same clock would be lost, since the store accepts both. Only observations are written so: final ones at a clock 20 s
+ * (M) before they were made, and none is sent later than 30 s (P) after that. The rest is for requests that hang, and for
+ * wrong clocks. A provisional one may have an older clock, but its final one follows at a later clock.
  */
 const SETTLED_AGE_MS = 300_000;
 /** One transaction of SQLite, which blocks all other work for about 20 ms. */
