@@ -52,7 +52,6 @@ export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
             autocomplete="off"
             spellcheck={false}
             autocapitalize="off"
-            enterKeyHint="search"
             aria-invalid={mistake === undefined ? undefined : true}
             aria-describedby={mistake === undefined ? `${id}-hint` : `${id}-mistake ${id}-hint`}
             onInput={(event) => setTyped(event.currentTarget.value)}
