@@ -56,6 +56,8 @@ export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
             aria-describedby={mistake === undefined ? `${id}-hint` : `${id}-mistake ${id}-hint`}
             onInput={(event) => setTyped(event.currentTarget.value)}
             onKeyDown={(event) => {
+              // the keys of the page work again
+              if (event.key === 'Escape') document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
               event.preventDefault();
               event.currentTarget.form?.requestSubmit();
