@@ -183,8 +183,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(await row('2026/').getByRole('cell').first().innerText()).toBe('4');
     expect(await row('(no name)/').getByRole('cell').first().innerText()).toBe('1');
     // the keys without a folder are listed below
-    const here = goldenKeys.filter((key) => !key.includes('/') && key !== 'a//b');
-    expect(await listed(page)).toEqual(here.toSorted(byBytes).map((key) => printable(key)));
+    const here = goldenKeys.filter((key) => !key.includes('/')).toSorted(byBytes);
+    await expect.poll(() => listed(page)).toEqual(here.map((key) => printable(key)));
     await row('2026/').getByRole('link').click();
     await page.getByText('(the marker of this folder)').waitFor();
     expect(await listed(page)).toEqual(['2026/']);
@@ -203,7 +203,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByText('2 objects', { exact: true }).waitFor();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:deep/2/3/4/5/6/7/8/', view: 'folders' }));
     await page.getByText('Folders are counted down to 8 levels.').waitFor();
-    expect(await listed(page)).toEqual([DEEP]);
+    await expect.poll(() => listed(page)).toEqual([DEEP]);
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:20', view: 'folders' }));
     await page.getByText('is the beginning of names and not a folder').waitFor();
     expect(complaints).toEqual([]);
@@ -261,12 +261,12 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const { page, complaints } = await openCopying();
     for (const key of goldenKeys) {
       await openPanel(page, daemon.controlUrl, address({ query: queryFor(key) }));
-      expect(await listed(page), JSON.stringify(key)).toEqual([printable(key)]);
+      await expect.poll(() => listed(page), { message: JSON.stringify(key) }).toEqual([printable(key)]);
       // the box holds it exactly, and what is submitted again finds it
       expect(await page.getByLabel('Search for').inputValue()).toBe(queryFor(key));
       await page.getByLabel('Search for').press('Enter');
       await settled(page);
-      expect(await listed(page), JSON.stringify(key)).toEqual([printable(key)]);
+      await expect.poll(() => listed(page), { message: JSON.stringify(key) }).toEqual([printable(key)]);
       await page.keyboard.press('Escape');
       await page.getByRole('heading', { level: 2 }).first().click();
       await page.keyboard.press('j');
@@ -288,7 +288,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
       const folder = key.slice(0, key.lastIndexOf('/') + 1);
       const inFolder = folder === '' ? 'bucket:demo' : `bucket:demo prefix:"${folder.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
       await openPanel(page, daemon.controlUrl, address({ query: inFolder, view: 'folders' }));
-      expect(await listed(page), JSON.stringify(key)).toContain(printable(key));
+      await expect.poll(() => listed(page), { message: JSON.stringify(key) }).toContain(printable(key));
     }
     expect(await page.locator('img, #panel script').count()).toBe(0);
     expect(complaints).toEqual([]);

@@ -1,6 +1,6 @@
 /** What was written to the index of a bucket lately, deletions included. New rows wait for a click, so that nothing moves while it is read. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { StoredObject } from '../../api/objects.ts';
+import type { StoredObject } from '../../api/search.ts';
 import { call } from './api.ts';
 import { idOf } from './copied.ts';
 import { CopyCell, SelectCell, SelectionBar, useSelection } from './copy-actions.tsx';

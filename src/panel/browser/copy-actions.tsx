@@ -1,7 +1,7 @@
 /** What can be done with rows: copied one by one, as lines of those that are selected, or all that match. */
 import { useRef, useState } from 'preact/hooks';
 import { CSV_HEADING, csvLine } from '../../domain/documents/csv.ts';
-import type { StoredObject } from '../../api/objects.ts';
+import type { StoredObject } from '../../api/search.ts';
 import { call, problemFrom } from './api.ts';
 import { copiedCommand, copiedKey, copiedLines, copiedUri, idOf, type Copied } from './copied.ts';
 import { announce, copy, CopyButton } from './parts.tsx';
@@ -106,7 +106,7 @@ export function SearchActions({ search, total }: { readonly search: Search; read
 /** Reads everything that matches, page by page, and saves it as CSV. */
 function Download({ search, total }: { readonly search: Search; readonly total: string }) {
   const [rows, setRows] = useState<number>();
-  const end = useRef<AbortController>(undefined);
+  const end = useRef<AbortController | undefined>(undefined);
   async function download(): Promise<void> {
     const ending = new AbortController();
     end.current = ending;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId } from 'preact/hooks';
 import type { SortField } from '../../domain/search/conditions.ts';
-import type { StoredObject } from '../../api/objects.ts';
+import type { StoredObject } from '../../api/search.ts';
 import { call, type AnswerTo, type Problem } from './api.ts';
 import { AsOfAll, AsOfLines } from './as-of.tsx';
 import { idOf } from './copied.ts';
@@ -22,7 +22,7 @@ type Answer = AnswerTo<'GET /v1/objects'>;
 type Found = Pages<StoredObject, Answer>;
 
 /** Reads what a search finds. The first page has the total, and how far the index can be relied on. */
-export function useObjects(search: Search): Found {
+function useObjects(search: Search): Found {
   const query = requestOf(search);
   const key = `search ${JSON.stringify(query)}`;
   return usePages<StoredObject, Answer>(key, (cursor, signal) => {
@@ -54,20 +54,29 @@ export function Results({ search, label, folder, isPart, onProblem }: ResultsPro
       <h2 id={id}>{label}</h2>
       {isDeletedSearch(search) && <p>Deleted objects are shown for seven days after they were deleted.</p>}
       {first !== undefined && isPart !== true && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
-      {problem?.code === 'index.upgrading' ? (
-        <Upgrading
-          of={JSON.stringify(requestOf(search))}
-          ask={(signal) => call('GET /v1/objects', { query: { ...requestOf(search), limit: 1 } }, signal)}
-          problem={problem}
-          onDone={reload}
-        />
-      ) : (
-        <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />}>
-          {(objects) => <ObjectTable objects={objects} search={search} folder={folder} />}
-        </Listed>
-      )}
+      <Rows found={found} search={search} folder={folder} />
       {first !== undefined && first.items.length > 0 && <SearchActions search={search} total={totalText(first.total)} />}
     </section>
+  );
+}
+
+interface RowsProps {
+  readonly found: Found;
+  readonly search: Search;
+  readonly folder: string | undefined;
+}
+
+function Rows({ found, search, folder }: RowsProps) {
+  const { problem, first, reload } = found;
+  if (problem?.code === 'index.upgrading') {
+    const request = requestOf(search);
+    const ask = (signal: AbortSignal) => call('GET /v1/objects', { query: { ...request, limit: 1 } }, signal);
+    return <Upgrading of={JSON.stringify(request)} ask={ask} problem={problem} onDone={reload} />;
+  }
+  return (
+    <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />}>
+      {(objects) => <ObjectTable objects={objects} search={search} folder={folder} />}
+    </Listed>
   );
 }
 

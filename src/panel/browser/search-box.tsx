@@ -52,11 +52,12 @@ export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
             autocomplete="off"
             spellcheck={false}
             autocapitalize="off"
-            enterkeyhint="search"
             aria-invalid={mistake === undefined ? undefined : true}
             aria-describedby={mistake === undefined ? `${id}-hint` : `${id}-mistake ${id}-hint`}
             onInput={(event) => setTyped(event.currentTarget.value)}
             onKeyDown={(event) => {
+              // the keys of the page work again
+              if (event.key === 'Escape') document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
               event.preventDefault();
               event.currentTarget.form?.requestSubmit();
@@ -215,7 +216,8 @@ export function without(search: Search, { text, position }: Clause): Search {
   return { ...search, query: withoutPart(search.query, position, text.length) };
 }
 
-const names: Readonly<Record<string, string>> = {
+/** Fields in words. */
+const fieldWords: Readonly<Record<string, string>> = {
   words: 'word',
   contains: 'contains',
   match: 'pattern',
@@ -229,7 +231,7 @@ const names: Readonly<Record<string, string>> = {
 function chipText({ field, negated, operator, values }: Clause, inZone: 'utc' | 'local'): string {
   const shown = values.map((value) => valueText(field, value, inZone));
   const value = field === 'object' ? shown.join('/') : shown.join(' or ');
-  return `${negated ? 'not ' : ''}${names[field] ?? field}${operator === undefined ? ':' : ` ${operator}`} ${value}`;
+  return `${negated ? 'not ' : ''}${fieldWords[field] ?? field}${operator === undefined ? ':' : ` ${operator}`} ${value}`;
 }
 
 function valueText(field: string, value: string, inZone: 'utc' | 'local'): string {
