@@ -34,7 +34,6 @@ const OPENING = /^(?:<\?xml [^<>&]*\?>)?\s*<ListBucketResult(?: xmlns="[^"<>&]*"
 const TAG = /^[A-Za-z]+$/;
 /** Characters that need a closer look: a carriage return or line feed, which a parser would normalise, is not accepted; `&` is only in `&quot;`. */
 const UNUSUAL = /[\r\n&]/;
-const NEXT_UNUSUAL = /[\r\n&]/g;
 const CONTENTS_OPENING = /<Contents>\s*/y;
 const CONTENTS_CLOSING = /<\/Contents>\s*/y;
 const CLOSING = /<\/ListBucketResult>\s*$/y;
@@ -65,13 +64,12 @@ export function readListing(xml: string): ListingFields | undefined {
   if (opening === null) return undefined;
   const contents: ListedFields[] = [];
   const listing: Fields<typeof listingNames> = {};
-  const document = { xml, unusualAt: -1 };
   let at = opening[0].length;
   while (endOf(CLOSING, xml, at) === undefined) {
     const inContents = endOf(CONTENTS_OPENING, xml, at);
     const listed: Fields<typeof listedNames> = {};
     const end =
-      inContents === undefined ? readField(xml, at, { names: listingNames, into: listing }) : readContents(document, inContents, listed);
+      inContents === undefined ? readField(xml, at, { names: listingNames, into: listing }) : readContents(xml, inContents, listed);
     if (end === undefined) return undefined;
     if (inContents !== undefined) contents.push(listed);
     at = end;
@@ -79,27 +77,9 @@ export function readListing(xml: string): ListingFields | undefined {
   return { ...listing, contents };
 }
 
-/** The document, and where the first unusual character stands at or after the place that was asked for last. */
-interface Document {
-  readonly xml: string;
-  unusualAt: number;
-}
-
-/** {@link textOf} of a part of the document. Of an object's seven fields only the etag has unusual characters, so one search for the next of them serves them all. */
-function textBetween(document: Document, from: number, to: number): string | undefined {
-  const { xml } = document;
-  if (document.unusualAt < from) {
-    NEXT_UNUSUAL.lastIndex = from;
-    document.unusualAt = NEXT_UNUSUAL.test(xml) ? NEXT_UNUSUAL.lastIndex - 1 : xml.length;
-  }
-  const written = xml.slice(from, to);
-  return document.unusualAt >= to ? written : textOf(written);
-}
-
 /** Reads one Contents element into `into`. Returns where its closing tag ends. */
-function readContents(document: Document, from: number, into: Fields<typeof listedNames>): number | undefined {
-  const { xml } = document;
-  let at: number | undefined = readUsualFields(document, from, into);
+function readContents(xml: string, from: number, into: Fields<typeof listedNames>): number | undefined {
+  let at: number | undefined = readUsualFields(xml, from, into);
   while (at !== undefined) {
     const end = endOf(CONTENTS_CLOSING, xml, at);
     if (end !== undefined) return end;
@@ -112,14 +92,13 @@ function readContents(document: Document, from: number, into: Fields<typeof list
  * Reads the fields that stand in S3's order into `into`, without looking at their tags one by one, which takes half as long.
  * Returns where they end; what follows is read field by field.
  */
-function readUsualFields(document: Document, from: number, into: Fields<typeof listedNames>): number {
-  const { xml } = document;
+function readUsualFields(xml: string, from: number, into: Fields<typeof listedNames>): number {
   let at = from;
   for (const { opening, closing, name } of usualFields) {
     if (!xml.startsWith(opening, at)) continue;
     const textFrom = at + opening.length;
     const textTo = xml.indexOf('<', textFrom);
-    const text = textTo < 0 ? undefined : textBetween(document, textFrom, textTo);
+    const text = textTo < 0 ? undefined : textOf(xml.slice(textFrom, textTo));
     if (text === undefined || !xml.startsWith(closing, textTo)) return at;
     if (name !== undefined) into[name] = text;
     at = afterSpace(xml, textTo + closing.length);
