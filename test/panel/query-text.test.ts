@@ -42,7 +42,8 @@ describe('a field that is written into the box', () => {
 describe('the text of the box', () => {
   it('has one value of a field only if no other is possible', () => {
     expect(onlyValueIn('bucket:a cat', 'bucket')).toBe('a');
-    for (const text of ['cat', 'bucket:a,b', 'bucket:a bucket:b', '-bucket:a', '"bucket:a"']) expect(onlyValueIn(text, 'bucket'), text).toBeUndefined();
+    for (const text of ['cat', 'bucket:a,b', 'bucket:a bucket:b', '-bucket:a', '"bucket:a"'])
+      expect(onlyValueIn(text, 'bucket'), text).toBeUndefined();
     expect(valueIn('ext:jpg,"p g"', EXT)).toBe('jpg,p g');
   });
 
