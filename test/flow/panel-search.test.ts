@@ -175,7 +175,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('leads through the folders with their counts and bytes', async () => {
-    const { page, complaints } = await open();
+    const { page, complaints } = await openCopying();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo', view: 'folders' }));
     const groups = page.getByRole('region', { name: 'Objects and bytes' });
     const row = (name: string) => groups.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
@@ -200,6 +200,9 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo', view: 'folders', by: 'extension' }));
     await row('pdf').getByRole('link').click();
     await page.getByText('2 objects', { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Copy sums as command' }).click();
+    await expect.poll(() => clipboard(page)).toBe('npx tally du --by extension --query bucket:demo -- demo');
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:deep/2/3/4/5/6/7/8/', view: 'folders' }));
     await page.getByText('Folders are counted down to 8 levels.').waitFor();
     await expect.poll(() => listed(page)).toEqual([DEEP]);
