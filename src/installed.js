@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const OWN = new URL('.', import.meta.url).href;
 
 // Node 24 calls the function experimental at its first use, and strips the types of all other programs without a word
-const { emitWarning } = process;
+const emitWarning = process.emitWarning.bind(process);
 process.emitWarning = () => undefined;
 stripTypeScriptTypes('');
 process.emitWarning = emitWarning;
