@@ -11,7 +11,7 @@ import { startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
 const run = promisify(execFile);
 const ROOT = new URL('../../', import.meta.url).pathname;
 /** What the package is made of. */
-const SOURCES = [...packageJson.files.filter((name) => !name.startsWith('dist')), 'package.json', 'README.md', 'LICENSE'];
+const SOURCES = [...packageJson.files.filter((name) => !name.startsWith('dist')), 'package.json', 'tsconfig.json', 'README.md', 'LICENSE'];
 
 describe('the package', () => {
   let folder: string;

@@ -24,6 +24,8 @@ const SMALL: BrowserContextOptions = { viewport: { width: 360, height: 640 }, is
 const photos = ['2026/paris/cat.jpg', '2026/paris/Tower at night.jpg', '2026/rome/forum.jpg', 'про/файл.txt', 'raw/IMG_0042.CR3'];
 const reports = ['2025/invoice-0001.pdf', '2026/invoice-0002.pdf', '2026/invoice-0003.pdf', 'exports/2026-11/orders.parquet'];
 
+const FOUND = '?page=search&query=2026+ext:jpg,pdf+size>1';
+
 interface Picture {
   readonly name: string;
   readonly query: string;
@@ -43,14 +45,15 @@ const press =
 /** `job`: the id of a re-index that has ended. */
 const picturesOf = (job: string): readonly Picture[] => [
   { name: 'buckets', query: '' },
-  { name: 'search', query: '?page=search&q=2026' },
-  { name: 'search-dark', query: '?page=search&q=2026', options: { ...LARGE, colorScheme: 'dark' } },
+  { name: 'search', query: FOUND },
+  { name: 'search-dark', query: FOUND, options: { ...LARGE, colorScheme: 'dark' } },
+  { name: 'folders', query: '?page=search&query=bucket:photos&view=folders' },
   { name: 'object', query: `?${new URLSearchParams({ page: 'object', bucket: 'photos', key: '2026/paris/cat.jpg' }).toString()}` },
   { name: 'reindex', query: '?page=bucket&bucket=reports', act: press('Re-Index and Repair') },
   { name: 'job', query: `?page=job&id=${job}` },
   { name: 'letters', query: '?page=letters' },
   { name: 'small', query: '?page=bucket&bucket=photos', options: SMALL },
-  { name: 'small-dark', query: '?page=search&q=2026', options: { ...SMALL, colorScheme: 'dark' } },
+  { name: 'small-dark', query: FOUND, options: { ...SMALL, colorScheme: 'dark' } },
 ];
 
 const registry = await startEmbeddedRegistry();
