@@ -1,5 +1,7 @@
 /** Three lanes, each with its own command (npm run test:unit …); `npm test` runs all of them at once. */
+import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** They need no server either, but more than half a minute each. */
 const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket', 'gap-years'];
@@ -10,8 +12,52 @@ const flow = ['test/{deploy,flow}/**/*.test.ts'];
 // every file that is in no other lane, so that no file is left out
 const integration = ['test/**/*.test.ts'];
 
+const root = new URL('../..', import.meta.url).pathname;
+
+/**
+ * Files that take a minute or more, the longest first. They begin before all others, whatever their lane: none of them is
+ * still alone at work when all others have ended, and those that wait for real time-outs run beside those that need a core.
+ */
+const longestFirst = [
+  'test/deploy/deploy.test.ts',
+  'test/flow/reindex-faults.test.ts',
+  'test/app/openapi.test.ts',
+  'test/flow/gaps.test.ts',
+  'test/docs/connect.test.ts',
+  'test/flow/shutdown.test.ts',
+  'test/pipeline/ingest/worker-matrix.test.ts',
+  'test/flow/kill.test.ts',
+  'test/flow/outage.test.ts',
+  'test/flow/sources-agreement.test.ts',
+  'test/flow/fault-matrix.test.ts',
+  'test/adapters/aws/provision.test.ts',
+  'test/flow/drift.test.ts',
+  'test/adapters/opensearch/contract.test.ts',
+  'test/flow/index-nodes.test.ts',
+  'test/docs/commands.test.ts',
+  'test/flow/reindex.test.ts',
+  'test/flow/flood.test.ts',
+  'test/flow/enrichment.test.ts',
+  'test/adapters/opensearch/secured.test.ts',
+  'test/flow/browser-login.test.ts',
+  'test/flow/workers.test.ts',
+  'test/flow/bad-input.test.ts',
+].map((file) => root + file);
+for (const file of longestFirst)
+  if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);
+
+class LongestFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification): number => {
+      const place = longestFirst.indexOf(moduleId);
+      return place === -1 ? longestFirst.length : place;
+    };
+    return (await super.sort(specs)).sort((a, b) => placeOf(a) - placeOf(b));
+  }
+}
+
 const common = {
-  root: new URL('../..', import.meta.url).pathname,
+  root,
   // hundreds of daemons are started: the later ones use what Node compiled for the first
   env: { NODE_COMPILE_CACHE: new URL('../../node_modules/.cache/tally-test-compile', import.meta.url).pathname },
   // no test asserts a time: a test that takes this long hangs
@@ -32,6 +78,7 @@ const long = [{ name: 'long', include: ['test/**/*.long.ts'] }];
 export default defineConfig({
   test: {
     ...common,
+    sequence: { sequencer: LongestFirst },
     // once for all lanes
     globalSetup: ['test/support/global-setup.ts'],
     projects: (process.env['TALLY_TEST_LONG'] === '1' ? long : lanes).map((lane) => ({ test: { ...common, ...lane } })),

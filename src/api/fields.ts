@@ -1,6 +1,6 @@
 /** Fields that several subjects share, with their bounds. */
 import { z } from 'zod';
-import { BUCKET_NAME } from '../domain/bucket.ts';
+import { BUCKET_NAME } from '../domain/bucket-name.ts';
 
 /** S3's longest key. */
 const KEY_BYTES_MAX = 1_024;

@@ -1,9 +1,10 @@
 /** Where the files of the panel come from: the build that the package and the image bring, or the sources. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { RequestError } from '../domain/request-error.ts';
 
-const BUILT = new URL('../../dist/panel/', import.meta.url).pathname;
+const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url));
 
 /** Resolves to the files by name. Throws `panel.not-built` where there is no build, and nothing to build it with. */
 export async function loadPanel(): Promise<ReadonlyMap<string, Uint8Array>> {

@@ -4,7 +4,7 @@ import type { StoredObject } from '../api/search.ts';
 import { sortFields, sortOrders, type SortField, type SortOrder } from '../domain/search/conditions.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { CSV_HEADING, csvLine } from './csv.ts';
+import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
 import { addFilterOptions, filterParameters, type FilterOptions } from './filters.ts';
 import { ageOfText, countText, sizeText } from './human.ts';
 import { jsonText, tableText } from './output.ts';

@@ -31,14 +31,6 @@ export function asksForMore(before: EnrichMode, after: EnrichMode): boolean {
   return enrichModes.indexOf(after) > enrichModes.indexOf(before);
 }
 
-/** Wider than S3's own rules: it includes every character that an S3-compatible store is known to allow. */
-export const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;
-
-/** Whether a text can be the name of a bucket, old us-east-1 names included: 3 to 255 letters, digits, `.`, `_` and `-`, with a letter or digit at both ends. */
-export function isBucketName(text: string): boolean {
-  return BUCKET_NAME.test(text);
-}
-
 /** Whether the name is that of a directory bucket of S3 Express One Zone: https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-bucket-naming-rules.html */
 export function isDirectoryBucket(name: string): boolean {
   return name.endsWith('--x-s3');
@@ -84,6 +76,15 @@ export const connectionCheckSchema = z.object({
 });
 export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
 
+const eventQueueSchema = z.object({
+  queueUrl: z.string(),
+  /** When the last event came from it. */
+  atMs: z.number(),
+  /** How long events had waited in it by then; absent: not long enough to tell. */
+  waitedMs: z.number().optional(),
+});
+export type EventQueue = z.infer<typeof eventQueueSchema>;
+
 /** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
 export const bucketRecordSchema = z.object({
   bucket: z.string(),
@@ -103,8 +104,8 @@ export const bucketRecordSchema = z.object({
   lastEventAtMs: z.number().optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
-  /** The bucket queues that its events came from, with the time of the last one from each. */
-  eventQueues: z.array(z.object({ queueUrl: z.string(), atMs: z.number() })).optional(),
+  /** The bucket queues that its events came from. */
+  eventQueues: z.array(eventQueueSchema).optional(),
   lastReindexAtMs: z.number().optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
@@ -156,10 +157,7 @@ export function isSubscribedAgain(
 const EVENT_QUEUE_LIFE_MS = 30 * 86_400_000;
 
 /** The queues of a bucket's events after an event from this one, without those that are too old to count. */
-export function withEventQueue(
-  known: BucketRecord['eventQueues'],
-  latest: { readonly queueUrl: string; readonly atMs: number },
-): NonNullable<BucketRecord['eventQueues']> {
+export function withEventQueue(known: BucketRecord['eventQueues'], latest: EventQueue): NonNullable<BucketRecord['eventQueues']> {
   const others = (known ?? []).filter(({ queueUrl, atMs }) => queueUrl !== latest.queueUrl && latest.atMs - atMs <= EVENT_QUEUE_LIFE_MS);
   const before = known?.find(({ queueUrl }) => queueUrl === latest.queueUrl)?.atMs ?? 0;
   return [...others, { ...latest, atMs: Math.max(latest.atMs, before) }];

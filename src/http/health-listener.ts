@@ -8,6 +8,8 @@ import { createServer, listenerOf, type Address, type Listener } from './server.
 interface HealthListenerParts extends HealthParts {
   readonly address: Address;
   readonly telemetry: Telemetry;
+  /** How long a connection may take to send a request. Default: half a minute. */
+  readonly requestTimeoutMs?: number;
 }
 
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
@@ -16,8 +18,9 @@ const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1']);
  * Creates the listener for health and metrics only. Its address may be reachable from outside, unlike the control plane's, and
  * under any name. On loopback it answers this machine's own names only.
  */
-export function createHealthListener({ address, telemetry, ...parts }: HealthListenerParts): Listener {
-  const app = createServer({ telemetry, rows: rowsOfHealth, ...(LOOPBACK.has(address.host) && { guard: requireLocalHost }) });
+export function createHealthListener({ address, telemetry, requestTimeoutMs, ...parts }: HealthListenerParts): Listener {
+  const guarded = LOOPBACK.has(address.host) && { guard: requireLocalHost };
+  const app = createServer({ telemetry, rows: rowsOfHealth, requestTimeoutMs, ...guarded });
   const handlers = healthHandlers(parts);
   addRoutes(app, rowsOfHealth, ({ operation }) => handlers[operation]);
   return listenerOf(app, address);

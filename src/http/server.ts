@@ -57,19 +57,22 @@ interface ServerParts {
   readonly rows: readonly PlacedRow[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
+  /** See REQUEST_TIMEOUT_MS, the default. */
+  readonly requestTimeoutMs?: number | undefined;
 }
 
 /**
  * Creates a server without routes. It accepts only routes of the contract. Every error becomes a problem document, and
  * unexpected errors are logged.
  */
-export function createServer({ telemetry, rows: served, guard = () => undefined }: ServerParts): FastifyInstance {
+export function createServer(parts: ServerParts): FastifyInstance {
+  const { telemetry, rows: served, guard = () => undefined, requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: requestTimeoutMs,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
+    http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: TIMEOUTS_CHECK_MS },
     forceCloseConnections: true,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     // a path that cannot be decoded reaches no hook and no route

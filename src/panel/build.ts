@@ -4,11 +4,12 @@
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { build, stop } from 'esbuild';
 import { facts } from './facts.ts';
 
-const BROWSER = new URL('browser/', import.meta.url).pathname;
-export const BUILT = new URL('../../dist/panel/', import.meta.url).pathname;
+const BROWSER = fileURLToPath(new URL('browser/', import.meta.url));
+export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url));
 
 /** Preact's sources have no notice that a bundler would keep, as the style sheet of Pico has. */
 const PREACT_LICENSE =

@@ -1,6 +1,6 @@
 /** The settings of what Tally makes in AWS. */
 import { z } from 'zod';
-import { BUCKET_NAME } from '../domain/bucket.ts';
+import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
 
 export const connectionSettings = {

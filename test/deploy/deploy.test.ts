@@ -88,6 +88,19 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect(await eventually('the object is found again', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
     });
 
+    test('serves the panel, which was built with the image', async () => {
+      const page = await fetchedIn(container, 'http://127.0.0.1:8080/panel/');
+      const files = [...page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g)].map(([, file = '']) => file);
+      expect(files.map((file) => file.split('-')[0]).toSorted()).toEqual(['panel', 'style']);
+      for (const file of files) {
+        const text = await fetchedIn(container, `http://127.0.0.1:8080/panel/${file}`);
+        expect(text, file).toMatch(/Copyright.*MIT/is);
+      }
+      // what builds it is not in the image
+      const installed = await docker(['exec', container, 'ls', 'node_modules']);
+      for (const absent of ['esbuild', 'preact']) expect(installed.split('\n')).not.toContain(absent);
+    });
+
     test('becomes unhealthy when its process hangs, and healthy again when it goes on', async () => {
       await becomes('healthy');
       await docker(['kill', '--signal', 'STOP', container]);
@@ -104,7 +117,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
   describe('compose.yaml', () => {
     // Docker chooses the ports of this machine, and is asked for them
-    const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0' };
+    const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0', PANEL_PORT: '0' };
     const OBJECTS = 200;
 
     beforeAll(async () => {
@@ -145,6 +158,15 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       const health = `http://${await addressOf('tally', 8081)}`;
       await eventually('ready', async () => (await fetch(`${health}/readyz`)).ok);
       expect(await (await fetch(`${health}/metrics`)).text()).toMatch(/^tally_records_total\{.*outcome="provisional".*\} [1-9]/m);
+    });
+
+    test('shows the panel to this machine, if that is wanted', async () => {
+      const ask = async (): Promise<Response> => fetch(`http://${await addressOf('tally', 8082)}/panel/`);
+      await expect(ask()).rejects.toThrow();
+      await composed('up', '--detach', '--no-build', 'panel');
+      const answer = await eventually('the panel answers', ask);
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+      await composed('rm', '--force', '--stop', 'panel');
     });
 
     test('killed under load, it loses nothing', async () => {
@@ -317,6 +339,15 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 });
+
+/** What a URL answers inside of a container. Fails unless it succeeds. */
+function fetchedIn(container: string, url: string): Promise<string> {
+  const script = `fetch('${url}').then(async (answer) => {
+    process.exitCode = answer.ok ? 0 : 1;
+    process.stdout.write(await answer.text());
+  })`;
+  return docker(['exec', container, 'node', '-e', script]);
+}
 
 /** One field of a container's state. */
 function stateOf(container: string, field: string): Promise<string> {

@@ -11,6 +11,9 @@ export const LABEL = 'tally-test';
 /** Each meets another port; that five are taken in a row is not chance. */
 const PORT_ATTEMPTS = 5;
 
+const PAUSE_MIN_MS = 250;
+const PAUSE_MAX_MS = 2_000;
+
 const ROOT = new URL('../..', import.meta.url).pathname;
 
 export interface Ended {
@@ -97,10 +100,14 @@ export async function compose(args: readonly string[], env: Readonly<Record<stri
   return outputOf([program, ...all].join(' '), await run(program, all, { env }));
 }
 
-/** Tries until the work returns something. What it throws meanwhile counts as not yet. Fails after the timeout with the last reason. */
+/**
+ * Tries until the work returns something, with pauses as long as the work, which may start processes that need the cores of what
+ * is waited for. What it throws meanwhile counts as not yet. Fails after the timeout with the last reason.
+ */
 export async function eventually<Found>(what: string, work: () => Promise<Found | undefined | false>, timeoutMs = 300_000): Promise<Found> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
+    const startedMs = Date.now();
     let reason: unknown = 'not yet';
     try {
       const found = await work();
@@ -109,7 +116,7 @@ export async function eventually<Found>(what: string, work: () => Promise<Found 
       reason = error;
     }
     if (Date.now() > deadlineMs) throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: reason });
-    await delay(250);
+    await delay(Math.min(PAUSE_MAX_MS, Math.max(PAUSE_MIN_MS, Date.now() - startedMs)));
   }
 }
 

@@ -8,6 +8,13 @@ import { openPanel, settled } from '../support/worlds/panel.ts';
 const USER = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
 const ADMIN = { sub: 's-root', email: 'root@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] };
 
+/** All that a page keeps or has in its address: what is drawn and typed, where it was, what it read from where, what it stored. */
+const KEPT = `JSON.stringify([
+  document.documentElement.outerHTML, document.title, location.href, history.state, document.cookie, window.name,
+  [...document.querySelectorAll('input, textarea')].map(({ value }) => value),
+  performance.getEntries().map(({ name }) => name), { ...localStorage }, { ...sessionStorage },
+])`;
+
 const navigationOf = (page: Page): Promise<readonly string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
 
 describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chromium, of a person who logs in', () => {
@@ -105,7 +112,13 @@ describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chr
     expect(answer.status).toBe(200);
     await page.getByRole('button', { name: 'I have copied it' }).click();
     await page.getByText('nightly <b>export</b>').first().waitFor();
-    expect(await page.content()).not.toContain(secret);
+    expect(await page.evaluate<string>(KEPT)).not.toContain(secret);
+    // neither do Back and Forward show it again
+    await page.getByRole('link', { name: 'Buckets' }).click();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Create key' }).waitFor();
+    await settled(page);
+    expect(await page.evaluate<string>(KEPT)).not.toContain(secret);
     await page.reload();
     // it ends within 14 days
     await page.getByText('Your API key').waitFor();

@@ -106,16 +106,16 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url);
     expect(await page.title()).toBe('Buckets · Tally');
     await page.getByRole('link', { name: 'Search' }).first().click();
-    await page.getByLabel('Words of the key').fill('cat');
+    await page.getByLabel('Search for').fill('cat');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
-    expect(new URL(page.url()).searchParams.get('q')).toBe('cat');
-    await page.getByRole('region', { name: 'Objects found' }).getByRole('link').click();
+    expect(new URL(page.url()).searchParams.get('query')).toBe('cat');
+    await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').click();
     await page.getByText('The index holds it although').waitFor();
     expect(new URL(page.url()).searchParams.get('key')).toBe(nastyKey);
     await page.goBack();
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
-    expect(await page.getByLabel('Words of the key').inputValue()).toBe('cat');
+    expect(await page.getByLabel('Search for').inputValue()).toBe('cat');
     await page.goBack();
     await page.goBack();
     await page.getByRole('heading', { name: 'Buckets' }).waitFor();
@@ -141,14 +141,14 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('search-box');
     // in an input the keys are text
     await page.keyboard.type('j?');
-    expect(await page.getByLabel('Words of the key').inputValue()).toBe('j?');
+    expect(await page.getByLabel('Search for').inputValue()).toBe('j?');
     expect(complaints).toEqual([]);
   });
 
   it('opens the object whose address is pasted', async () => {
     const { page } = await open();
     await openPanel(page, world.url, '?page=search');
-    await page.getByLabel('Words of the key').fill('s3://photos/2026/c+at %.jpg');
+    await page.getByLabel('Search for').fill('s3://photos/2026/c+at %.jpg');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: '2026/c+at %.jpg' }).waitFor();
     expect(world.fake.asked.at(-1)).toEqual(['explainObject', { params: { bucket: 'photos' }, query: { key: '2026/c+at %.jpg' } }]);
@@ -234,14 +234,14 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     const broken = await startPanelWorld({
       verbs: {
         searchObjects: async ({ query }) => {
-          if (query.q === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
+          if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
           return { items: [objectDocument] };
         },
       },
     });
     const { page } = await open();
     await openPanel(page, broken.url, '?page=search&q=cat');
-    await page.getByLabel('Words of the key').fill('dog');
+    await page.getByLabel('Search for').fill('dog');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
     expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);

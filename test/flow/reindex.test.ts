@@ -19,7 +19,8 @@ const KEYS = [
   ...Array.from({ length: 40 }, (_, n) => `many/${n}`),
 ];
 
-describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it was connected', () => {
+// at once: they wait most of their time
+describe.skipIf(awsEndpoint() === undefined).concurrent('a bucket that was filled before it was connected', () => {
   let own: TestAws;
   const endpoint = awsEndpoint() ?? '';
 

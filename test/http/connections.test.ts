@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthListener } from '../../src/http/health-listener.ts';
-import type { Listener } from '../../src/http/server.ts';
+import { createServer, type Listener } from '../../src/http/server.ts';
 import { until } from '../support/servers/aws.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -19,14 +19,19 @@ beforeEach(async () => {
   sockets = [];
   slow = Promise.withResolvers();
   scrapes = 0;
+  await start();
+});
+
+async function start(limits: { readonly requestTimeoutMs?: number } = {}): Promise<void> {
   listener = createHealthListener({
     address: { host: '127.0.0.1', port: 0 },
     readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
     metrics: { metricsText: () => ((scrapes += 1), slow.promise.then(() => 'tally_up 1\n')), contentType: 'text/plain' },
     telemetry: createFakeTelemetry(),
+    ...limits,
   });
   ({ port } = await listener.listen());
-});
+}
 
 afterEach(async () => {
   slow.resolve();
@@ -61,10 +66,18 @@ describe('a listener', () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it('closes a connection on which no request arrives, in half a minute', async () => {
+  it('closes a connection on which no request arrives in time', async () => {
+    await listener.close();
+    await start({ requestTimeoutMs: 500 });
     const [silent, halfway] = [await open(), await open('GET /livez HTTP/1.1\r\n')];
     await Promise.all([once(silent, 'close'), once(halfway, 'close')]);
     expect(await isAlive()).toBe(true);
+  });
+
+  it('gives a connection half a minute for its request, and for its headers', async () => {
+    const app = createServer({ telemetry: createFakeTelemetry(), rows: [] });
+    expect(app.server).toMatchObject({ requestTimeout: 30_000, headersTimeout: 30_000 });
+    await app.close();
   });
 
   it('waits longer for a further request than load balancers and reverse proxies keep an idle connection', async () => {

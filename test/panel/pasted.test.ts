@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { copiedCommand, copiedKey, copiedUri, shellWord } from '../../src/panel/browser/copied.ts';
-import { pastedObject } from '../../src/panel/browser/pasted.ts';
+import { locationOf } from '../../src/domain/search/location.ts';
+import { copiedCommand, copiedKey, copiedLines, copiedUri, shellWord } from '../../src/panel/browser/copied.ts';
 
 describe('a pasted address', () => {
   it.each([
@@ -12,20 +12,15 @@ describe('a pasted address', () => {
     ['https://s3.eu-west-1.amazonaws.com/photos/2026/cat.jpg', '2026/cat.jpg'],
     ['https://eu-west-1.console.aws.amazon.com/s3/object/photos?region=eu-west-1&prefix=2026/cat.jpg', '2026/cat.jpg'],
   ])('%j names an object', (text, key) => {
-    expect(pastedObject(text)).toEqual({ bucket: 'photos', key });
+    expect(locationOf(text.trim())).toEqual({ bucket: 'photos', key });
   });
 
-  it.each([
-    'cat',
-    's3://photos',
-    's3://photos/',
-    'https://example.com/photos/cat.jpg',
-    'https://photos.s3.amazonaws.com/%ff',
-    'https://',
-    'javascript:alert(1)',
-  ])('%j names none', (text) => {
-    expect(pastedObject(text)).toBeUndefined();
-  });
+  it.each(['cat', 'https://example.com/photos/cat.jpg', 'https://photos.s3.amazonaws.com/%ff', 'https://', 'javascript:alert(1)'])(
+    '%j names none',
+    (text) => {
+      expect(locationOf(text.trim())).toBeUndefined();
+    },
+  );
 });
 
 describe('what is copied', () => {
@@ -43,7 +38,13 @@ describe('what is copied', () => {
     expect(JSON.parse(copiedKey('a\n"b').text)).toBe('a\n"b');
   });
 
+  it('is lines, with JSON strings where it must be', () => {
+    expect(copiedLines([copiedKey('a'), copiedKey('b\nc')])).toMatchObject({ text: 'a\n"b\\nc"', isJson: true });
+    expect(copiedLines([copiedKey('a')])).toEqual({ text: 'a', isJson: false, note: 'Copied lines: 1.' });
+  });
+
   it('quotes what a shell would expand', () => {
+    expect(shellWord("a\n'\\\u001b[2J\u0085")).toBe(String.raw`$'a\x0a\'\\\x1b[2J\u0085'`);
     expect(shellWord('a-b/c.d')).toBe('a-b/c.d');
     expect(shellWord('`x`')).toBe("'`x`'");
     expect(shellWord('')).toBe("''");

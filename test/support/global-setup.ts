@@ -77,11 +77,20 @@ const servers: readonly Server[] = [
   },
 ];
 
+/**
+ * An OpenSearch of a test run lives for minutes: compiling its code once, simply, costs less of the cores that the tests need
+ * than optimising it. It needs no second process that analyses its performance either.
+ */
+const SHORT_LIVED = {
+  OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m -XX:TieredStopAtLevel=1',
+  DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI: 'true',
+};
+
 async function startOpenSearch(image: string, settings: Readonly<Record<string, string>>): Promise<StartedServer> {
   const { OpenSearchContainer } = await import('@testcontainers/opensearch');
   const container = await new OpenSearchContainer(image)
     .withSecurityEnabled(false)
-    .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m', ...settings })
+    .withEnvironment({ ...SHORT_LIVED, ...settings })
     .withStartupTimeout(STARTUP_TIMEOUT_MS)
     .start();
   return { url: container.getHttpUrl(), stop: () => container.stop() };
@@ -96,7 +105,7 @@ async function startSecuredOpenSearch(image: string): Promise<StartedServer> {
   const container = await new OpenSearchContainer(image)
     .withSecurityEnabled(true)
     // an audit log would be a write for every request
-    .withEnvironment({ OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m', 'plugins.security.audit.type': 'noop' })
+    .withEnvironment({ ...SHORT_LIVED, 'plugins.security.audit.type': 'noop' })
     .withStartupTimeout(STARTUP_TIMEOUT_MS)
     .start();
   const folder = await mkdtemp(join(tmpdir(), 'tally-ca-'));

@@ -1,59 +1,115 @@
 /**
  * `npm run panel:pictures`: the pictures of docs/panel.md, made with Chromium from a running registry in embedded mode.
+ * `npm run panel:pictures -- FOLDER` writes them there, as PNG.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { Buffer } from 'node:buffer';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { openWindow, startChromium } from './identity/chromium.ts';
-import { MAIN } from './servers/program.ts';
-import { openPanel } from './worlds/panel.ts';
+import { answers, startEmbeddedRegistry } from './servers/embedded-registry.ts';
+import { openPanel, settled } from './worlds/panel.ts';
 
-const PICTURES = new URL('../../docs/pictures/', import.meta.url).pathname;
-const KEYS = ['2026/invoices/0001.pdf', '2026/invoices/0002.pdf', '2026/photos/cat.jpg', 'про/файл.txt', 'raw/events.parquet'];
+const [folder] = process.argv.slice(2);
+const PICTURES = folder ?? new URL('../../docs/pictures/', import.meta.url).pathname;
+/** As WebP a page takes a third of its PNG. */
+const FORMAT = folder === undefined ? 'webp' : 'png';
+/** Below this, letters get shadows. */
+const QUALITY = 80;
 
-const data = mkdtempSync(join(tmpdir(), 'tally-pictures-'));
-const any = '127.0.0.1:0';
-const registry = spawn(process.execPath, [MAIN, 'serve', '--embedded'], {
-  stdio: ['ignore', 'pipe', 'inherit'],
-  env: { ...process.env, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
-});
-const listening = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>((resolve) => {
-  createInterface({ input: registry.stdout }).on('line', (line) => {
-    if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
-  });
-});
-const { controlUrl, embeddedUrl } = listening;
-const browser = await startChromium();
-try {
-  await indexed();
-  const { page } = await openWindow(browser, { viewport: { width: 1_100, height: 700 } });
-  await openPanel(page, controlUrl);
-  await page.screenshot({ path: join(PICTURES, 'panel-buckets.png') });
-  await openPanel(page, controlUrl, '?page=search&bucket=demo&q=2026');
-  await page.screenshot({ path: join(PICTURES, 'panel-search.png') });
-  await openPanel(page, controlUrl, '?page=bucket&bucket=demo');
-  await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
-  await page.screenshot({ path: join(PICTURES, 'panel-reindex.png') });
-} finally {
-  await browser.close();
-  registry.kill('SIGTERM');
-  await once(registry, 'exit');
-  rmSync(data, { recursive: true, force: true });
+const LARGE: BrowserContextOptions = { viewport: { width: 1_100, height: 640 } };
+const SMALL: BrowserContextOptions = { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true };
+
+const photos = ['2026/paris/cat.jpg', '2026/paris/Tower at night.jpg', '2026/rome/forum.jpg', 'про/файл.txt', 'raw/IMG_0042.CR3'];
+const reports = ['2025/invoice-0001.pdf', '2026/invoice-0002.pdf', '2026/invoice-0003.pdf', 'exports/2026-11/orders.parquet'];
+
+const FOUND = '?page=search&query=2026+ext:jpg,pdf+size>1';
+
+interface Picture {
+  readonly name: string;
+  readonly query: string;
+  readonly options?: BrowserContextOptions;
+  /** What is done on the page before. */
+  readonly act?: (page: Page) => Promise<void>;
 }
 
-/** Puts the objects, and waits until a search finds them. */
-async function indexed(): Promise<void> {
-  for (;;) {
-    const answer = await fetch(`${controlUrl}/v1/objects?bucket=demo`).catch(() => undefined);
-    const body = (await answer?.json()) as { readonly items?: readonly object[] } | undefined;
-    if (body?.items?.length === KEYS.length) return;
-    // an object that is put before the bucket is there, or put again, does no harm
-    for (const key of KEYS) await fetch(`${embeddedUrl}/demo/${encodeURIComponent(key)}`, { method: 'PUT', body: key });
-    await new Promise((resolve) => {
-      setTimeout(resolve, 500);
-    });
-  }
+const press =
+  (name: string) =>
+  async (page: Page): Promise<void> => {
+    await page.getByRole('button', { name }).first().click();
+    await page.getByRole('dialog').waitFor();
+    await settled(page);
+  };
+
+/** `job`: the id of a re-index that has ended. */
+const picturesOf = (job: string): readonly Picture[] => [
+  { name: 'buckets', query: '' },
+  { name: 'search', query: FOUND },
+  { name: 'search-dark', query: FOUND, options: { ...LARGE, colorScheme: 'dark' } },
+  { name: 'folders', query: '?page=search&query=bucket:photos&view=folders' },
+  { name: 'object', query: `?${new URLSearchParams({ page: 'object', bucket: 'photos', key: '2026/paris/cat.jpg' }).toString()}` },
+  { name: 'reindex', query: '?page=bucket&bucket=reports', act: press('Re-Index and Repair') },
+  { name: 'job', query: `?page=job&id=${job}` },
+  { name: 'letters', query: '?page=letters' },
+  { name: 'small', query: '?page=bucket&bucket=photos', options: SMALL },
+  { name: 'small-dark', query: FOUND, options: { ...SMALL, colorScheme: 'dark' } },
+];
+
+const registry = await startEmbeddedRegistry();
+const browser = await startChromium();
+try {
+  const job = await fill();
+  await mkdir(PICTURES, { recursive: true });
+  for (const picture of picturesOf(job)) await take(picture);
+} finally {
+  await browser.close();
+  await registry.close();
+}
+
+async function take({ name, query, options = LARGE, act }: Picture): Promise<void> {
+  const { page, context } = await openWindow(browser, options);
+  await openPanel(page, registry.controlUrl, query);
+  await act?.(page);
+  const devtools = await context.newCDPSession(page);
+  const { data } = await devtools.send('Page.captureScreenshot', { format: FORMAT, ...(FORMAT === 'webp' && { quality: QUALITY }) });
+  const bytes = Buffer.from(data, 'base64');
+  await writeFile(join(PICTURES, `panel-${name}.${FORMAT}`), bytes);
+  console.log(`panel-${name}.${FORMAT}: ${bytes.length} bytes`);
+  await context.close();
+}
+
+/** Makes what the pictures show: three buckets, a re-index, and a letter that is no event. Resolves with the id of the re-index. */
+async function fill(): Promise<string> {
+  await answers(
+    () => registry.request('GET', '/v1/buckets/demo'),
+    () => true,
+  );
+  await registry.put('demo', ['docs/README.md']);
+  await registry.put('photos', photos);
+  await registry.put('reports', reports);
+  await registry.request('POST', '/v1/buckets', { bucket: 'photos' });
+  await registry.request('POST', '/v1/buckets', { bucket: 'reports', reindex: true });
+  const queues = new SQSClient({
+    endpoint: registry.embeddedUrl,
+    region: 'us-east-1',
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  });
+  const QueueUrl = `${registry.embeddedUrl}/000000000000/tally-bucket-events`;
+  await queues.send(new SendMessageCommand({ QueueUrl, MessageBody: '{"Records": [{"eventName": "ObjectCreated:Put" …' }));
+  await registry.put('photos', photos);
+  const wanted = photos.length + reports.length + 1;
+  await answers(
+    () => registry.request('GET', '/v1/objects') as Promise<{ readonly items: readonly object[] }>,
+    ({ items }) => items.length === wanted,
+  );
+  await answers(
+    () => registry.request('GET', '/v1/dead-letters') as Promise<{ readonly items: readonly object[] }>,
+    ({ items }) => items.length > 0,
+  );
+  const { items } = await answers(
+    () => registry.request('GET', '/v1/jobs?bucket=reports') as Promise<{ readonly items: readonly { id: string; state: string }[] }>,
+    ({ items: jobs }) => jobs.some(({ state }) => state === 'done'),
+  );
+  return items.find(({ state }) => state === 'done')?.id ?? '';
 }

@@ -35,7 +35,8 @@ from .errors import (
 from .records import Caller
 
 Credential = Union[KeyCredential, SessionCredential]
-Query = Mapping[str, Union[str, int, None]]
+# a list becomes the same parameter several times
+Query = Mapping[str, Union[str, int, List[str], None]]
 Record = TypeVar("Record")
 
 # an access token that ends sooner is not worth a request that may take as long
@@ -232,7 +233,7 @@ class Client:
     ) -> Answer:
         token = credential.secret if isinstance(credential, KeyCredential) else credential.access_token
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        url = credential.registry_url + path + (f"?{urlencode(given, quote_via=quote)}" if given else "")
+        url = credential.registry_url + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
         return send(method, url, bearer=token, body=body)
 
     def _why_not(self) -> str:

@@ -1,9 +1,10 @@
 """Searching the index, explaining it, and re-indexing."""
 
+from datetime import date, datetime, timezone
 from itertools import islice
-from typing import List, Optional
+from typing import List, Mapping, Optional, Union
 
-from ._client import client, segment_of
+from ._client import Query, client, segment_of
 from ._decode import decode
 from .errors import ProtocolError
 from .records import Bucket, Explanation, Job, StoredObject
@@ -11,24 +12,89 @@ from .records import Bucket, Explanation, Job, StoredObject
 # the largest page of the API
 _PAGE_MAX = 1_000
 
+# a day is its beginning in UTC; a text is one of the forms of the API
+Moment = Union[datetime, date, str]
+
 
 def search(
     q: Optional[str] = None,
     *,
+    query: Optional[str] = None,
+    tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
     prefix: Optional[str] = None,
+    contains: Optional[str] = None,
+    match: Optional[str] = None,
     extension: Optional[str] = None,
+    size_min: Optional[int] = None,
+    size_max: Optional[int] = None,
+    modified_after: Optional[Moment] = None,
+    modified_before: Optional[Moment] = None,
+    content_type: Optional[str] = None,
+    storage_class: Optional[str] = None,
+    etag: Optional[str] = None,
+    tags: Optional[Mapping[str, str]] = None,
+    meta: Optional[Mapping[str, str]] = None,
+    deleted: bool = False,
+    deleted_after: Optional[Moment] = None,
+    deleted_before: Optional[Moment] = None,
+    sort: Optional[str] = None,
+    order: Optional[str] = None,
     limit: int = 100,
 ) -> List[StoredObject]:
     """
-    Finds live objects, in the order of bucket and key. All filters must hold. `q`: words of the key, of which the last
-    may be the beginning of a word. `limit`: at most this many, over as many pages as that takes.
+    Finds objects, in the order of bucket and key unless `sort` (size, last_modified or deleted_at) and `order` (asc or
+    desc) say otherwise. All filters must hold. `q`: words of the key, of which the last may be the beginning of a word.
+    `query`: all filters in one text, as in the search box. `limit`: at most this many, over as many pages as that takes.
     """
     if limit < 1:
         raise ValueError("limit must be at least 1")
-    filters = {"q": q, "bucket": bucket, "key": key, "prefix": prefix, "extension": extension, "limit": min(limit, _PAGE_MAX)}
+    filters: Query = {
+        "q": q,
+        "query": query,
+        "tz": tz,
+        "bucket": bucket,
+        "key": key,
+        "prefix": prefix,
+        "contains": contains,
+        "match": match,
+        "extension": extension,
+        "size_min": size_min,
+        "size_max": size_max,
+        "modified_after": _moment(modified_after, "modified_after"),
+        "modified_before": _moment(modified_before, "modified_before"),
+        "content_type": content_type,
+        "storage_class": storage_class,
+        "etag": etag,
+        "tag": _pairs(tags),
+        "meta": _pairs(meta),
+        "deleted": "true" if deleted else None,
+        "deleted_after": _moment(deleted_after, "deleted_after"),
+        "deleted_before": _moment(deleted_before, "deleted_before"),
+        "sort": sort,
+        "order": order,
+        "limit": min(limit, _PAGE_MAX),
+    }
     return [*islice(client.pages(StoredObject, "/v1/objects", filters), limit)]
+
+
+def _moment(value: Optional[Moment], name: str) -> Optional[str]:
+    """A moment as the API takes it: in UTC with milliseconds, rounded down. A text goes as it is."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        raise ValueError(f"{name} must have a time zone: datetime.now(timezone.utc)")
+    return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1_000:03d}Z"
+
+
+def _pairs(values: Optional[Mapping[str, str]]) -> Optional[List[str]]:
+    """NAME=VALUE, of which the first equals sign ends the name."""
+    if values is None:
+        return None
+    return [f"{name.replace('%', '%25').replace('=', '%3D')}={value}" for name, value in values.items()]
 
 
 def buckets() -> List[Bucket]:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Dict, List, Optional, Tuple
-from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
 
 FAILED = "Authentication failed. Check your credentials or API key."
 EMAIL = "ada@example.com"
@@ -72,6 +72,8 @@ class Registry:
         self.grace_s = GRACE_S
         self.page_size = 2
         self.received: List[Received] = []
+        # the parameters of each request, in their order
+        self.queries: List[List[Tuple[str, str]]] = []
         self.logins: List[Login] = []
         self.challenges: Dict[str, Tuple[str, Optional[str]]] = {}
         self.keys: Dict[str, Json] = {}
@@ -298,6 +300,7 @@ def _handler_for(registry: Registry) -> Any:
             url = urlsplit(self.path)
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             body = json.loads(content) if content else {}
+            registry.queries.append(parse_qsl(url.query, keep_blank_values=True))
             query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
             try:
                 received = Received(self.command, url.path, self.headers.get("Authorization"), body)

@@ -30,6 +30,52 @@ class Index(World):
         with self.assertRaises(ValueError):
             sdk.search("cat", limit=0)
 
+    def test_search_sends_every_filter_as_the_api_takes_it(self) -> None:
+        noon = datetime.datetime(2026, 1, 2, 13, 0, 0, 1_999, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+        sdk.search(
+            contains="ar t+",
+            match="*.gz",
+            size_min=0,
+            size_max=5,
+            modified_after=noon,
+            modified_before=datetime.date(2026, 2, 1),
+            content_type="image/*",
+            storage_class="GLACIER",
+            etag="e",
+            tags={"a=b%": "c=d", "e": ""},
+            meta={"k": "ä"},
+            deleted_after="2026-01-01",
+            sort="size",
+            order="desc",
+            limit=2,
+        )
+        self.assertEqual(
+            self.registry.queries[-1],
+            [
+                ("contains", "ar t+"),
+                ("match", "*.gz"),
+                ("size_min", "0"),
+                ("size_max", "5"),
+                ("modified_after", "2026-01-02T12:00:00.001Z"),
+                ("modified_before", "2026-02-01"),
+                ("content_type", "image/*"),
+                ("storage_class", "GLACIER"),
+                ("etag", "e"),
+                ("tag", "a%3Db%25=c=d"),
+                ("tag", "e="),
+                ("meta", "k=ä"),
+                ("deleted_after", "2026-01-01"),
+                ("sort", "size"),
+                ("order", "desc"),
+                ("limit", "2"),
+            ],
+        )
+        sdk.search(query="size>1G is:deleted", tz="Europe/Berlin", deleted=True, limit=1)
+        wanted = [("query", "size>1G is:deleted"), ("tz", "Europe/Berlin"), ("deleted", "true"), ("limit", "1")]
+        self.assertEqual(self.registry.queries[-1], wanted)
+        with self.assertRaisesRegex(ValueError, "modified_after must have a time zone"):
+            sdk.search(modified_after=datetime.datetime(2026, 1, 1))
+
     def test_buckets_explain_reindex_and_jobs(self) -> None:
         (bucket,) = sdk.buckets()
         self.assertEqual((bucket.bucket, bucket.status.state), ("photos", "never_compared"))

@@ -176,31 +176,62 @@ export async function* chunksOf(
   }: { readonly bucket: string; readonly source: Source; readonly after: string | undefined },
   signal: AbortSignal | undefined,
 ): AsyncGenerator<KeyRange> {
-  const fixed = boundsOf(filter);
-  const [begins, ends, direction] = descending ? (['<', '>=', 'DESC'] as const) : (['>', '<=', 'ASC'] as const);
-  for (let from = after; ;) {
+  const direction = descending ? 'DESC' : 'ASC';
+  let left = descending ? untilKey(boundsOf(filter), after, '<') : fromKey(boundsOf(filter), after, '>');
+  for (;;) {
     await letOthersRun();
-    const begin = from === undefined ? [] : [{ sql: `key ${begins} ?`, values: [from] }];
-    const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...fixed, ...begin];
+    const conditions = placeConditions(bucket, filter, left);
     const last = connection.use(({ statement }) => {
       const row = statement(
         `SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`,
       ).get(...valuesOf(conditions));
       return row === undefined ? undefined : keySchema.parse(row).key;
     }, signal);
-    yield { bucket, conditions: last === undefined ? conditions : [...conditions, { sql: `key ${ends} ?`, values: [last] }] };
+    const part = descending ? fromKey(left, last, '>=') : untilKey(left, last, '<=');
+    yield { bucket, conditions: placeConditions(bucket, filter, part) };
     if (last === undefined) return;
-    from = last;
+    left = descending ? untilKey(left, last, '<') : fromKey(left, last, '>');
   }
 }
 
-/** The bounds that a filter sets to the keys themselves. */
-function boundsOf({ key, prefix = '' }: ObjectFilter): readonly SqlCondition[] {
+/**
+ * The bounds of keys, one at each end: a range of an index has only one. With two, SQLite uses one of them and passes over
+ * all rows between them, so that the duration of a search would grow with the square of its rows.
+ */
+interface KeyBounds {
+  readonly lower?: { readonly operator: '>' | '>='; readonly key: string };
+  readonly upper?: { readonly operator: '<' | '<='; readonly key: string };
+}
+
+function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
   const end = firstAfterPrefix(prefix);
+  return {
+    ...(prefix !== '' && { lower: { operator: '>=', key: prefix } }),
+    ...(end !== undefined && { upper: { operator: '<', key: end } }),
+  };
+}
+
+/** The bounds, with this one instead of the lower one if it is higher. */
+function fromKey(bounds: KeyBounds, key: string | undefined, operator: '>' | '>='): KeyBounds {
+  const isHigher = key !== undefined && (bounds.lower === undefined || compareKeys(key, bounds.lower.key) >= 0);
+  return isHigher ? { ...bounds, lower: { operator, key } } : bounds;
+}
+
+/** The bounds, with this one instead of the upper one if it is lower. */
+function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<='): KeyBounds {
+  const isLower = key !== undefined && (bounds.upper === undefined || compareKeys(key, bounds.upper.key) < 0);
+  return isLower ? { ...bounds, upper: { operator, key } } : bounds;
+}
+
+function placeConditions(bucket: string, filter: ObjectFilter, bounds: KeyBounds): readonly SqlCondition[] {
+  return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
+}
+
+function keyConditions({ key }: ObjectFilter, { lower, upper }: KeyBounds): readonly SqlCondition[] {
   return [
     ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
-    ...(prefix === '' ? [] : [{ sql: 'key >= ?', values: [prefix] }]),
-    ...(end === undefined ? [] : [{ sql: 'key < ?', values: [end] }]),
+    ...(lower === undefined ? [] : [{ sql: `key ${lower.operator} ?`, values: [lower.key] }]),
+    ...(upper === undefined ? [] : [{ sql: `key ${upper.operator} ?`, values: [upper.key] }]),
   ];
 }
 
@@ -229,7 +260,14 @@ function rangeStatement(query: ObjectQuery, { conditions }: KeyRange): SqlCondit
 function wordsStatement(query: ObjectQuery, words: NonNullable<ObjectQuery['words']>): SqlCondition {
   const isKnown = { sql: 'bucket IN (SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1)', values: [query.bucket ?? null] };
   const matches = { sql: 'object_words MATCH ?', values: [matchOf(words)] };
-  const all = [isKnown, matches, ...boundsOf(query), ...otherConditions(query), ...afterConditions(query), ...afterPlace(query)];
+  const all = [
+    isKnown,
+    matches,
+    ...keyConditions(query, boundsOf(query)),
+    ...otherConditions(query),
+    ...afterConditions(query),
+    ...afterPlace(query),
+  ];
   return {
     sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
       WHERE deleted = 0 AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,

@@ -1,6 +1,6 @@
 /** Functions that the four dialects share: they read fields of unchecked JSON and make a record or a fault of them. */
 import { z } from 'zod';
-import { isBucketName } from '../bucket.ts';
+import { isBucketName } from '../bucket-name.ts';
 import type { FaultCode } from '../fault.ts';
 import { isKey, type WrittenKey } from './keys.ts';
 import { printable } from '../printable.ts';

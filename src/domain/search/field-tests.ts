@@ -1,5 +1,5 @@
 /** The tests of fields with values after a colon, and of the parameters of the API that mean the same. */
-import { isBucketName } from '../bucket.ts';
+import { isBucketName } from '../bucket-name.ts';
 import type { Test } from './conditions.ts';
 import type { FieldName } from './fields.ts';
 

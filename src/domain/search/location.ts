@@ -1,5 +1,5 @@
 /** Addresses of objects as people paste them: s3://, ARNs, console and virtual-hosted URLs. */
-import { isBucketName } from '../bucket.ts';
+import { isBucketName } from '../bucket-name.ts';
 
 export interface Location {
   readonly bucket: string;
@@ -7,7 +7,7 @@ export interface Location {
   readonly key: string;
 }
 
-const ADDRESS = /^(?:s3:\/\/|arn:aws[a-z0-9-]*:s3:|https?:\/\/)/i;
+const ADDRESS = /^(?:s3a?:\/\/|arn:aws[a-z0-9-]*:s3:|https?:\/\/)/i;
 
 /** Whether the text is meant as an address. */
 export function isAddress(text: string): boolean {
@@ -16,7 +16,7 @@ export function isAddress(text: string): boolean {
 
 /** The bucket and the key that an address names; undefined if it names none. */
 export function locationOf(text: string): Location | undefined {
-  const plain = /^s3:\/\/([^/]+)(?:\/(.*))?$/is.exec(text) ?? /^arn:aws[a-z0-9-]*:s3:::([^/]+)(?:\/(.*))?$/is.exec(text);
+  const plain = /^s3a?:\/\/([^/]+)(?:\/(.*))?$/is.exec(text) ?? /^arn:aws[a-z0-9-]*:s3:::([^/]+)(?:\/(.*))?$/is.exec(text);
   if (plain !== null) return named(plain[1] ?? '', plain[2] ?? '');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) return undefined;

@@ -19,18 +19,27 @@ export const returned = observed(0);
 /** Counts answers that show that the session has ended. */
 export const loggedOut = observed(0);
 
+interface ProblemMore {
+  readonly advice?: string;
+  readonly jobId?: string;
+  readonly numbers?: Readonly<Record<string, number>>;
+}
+
 /** An answer that is an error, in the words of the registry. */
 export class Problem extends Error {
   readonly code: string;
   readonly advice: string | undefined;
   readonly jobId: string | undefined;
+  /** Its numbers: the position of a mistake, how much is left to do. */
+  readonly numbers: Readonly<Record<string, number>>;
 
-  constructor(detail: string, code: string, more: { readonly advice?: string; readonly jobId?: string } = {}) {
+  constructor(detail: string, code: string, more: ProblemMore = {}) {
     super(detail);
     this.name = 'Problem';
     this.code = code;
     this.advice = more.advice;
     this.jobId = more.jobId;
+    this.numbers = more.numbers ?? {};
   }
 }
 
@@ -114,6 +123,7 @@ async function problemOf(response: Response): Promise<Problem> {
   return new Problem(detail, fieldOf(document, 'code') ?? `status.${response.status}`, {
     ...(advice !== undefined && { advice }),
     ...(jobId !== undefined && { jobId }),
+    numbers: Object.fromEntries(Object.entries(document ?? {}).filter(([, value]) => typeof value === 'number')),
   });
 }
 

@@ -77,8 +77,12 @@ interface Page<Item> {
   readonly next?: string | undefined;
 }
 
-export interface Pages<Item> {
+export interface Pages<Item, First = Page<Item>> {
   readonly items: readonly Item[] | undefined;
+  /** The first page, for what it has besides its items. */
+  readonly first: First | undefined;
+  /** When the first page was read. */
+  readonly atMs: number | undefined;
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
   /** Reads the next page; absent: there is none. */
@@ -86,24 +90,32 @@ export interface Pages<Item> {
   readonly reload: () => void;
 }
 
-interface PagesState<Item> {
+interface PagesState<Item, First> {
   readonly key: string;
   readonly items?: readonly Item[] | undefined;
+  readonly first?: First | undefined;
+  readonly atMs?: number | undefined;
   readonly next?: string | undefined;
   readonly problem?: Problem | undefined;
   readonly isLoading: boolean;
 }
 
-function keptOf<Item>(key: string, isItems: (value: unknown) => value is PagesState<Item>): PagesState<Item> | undefined {
+function keptOf<Item, First>(
+  key: string,
+  isItems: (value: unknown) => value is PagesState<Item, First>,
+): PagesState<Item, First> | undefined {
   const value = place.read().isReturn ? left.get(key) : undefined;
   return isItems(value) ? value : undefined;
 }
 
 /** Reads a list page by page. Under another key, and after an error, nothing of the rows before is shown. */
-export function usePages<Item>(key: string, read: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<Item>>): Pages<Item> {
+export function usePages<Item, First extends Page<Item> = Page<Item>>(
+  key: string,
+  read: (cursor: string | undefined, signal: AbortSignal) => Promise<First>,
+): Pages<Item, First> {
   // only this hook keeps values, each under the key of its read
-  const isItems = (value: unknown): value is PagesState<Item> => value !== undefined;
-  const [state, set] = useState<PagesState<Item>>(() => keptOf(key, isItems) ?? { key, isLoading: true });
+  const isItems = (value: unknown): value is PagesState<Item, First> => value !== undefined;
+  const [state, set] = useState<PagesState<Item, First>>(() => keptOf(key, isItems) ?? { key, isLoading: true });
   const [request, ask] = useState<{ readonly cursor?: string | undefined; readonly round: number }>({ round: 0 });
   const reader = useRef(read);
   reader.current = read;
@@ -118,7 +130,8 @@ export function usePages<Item>(key: string, read: (cursor: string | undefined, s
     }
     const end = new AbortController();
     const cursor = isNew ? undefined : request.cursor;
-    set((before) => (cursor === undefined ? { key, isLoading: true } : { ...before, isLoading: true }));
+    // what is read again stays until then, and with it the place of the focus
+    set((before) => (before.key === key && before.problem === undefined ? { ...before, isLoading: true } : { key, isLoading: true }));
     void (async () => {
       try {
         const page = await reader.current(cursor, end.signal);
@@ -127,6 +140,8 @@ export function usePages<Item>(key: string, read: (cursor: string | undefined, s
           const now = {
             key,
             items: [...(cursor === undefined ? [] : (before.items ?? [])), ...page.items],
+            first: cursor === undefined ? page : before.first,
+            atMs: cursor === undefined ? Date.now() : before.atMs,
             next: page.next,
             isLoading: false,
           };
@@ -145,10 +160,12 @@ export function usePages<Item>(key: string, read: (cursor: string | undefined, s
   useEffect(() => {
     if (hasFailed.current) ask(({ round }) => ({ round: round + 1 }));
   }, [back]);
-  const shown: PagesState<Item> = state.key === key ? state : { key, isLoading: true };
+  const shown: PagesState<Item, First> = state.key === key ? state : { key, isLoading: true };
   const { next } = shown;
   return {
     items: shown.items,
+    first: shown.first,
+    atMs: shown.atMs,
     problem: shown.problem,
     isLoading: shown.isLoading,
     more: next === undefined ? undefined : () => ask(({ round }) => ({ cursor: next, round: round + 1 })),

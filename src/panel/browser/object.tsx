@@ -3,6 +3,7 @@ import type { Explanation } from '../../api/objects.ts';
 import { call, type AnswerTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
 import { useLoaded } from './load.ts';
+import { sameChoices } from './search-place.ts';
 import { CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 interface ObjectName {
@@ -41,6 +42,7 @@ export function ObjectPage({ bucket, name }: ObjectName) {
             </p>
             <Comparison of={value} />
             <MoreFacts of={value} />
+            <SameBytes of={value} />
             <button type="button" class="outline" onClick={loaded.reload}>
               Ask again
             </button>
@@ -121,6 +123,21 @@ function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Ex
         ['What to do', 'fault' in storage && storage.advice],
       ]}
     />
+  );
+}
+
+/** Leads to objects with the same etag and size. */
+function SameBytes({ of: { index } }: { readonly of: Explanation }) {
+  if (index?.etag === undefined || index.size === undefined) return null;
+  return (
+    <p>
+      <Link page="search" choices={sameChoices(index.etag, index.size)}>
+        Objects with the same etag and size
+      </Link>{' '}
+      <small class="quiet">
+        (Equal bytes may have other etags, as after a multipart upload or with KMS, so these are not all duplicates.)
+      </small>
+    </p>
   );
 }
 

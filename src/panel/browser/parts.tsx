@@ -48,10 +48,15 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
   );
 }
 
-/** A size, with its exact number of bytes for those who point at it or move the focus there. */
+/** A size, with its exact number of bytes for those who point at it, move the focus there, or copy it. */
 export function Size({ bytes }: { readonly bytes: number | undefined }) {
   if (bytes === undefined) return <span class="quiet">unknown</span>;
-  return <span title={`${numberText(bytes)} bytes`}>{sizeText(bytes)}</span>;
+  if (bytes < 1_024) return <span>{sizeText(bytes)}</span>;
+  return (
+    <span class="size" tabIndex={0}>
+      {sizeText(bytes)} <small class="exact">({numberText(bytes)} bytes)</small>
+    </span>
+  );
 }
 
 /** What a screen reader says next. */
@@ -77,10 +82,10 @@ export function Announcements() {
 }
 
 /** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
-export async function copy({ text, isJson }: Copied): Promise<void> {
+export async function copy({ text, isJson, note }: Copied): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    announce(isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.');
+    announce(note ?? (isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.'));
   } catch {
     announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
   }
@@ -229,7 +234,7 @@ export function Live({ atMs, isPaused, onPause, problem }: LiveProps) {
 }
 
 /** The time, for what shows how long something is ago. */
-function useNow(): number {
+export function useNow(): number {
   const [nowMs, set] = useState(() => Date.now());
   useEffect(() => {
     const timer = setInterval(() => set(Date.now()), 1_000);

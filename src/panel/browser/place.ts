@@ -65,6 +65,14 @@ function rememberScroll(): void {
   if (scrolled.size > SCROLLED_MAX && oldest !== undefined) scrolled.delete(oldest);
 }
 
+/** Which address led away from each place: the row to return to. */
+const leftBy = new Map<string, string>();
+
+/** The address by which the place was left. */
+export function leftByOf(href: string): string | undefined {
+  return leftBy.get(href);
+}
+
 /** Where the place was scrolled to when it was left. */
 export function scrollOf(href: string): number {
   return scrolled.get(href) ?? 0;
@@ -73,9 +81,17 @@ export function scrollOf(href: string): number {
 /** Goes to a place; Back returns. */
 export function go(href: string): void {
   rememberScroll();
+  leftBy.set(place.read().href, href);
+  if (leftBy.size > SCROLLED_MAX) leftBy.delete(leftBy.keys().next().value ?? '');
   history.pushState(null, '', href);
   place.set(read(false));
   scrollTo(0, 0);
+}
+
+/** Puts another address in the place of this one. */
+export function replacePlace(href: string): void {
+  history.replaceState(null, '', href);
+  place.set(read(false));
 }
 
 addEventListener('scroll', rememberScroll, { passive: true });

@@ -17,7 +17,7 @@ import { useLoaded } from './load.ts';
 import { ObjectPage } from './object.tsx';
 import { useObserved } from './observed.ts';
 import { announce, Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
-import { go, hrefOf, pages, place, scrollOf, type PageName, type Place } from './place.ts';
+import { go, hrefOf, leftByOf, pages, place, scrollOf, type PageName, type Place } from './place.ts';
 import { SearchPage } from './search.tsx';
 import { loginAddress, may, session } from './session.ts';
 import { listen, shortcuts, shortcutTexts } from './shortcuts.ts';
@@ -108,7 +108,7 @@ function Frame() {
         toHelp: () => setHelp(true),
         toSearch: () => {
           if (place.read().page !== 'search') go(hrefOf('search'));
-          requestAnimationFrame(() => document.querySelector<HTMLInputElement>('#search-box')?.focus());
+          requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
         },
       }),
     [],
@@ -116,7 +116,7 @@ function Frame() {
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
-    if (here.isReturn) requestAnimationFrame(() => scrollTo(0, scrollOf(here.href)));
+    if (here.isReturn) requestAnimationFrame(() => returnTo(here.href));
     // the link that led here may be gone, and with it the focus
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
   }, [here]);
@@ -137,8 +137,16 @@ function Frame() {
   );
 }
 
+/** Shows a place as it was left: scrolled to where it was, with the focus on the row that was opened. */
+function returnTo(href: string): void {
+  const opened = leftByOf(href);
+  const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) => each.getAttribute('href') === opened);
+  row?.focus({ preventScroll: true });
+  scrollTo(0, scrollOf(href));
+}
+
 function titleOf({ page, choices }: Place): string {
-  const about = choices['key'] ?? choices['bucket'] ?? choices['q'] ?? choices['id'];
+  const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
   return about === undefined ? pages[page] : `${about} · ${pages[page]}`;
 }
 

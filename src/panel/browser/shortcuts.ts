@@ -13,6 +13,8 @@ export const shortcutTexts = [
 
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
+  // nothing is typed into the box that selects a row
+  if (target instanceof HTMLInputElement && target.type === 'checkbox') return document.querySelector('dialog[open]') !== null;
   return ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName) || document.querySelector('dialog[open]') !== null;
 }
 
@@ -20,14 +22,20 @@ function rows(): readonly HTMLAnchorElement[] {
   return [...document.querySelectorAll<HTMLAnchorElement>('a[data-row]')];
 }
 
+/** Whether the focus is on the row, or on one of its buttons. */
+function isCurrent(row: HTMLAnchorElement): boolean {
+  const { activeElement } = document;
+  return row === activeElement || (activeElement !== null && row.closest('tr')?.contains(activeElement) === true);
+}
+
 function move(step: 1 | -1): void {
   const all = rows();
-  const current = all.findIndex((row) => row === document.activeElement);
+  const current = all.findIndex((row) => isCurrent(row));
   all[current < 0 ? 0 : Math.min(all.length - 1, Math.max(0, current + step))]?.focus();
 }
 
 function currentRow(): HTMLAnchorElement | undefined {
-  return rows().find((row) => row === document.activeElement);
+  return rows().find((row) => isCurrent(row));
 }
 
 interface Acts {

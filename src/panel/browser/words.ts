@@ -4,6 +4,19 @@ import { remembered } from './observed.ts';
 /** In which zone all times are shown. */
 export const zone = remembered('tally-zone', ['utc', 'local']);
 
+/** The zone in which times are shown, as the registry takes it for dates; empty: UTC. */
+export function zoneName(): string {
+  const name = zone.read() === 'utc' ? 'UTC' : new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return name === 'UTC' ? '' : name;
+}
+
+/** The day on which a moment is in the zone in which times are shown. */
+export function dayText(ms: number): string {
+  const at = new Date(ms);
+  if (zone.read() === 'utc') return at.toISOString().slice(0, 10);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
 /** A size as people read it: 1.5 GiB. */

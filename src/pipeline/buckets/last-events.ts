@@ -1,38 +1,53 @@
 /**
- * When the last event of each bucket arrived, and from which queue. It is kept in memory and stored now and then: only the
- * report of a loss uses it, and a bucket whose queue is not known is included there.
+ * When the last event of each bucket arrived, from which queue, and how long events wait there. It is kept in memory and
+ * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
  */
-import { withEventQueue, type BucketRecord } from '../../domain/bucket.ts';
+import { withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {
-  /** Notes that an event of this connected bucket arrived from this queue. It only writes to memory. */
-  seen(bucket: string, queueUrl: string): void;
+  /** Notes that an event of this connected bucket arrived from this queue, to which it was sent at `sentAtMs`. It only writes to memory. */
+  seen(bucket: string, queueUrl: string, sentAtMs: number): void;
   /** Stores the notes since the last call. Throws the store's fault; the notes that were not stored remain for the next call. */
   store(): Promise<void>;
 }
 
+/** A shorter wait is not told from the difference of two clocks, and from messages that were received before. */
+const WAITED_MIN_MS = 10_000;
+
+interface Note {
+  atMs: number;
+  /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
+  waitedMs: number;
+}
+
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
 export function createLastEvents({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): LastEvents {
-  const noted = new Map<string, Map<string, number>>();
+  const noted = new Map<string, Map<string, Note>>();
 
-  async function storeOf(bucket: string, queueUrl: string, atMs: number): Promise<void> {
-    await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queueUrl, atMs));
+  async function storeOf(bucket: string, queue: EventQueue): Promise<void> {
+    await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
   }
 
   return {
-    seen(bucket, queueUrl) {
-      const known = noted.get(bucket);
-      if (known === undefined) noted.set(bucket, new Map([[queueUrl, clock.nowMs()]]));
-      else known.set(queueUrl, clock.nowMs());
+    seen(bucket, queueUrl, sentAtMs) {
+      const atMs = clock.nowMs();
+      const queues = noted.get(bucket) ?? new Map<string, Note>();
+      const note = queues.get(queueUrl);
+      if (note === undefined) {
+        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs }));
+        return;
+      }
+      note.atMs = atMs;
+      note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
     },
     async store() {
       for (const [bucket, queues] of noted) {
-        for (const [queueUrl, atMs] of queues) {
-          await storeOf(bucket, queueUrl, atMs);
-          if (queues.get(queueUrl) === atMs) queues.delete(queueUrl);
+        for (const [queueUrl, { atMs, waitedMs }] of queues) {
+          await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) });
+          if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
         }
         if (queues.size === 0) noted.delete(bucket);
       }
@@ -40,7 +55,7 @@ export function createLastEvents({ state, clock }: { readonly state: StateStore;
   };
 }
 
-function noting(record: BucketRecord, queueUrl: string, atMs: number): BucketRecord {
-  const lastEventAtMs = Math.max(atMs, record.lastEventAtMs ?? 0);
-  return { ...record, lastEventAtMs, eventQueues: withEventQueue(record.eventQueues, { queueUrl, atMs }) };
+function noting(record: BucketRecord, queue: EventQueue): BucketRecord {
+  const lastEventAtMs = Math.max(queue.atMs, record.lastEventAtMs ?? 0);
+  return { ...record, lastEventAtMs, eventQueues: withEventQueue(record.eventQueues, queue) };
 }

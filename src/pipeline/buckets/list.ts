@@ -1,5 +1,6 @@
 /** Lists the connected buckets and the names that are not connected. */
-import { isBucketName, unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
+import { isBucketName } from '../../domain/bucket-name.ts';
+import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
@@ -16,6 +17,15 @@ const BUCKETS_MAX = 8;
 const GAPS_MAX = 100;
 const PREFIXES_MAX = 3;
 
+/** Waits are noted once a minute. An older note says nothing about now: since then no event has come from the queue. */
+const NOTE_AGE_MAX_MS = 180_000;
+
+/** How far events are behind, by the queue in which they waited longest; undefined: not noticeably. */
+function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs: number): number | undefined {
+  const waits = eventQueues.flatMap(({ atMs, waitedMs }) => (waitedMs !== undefined && nowMs - atMs <= NOTE_AGE_MAX_MS ? waitedMs : []));
+  return waits.length === 0 ? undefined : Math.round(Math.max(...waits));
+}
+
 /** Creates the function for the buckets that a search names. */
 export function createAsOf({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }) {
   const listGaps = createListGaps({ state });
@@ -27,12 +37,14 @@ export function createAsOf({ state, clock }: { readonly state: StateStore; reado
       listGaps({ bucket, limit: GAPS_MAX }, signal),
     ]);
     const { status, last_event_at, last_reindex_at } = bucketView(record, circuitOfBucket(open, record));
+    const behind = behindMs(record, clock.nowMs());
     const left = gaps.items.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
       ...(last_event_at !== undefined && { last_event_at }),
       ...(last_reindex_at !== undefined && { last_reindex_at }),
+      ...(behind !== undefined && { behind_ms: behind }),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };

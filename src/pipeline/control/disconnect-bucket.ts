@@ -1,5 +1,5 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
-import { isBucketName } from '../../domain/bucket.ts';
+import { isBucketName } from '../../domain/bucket-name.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';

@@ -82,7 +82,7 @@ export function createAttemptRecord<Start extends AttemptStart>(
     try {
       const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
       if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
-      lastEvents.seen(record.bucket, queueUrl);
+      lastEvents.seen(record.bucket, queueUrl, messageSentAtMs);
       noteSingleDelete(record);
       const hint = tie ?? hintOf(record, bucket, { sentAtMs: messageSentAtMs, nowMs: clock.nowMs() });
       switch (hint.kind) {

@@ -3,7 +3,7 @@
  * often (a worker was killed each time, or another consumer received them): their events may never have been indexed. Every
  * letter that has no stored record counts as moved, whatever its attributes say: those may be the sender's.
  */
-import { isBucketName } from '../../domain/bucket.ts';
+import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';

@@ -1,12 +1,6 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
-import {
-  DIRECTORY_BUCKET,
-  isBucketName,
-  isDirectoryBucket,
-  type BucketRecord,
-  type BucketSource,
-  type EnrichMode,
-} from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';

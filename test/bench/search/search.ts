@@ -10,6 +10,7 @@ import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { objectRows } from '../../../src/api/objects.ts';
 import { usageRows } from '../../../src/api/usage.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
@@ -29,11 +30,14 @@ interface SearchOptions {
   readonly documents: number;
   readonly rounds: number;
   readonly rate: number;
+  readonly clones: number;
 }
 
 interface RequestRow {
   readonly request: string;
   readonly found: number;
+  /** Rounds in which it was refused, because it would have taken too long. Their durations count as well. */
+  readonly refused: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
 }
@@ -65,6 +69,14 @@ function describe(command: Command): Command {
     .description('The duration of each kind of search and usage, while documents are written; CPU and bytes of each document.')
     .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
     .addOption(new Option('--documents <count>', 'of the index').argParser(whole(1_000, 100_000_000)).default(1_000_000))
+    .addOption(
+      new Option(
+        '--clones <count>',
+        'OpenSearch: measure again with so many clones of the index as shards of the bucket, since writing as many documents takes long',
+      )
+        .argParser(whole(1, 100))
+        .default(1),
+    )
     .addOption(new Option('--rounds <count>', 'of all requests').argParser(whole(1, 1_000)).default(20))
     .addOption(new Option('--rate <count>', 'documents written in a second meanwhile').argParser(whole(0, 100_000)).default(1_000))
     .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
@@ -72,13 +84,15 @@ function describe(command: Command): Command {
 
 async function run({ index, ...options }: SearchOptions, tell: (text: string) => void): Promise<SearchReport> {
   const indexes: IndexReport[] = [];
-  for (const product of index) indexes.push(await measure(product, options, tell));
+  for (const product of index) indexes.push(...(await measure(product, options, tell)));
   return { bench: 'search', date: new Date().toISOString(), node: process.version, indexes };
 }
 
 interface Opened {
   readonly store: Store;
   sizeBytes(): Promise<number>;
+  /** Clones the index of the bucket until there are so many. The first one is still written. */
+  clone?(count: number): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -103,9 +117,30 @@ async function openOpenSearch(): Promise<Opened> {
   if (url === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL must name an OpenSearch that holds nothing of value');
   const prefix = `bench${Date.now().toString(36)}`;
   const store = createOpenSearchStore({ urls: [url], prefix, shards: 1, replicas: 0, clock: systemClock });
-  const ask = async (method: string, path: string): Promise<string> => (await fetch(`${url}/${path}`, { method })).text();
+  const ask = async (method: string, path: string, body?: unknown): Promise<string> => {
+    const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    return (await fetch(`${url}/${path}`, { method, ...content })).text();
+  };
+  const change = async (method: string, path: string, body: unknown): Promise<void> => {
+    const answer = await ask(method, path, body);
+    if (!answer.includes('"acknowledged":true')) throw new Error(`${method} ${path}: ${answer}`);
+  };
   return {
     store,
+    async clone(count) {
+      const index = `${prefix}-objects-${BUCKET}`;
+      const [alias, live] = [`${prefix}-write-${BUCKET}`, `${prefix}-objects`];
+      await change('POST', '_aliases', { actions: [{ add: { index, alias, is_write_index: true } }] });
+      await change('PUT', `${index}/_settings`, { 'index.blocks.write': true });
+      for (let number = 1; number < count; number += 1) {
+        await change('PUT', `${index}/_clone/${index}-${number}`, {
+          settings: { 'index.blocks.write': null, 'index.number_of_replicas': 0 },
+          aliases: { [alias]: { is_write_index: false }, [live]: { filter: { term: { deleted: false } } } },
+        });
+      }
+      await change('PUT', `${index}/_settings`, { 'index.blocks.write': null });
+      await ask('GET', `_cluster/health/${index}*?wait_for_status=green&timeout=300s`);
+    },
     async sizeBytes() {
       await ask('POST', `${prefix}-objects-${BUCKET}/_flush`);
       const stats = JSON.parse(await ask('GET', `${prefix}-objects-${BUCKET}/_stats/store`)) as {
@@ -121,7 +156,11 @@ async function openOpenSearch(): Promise<Opened> {
   };
 }
 
-async function measure(product: Product, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void): Promise<IndexReport> {
+async function measure(
+  product: Product,
+  options: Omit<SearchOptions, 'index'>,
+  tell: (text: string) => void,
+): Promise<readonly IndexReport[]> {
   const opened = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
   const { store } = opened;
   try {
@@ -130,25 +169,39 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     tell(`${product}: writing ${options.documents} documents`);
     const filled = await fill(store, options.documents);
     await store.scan.refresh(BUCKET);
-    const bytes = await opened.sizeBytes();
-    tell(`${product}: ${options.rounds} rounds of requests`);
-    const stop = new AbortController();
-    const writing = writeOn(store, options, stop.signal);
-    const requests = await measureRequests(store, options.rounds).finally(() => {
-      stop.abort();
-      // the writer must have ended before the store is closed, also when a request failed
-      return Promise.allSettled([writing]);
-    });
-    return {
-      index: product,
-      documents: options.documents,
-      ...filled,
-      bytesPerDocument: bytes / options.documents,
-      writtenPerS: await writing,
-      requests,
-    };
+    const costs = { ...filled, bytesPerDocument: (await opened.sizeBytes()) / options.documents };
+    const reports = [{ index: product, documents: options.documents, ...costs, ...(await measureUnderWrites(store, options, tell)) }];
+    if (options.clones > 1 && opened.clone !== undefined) {
+      tell(`${product}: cloning`);
+      await opened.clone(options.clones);
+      const documents = options.documents * options.clones;
+      reports.push({ index: product, documents, ...costs, ...(await measureUnderWrites(store, options, tell)) });
+    }
+    return reports;
   } finally {
     await opened.dispose();
+  }
+}
+
+async function measureUnderWrites(
+  store: Store,
+  options: Omit<SearchOptions, 'index'>,
+  tell: (text: string) => void,
+): Promise<Pick<IndexReport, 'writtenPerS' | 'requests'>> {
+  tell(`${options.rounds} rounds of requests`);
+  const stop = new AbortController();
+  const writing = writeOn(store, options, stop.signal);
+  const requests = await measureBeside(writing, stop, () => measureRequests(store, options.rounds));
+  return { writtenPerS: await writing, requests };
+}
+
+/** Measures while the writer writes. The writer has ended when this ends, also when a request failed, so that the store can be closed. */
+async function measureBeside<Result>(writing: Promise<unknown>, stop: AbortController, measureAll: () => Promise<Result>): Promise<Result> {
+  try {
+    return await measureAll();
+  } finally {
+    stop.abort();
+    await Promise.allSettled([writing]);
   }
 }
 
@@ -262,10 +315,16 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
   };
   const durations = new Map<string, number[]>();
   const found = new Map<string, number>();
+  const refused = new Map<string, number>();
   for (let round = 0; round <= rounds; round += 1) {
     for (const [name, request] of Object.entries(requests)) {
       const beganMs = performance.now();
-      found.set(name, await request());
+      try {
+        found.set(name, await request());
+      } catch (error) {
+        if (!(error instanceof RequestError) || error.code !== 'search.too-wide') throw error;
+        refused.set(name, (refused.get(name) ?? 0) + 1);
+      }
       // the first round warms caches
       if (round > 0) durations.set(name, [...(durations.get(name) ?? []), performance.now() - beganMs]);
     }
@@ -273,6 +332,7 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
   return [...durations].map(([request, ms]) => ({
     request,
     found: found.get(request) ?? 0,
+    refused: refused.get(request) ?? 0,
     p50Ms: quantileOf(ms, 0.5),
     p95Ms: quantileOf(ms, 0.95),
   }));
@@ -280,13 +340,19 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
 
 function reportText({ indexes, node, date }: SearchReport): string {
   const parts = indexes.map(({ index, documents, requests, ...costs }) => {
-    const rows = requests.map(({ request, found, p50Ms, p95Ms }) => [request, String(found), p50Ms.toFixed(1), p95Ms.toFixed(1)]);
+    const rows = requests.map(({ request, found, refused, p50Ms, p95Ms }) => [
+      request,
+      String(found),
+      String(refused),
+      p50Ms.toFixed(1),
+      p95Ms.toFixed(1),
+    ]);
     const facts = [
       `${index}, ${documents} documents`,
       `written at first: ${costs.cpuUsPerDocument.toFixed(1)} µs of CPU of this process and ${costs.bytesPerDocument.toFixed(0)} bytes for each, ${costs.documentsPerS.toFixed(0)}/s`,
       `written beside the requests: ${costs.writtenPerS.toFixed(0)}/s`,
     ];
-    return [...facts, tableText([['request', 'found', 'p50 ms', 'p95 ms'], ...rows])].join('\n');
+    return [...facts, tableText([['request', 'found', 'refused', 'p50 ms', 'p95 ms'], ...rows])].join('\n');
   });
   return [`search, Node ${node}, ${date}`, ...parts].join('\n\n');
 }

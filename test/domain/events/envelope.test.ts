@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isBucketName } from '../../../src/domain/bucket.ts';
+import { isBucketName } from '../../../src/domain/bucket-name.ts';
 import { unwrap, type Unwrapped } from '../../../src/domain/events/envelope.ts';
 import type { RecordResult } from '../../../src/domain/events/record.ts';
 import { circuitOf, type Fault } from '../../../src/domain/fault.ts';

@@ -23,10 +23,10 @@ test('the last event of a bucket is stored once for many, never earlier than it 
   const clock = createFakeClock();
   const entry = await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
   const lastEvents = createLastEvents({ state, clock });
-  lastEvents.seen('photos', 'http://q/one');
+  lastEvents.seen('photos', 'http://q/one', clock.nowMs());
   await clock.advance(1_000);
-  lastEvents.seen('photos', 'http://q/one');
-  lastEvents.seen('gone', 'http://q/one');
+  lastEvents.seen('photos', 'http://q/one', clock.nowMs());
+  lastEvents.seen('gone', 'http://q/one', clock.nowMs());
   await lastEvents.store();
   const stored = await state.get('bucket:photos');
   expect(stored?.record).toEqual({
@@ -50,7 +50,7 @@ test('the queue of the last event is stored beside the queues of the last thirty
   const lastEvents = createLastEvents({ state, clock });
   const queuesAfter = async (waitMs: number, queueUrl: string): Promise<unknown> => {
     await clock.advance(waitMs);
-    lastEvents.seen('photos', queueUrl);
+    lastEvents.seen('photos', queueUrl, clock.nowMs());
     await lastEvents.store();
     return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
   };
@@ -60,4 +60,20 @@ test('the queue of the last event is stored beside the queues of the last thirty
     { queueUrl: 'http://q/two', atMs: firstMs + 20 * DAY_MS },
   ]);
   expect(await queuesAfter(11 * DAY_MS, 'http://q/two')).toEqual([{ queueUrl: 'http://q/two', atMs: firstMs + 31 * DAY_MS }]);
+});
+
+test('how long events wait in a queue is stored where all of them have waited', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const queuesAfter = async (...waitsMs: readonly number[]): Promise<unknown> => {
+    await clock.advance(60_000);
+    for (const waitMs of waitsMs) lastEvents.seen('photos', 'http://q/one', clock.nowMs() - waitMs);
+    await lastEvents.store();
+    return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
+  };
+  expect(await queuesAfter(190_000, 180_000, 185_000)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs(), waitedMs: 180_000 }]);
+  // a redelivery among others
+  expect(await queuesAfter(190_000, 20)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs() }]);
 });

@@ -106,7 +106,7 @@ describe('a bulk request', () => {
   });
 
   it('is sent at once when it is full of bytes, and never over them', async () => {
-    const world = await setUp({ bytesMax: 10_000 });
+    const world = await setUp({ bytesMax: 14_000 });
     const keys = ['a', 'b', 'c'].map((letter) => letter.repeat(1_024));
     for (const key of keys) void world.write(key);
     await settled();

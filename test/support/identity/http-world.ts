@@ -3,6 +3,8 @@ import type { Verbs } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { LoadPanel } from '../../../src/http/panel.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { FailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
@@ -19,9 +21,17 @@ interface HttpWorldOptions {
   readonly trustedProxies?: readonly string[];
   /** Default: failures are noted, and none is too many. */
   readonly attempts?: Pick<FailedAttempts, 'failed'>;
+  /** Of the listener. Default: the one of the logins. */
+  readonly clock?: Clock;
+  /** Default: files with some text. */
+  readonly loadPanel?: LoadPanel;
 }
 
-export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts }: HttpWorldOptions = {}) {
+const somePanel: LoadPanel = async () =>
+  new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')]));
+
+export async function startHttpWorld(options: HttpWorldOptions = {}) {
+  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, loadPanel = somePanel } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -33,9 +43,9 @@ export async function startHttpWorld({ verbs, store, publicUrl, catalogUrl, trus
     readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry: world.telemetry,
-    clock: world.clock,
+    clock: clock ?? world.clock,
     version: '1.67.0',
-    loadPanel: async () => new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')])),
+    loadPanel,
     identity: {
       sessions: world.sessions,
       logins: world.logins,

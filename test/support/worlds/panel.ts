@@ -17,7 +17,10 @@ interface PanelWorldOptions {
 
 let built: ReturnType<typeof buildPanel> | undefined;
 
-export async function startPanelWorld({ loadPanel = () => (built ??= buildPanel()), verbs = {} }: PanelWorldOptions = {}) {
+/** Builds the panel once for all worlds of this process. */
+export const loadBuiltPanel: LoadPanel = () => (built ??= buildPanel());
+
+export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }: PanelWorldOptions = {}) {
   const fake = createFakeControl();
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },

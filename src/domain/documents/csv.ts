@@ -1,6 +1,6 @@
 /** Results as CSV (RFC 4180, lines end with a line feed). */
-import type { StoredObject } from '../api/search.ts';
-import { printable } from '../domain/printable.ts';
+import { printable } from '../printable.ts';
+import type { ObjectDocument } from './document.ts';
 
 const COLUMNS = [
   'bucket',
@@ -12,7 +12,7 @@ const COLUMNS = [
   'content_type',
   'version_id',
   'deleted_at',
-] as const satisfies readonly (keyof StoredObject)[];
+] as const satisfies readonly (keyof ObjectDocument)[];
 
 export const CSV_HEADING = COLUMNS.join(',');
 
@@ -23,7 +23,7 @@ const FORMULA = /^[=+\-@]/;
  * One result. Unless `raw`, characters that a terminal would act on are escaped, and a cell that a spreadsheet would compute
  * begins with an apostrophe.
  */
-export function csvLine(document: StoredObject, raw: boolean): string {
+export function csvLine(document: ObjectDocument, raw: boolean): string {
   return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');
 }
 

@@ -1,0 +1,163 @@
+/** What can be done with rows: copied one by one, as lines of those that are selected, or all that match. */
+import { useRef, useState } from 'preact/hooks';
+import { CSV_HEADING, csvLine } from '../../domain/documents/csv.ts';
+import type { StoredObject } from '../../api/search.ts';
+import { call, problemFrom } from './api.ts';
+import { copiedCommand, copiedKey, copiedLines, copiedUri, idOf, type Copied } from './copied.ts';
+import { announce, copy, CopyButton } from './parts.tsx';
+import { commandOf, curlOf, requestOf, type Search } from './search-place.ts';
+import { session } from './session.ts';
+import { numberText } from './words.ts';
+
+type Named = Pick<StoredObject, 'bucket' | 'key'>;
+
+/** The cell that copies what a row is about. */
+export function CopyCell({ of: { bucket, key } }: { readonly of: Named }) {
+  return (
+    <td class="copies">
+      <CopyButton copied={copiedKey(key)}>Key</CopyButton>
+      <CopyButton copied={copiedUri(bucket, key)}>URI</CopyButton>
+      <CopyButton copied={copiedCommand(bucket, key)}>aws</CopyButton>
+    </td>
+  );
+}
+
+export interface Selection {
+  readonly has: (id: string) => boolean;
+  readonly toggle: (id: string, isSelected: boolean) => void;
+  readonly clear: () => void;
+}
+
+/** The rows that a person selected. They stay selected when rows are added. */
+export function useSelection(): Selection {
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  return {
+    has: (id) => ids.has(id),
+    toggle: (id, isSelected) =>
+      setIds((before) => {
+        const now = new Set(before);
+        if (isSelected) now.add(id);
+        else now.delete(id);
+        return now;
+      }),
+    clear: () => setIds(new Set()),
+  };
+}
+
+/** The box that selects a row. */
+export function SelectCell({ of, selection }: { readonly of: Named; readonly selection: Selection }) {
+  const id = idOf(of);
+  return (
+    <td>
+      <input
+        type="checkbox"
+        aria-label="Select this row"
+        checked={selection.has(id)}
+        onChange={(event) => selection.toggle(id, event.currentTarget.checked)}
+      />
+    </td>
+  );
+}
+
+/** Copies the selected rows as lines. */
+export function SelectionBar({ rows, selection }: { readonly rows: readonly Named[]; readonly selection: Selection }) {
+  const selected = rows.filter((row) => selection.has(idOf(row)));
+  if (selected.length === 0) return null;
+  const lines = (copied: (row: Named) => Copied): Copied => copiedLines(selected.map(copied));
+  return (
+    <p class="actions selected">
+      <strong>{numberText(selected.length)} selected</strong>
+      <CopyButton copied={lines(({ key }) => copiedKey(key))}>Copy keys</CopyButton>
+      <CopyButton copied={lines(({ bucket, key }) => copiedUri(bucket, key))}>Copy URIs</CopyButton>
+      <CopyButton copied={lines(({ bucket, key }) => copiedCommand(bucket, key))}>Copy aws commands</CopyButton>
+      <button type="button" class="outline small" onClick={selection.clear}>
+        Clear
+      </button>
+    </p>
+  );
+}
+
+/** More rows are for a program: the page holds them in memory until they are saved. */
+const DOWNLOAD_MAX = 100_000;
+/** The longest page. */
+const DOWNLOAD_PAGE = 1_000;
+
+/** The same search for a terminal, and everything that matches. */
+export function SearchActions({ search, total }: { readonly search: Search; readonly total: string }) {
+  const isLocal = session.read()?.kind === 'local';
+  return (
+    <p class="actions">
+      <CopyButton copied={{ text: commandOf(search), isJson: false }}>Copy as command</CopyButton>
+      <CopyButton copied={{ text: curlOf(search, isLocal), isJson: false }}>Copy as curl</CopyButton>
+      <button
+        type="button"
+        class="outline small"
+        onClick={() =>
+          void copy({ text: commandOf(search, '--csv'), isJson: false, note: 'The command is copied. It prints all rows as CSV.' })
+        }
+      >
+        {`Copy command for all ${total}`}
+      </button>
+      <Download search={search} total={total} />
+    </p>
+  );
+}
+
+/** Reads everything that matches, page by page, and saves it as CSV. */
+function Download({ search, total }: { readonly search: Search; readonly total: string }) {
+  const [rows, setRows] = useState<number>();
+  const end = useRef<AbortController | undefined>(undefined);
+  async function download(): Promise<void> {
+    const ending = new AbortController();
+    end.current = ending;
+    setRows(0);
+    try {
+      const { lines, isAll } = await linesOf(search, setRows, ending.signal);
+      save(lines);
+      const count = numberText(lines.length - 1);
+      announce(isAll ? `Saved rows: ${count}.` : `Saved the first ${count} rows. The command prints all of them.`);
+    } catch (error) {
+      announce(ending.signal.aborted ? 'The download was stopped.' : `The download failed: ${problemFrom(error).message}`);
+    } finally {
+      setRows(undefined);
+    }
+  }
+  if (rows === undefined) {
+    return (
+      <button type="button" class="outline small" onClick={() => void download()}>
+        {`Download all ${total} as CSV`}
+      </button>
+    );
+  }
+  return (
+    <button type="button" class="outline small" onClick={() => end.current?.abort()}>
+      {`Stop the download at ${numberText(rows)} rows`}
+    </button>
+  );
+}
+
+async function linesOf(
+  search: Search,
+  report: (rows: number) => void,
+  signal: AbortSignal,
+): Promise<{ readonly lines: readonly string[]; readonly isAll: boolean }> {
+  const lines = [CSV_HEADING];
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    if (lines.length > DOWNLOAD_MAX) return { lines, isAll: false };
+    const query = { ...requestOf(search), limit: DOWNLOAD_PAGE, ...(cursor !== undefined && { cursor }) };
+    const page = await call('GET /v1/objects', { query }, signal);
+    for (const item of page.items) lines.push(csvLine(item, false));
+    report(lines.length - 1);
+    cursor = page.next;
+  }
+  return { lines, isAll: true };
+}
+
+function save(lines: readonly string[]): void {
+  const address = URL.createObjectURL(new Blob([lines.map((line) => `${line}\n`).join('')], { type: 'text/csv' }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = 'tally-search.csv';
+  link.click();
+  URL.revokeObjectURL(address);
+}

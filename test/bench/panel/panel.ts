@@ -1,0 +1,166 @@
+/** The bench `panel`: how long the panel takes in a browser whose CPU is slowed down, from the request to a page that answers a click. */
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import type { Browser, Page } from 'playwright-core';
+import { openWindow, startChromium } from '../../support/identity/chromium.ts';
+import { answers, startEmbeddedRegistry, type EmbeddedRegistry } from '../../support/servers/embedded-registry.ts';
+import { openPanel } from '../../support/worlds/panel.ts';
+import { commandOf, whole } from '../bench-command.ts';
+import { medianOf, tableText } from '../statistics.ts';
+
+interface PanelOptions {
+  readonly rounds: number;
+  readonly throttle: number;
+}
+
+/** Milliseconds since the request for the page. */
+interface Load {
+  /** The browser has drawn anything. */
+  readonly firstPaintMs: number;
+  /** The page has its heading, and everything that it reads from the registry. */
+  readonly shownMs: number;
+  /** The same, and the last task of 50 ms or longer has ended. */
+  readonly interactiveMs: number;
+  /** From a click on Help to the frame that has the dialog. */
+  readonly clickMs: number;
+  /** Of the page, its script and its style sheet, as they were sent. */
+  readonly fileBytes: number;
+  readonly answerBytes: number;
+}
+
+interface PanelRow {
+  readonly page: string;
+  readonly cache: 'empty' | 'filled';
+  readonly loads: readonly Load[];
+}
+
+interface PanelReport {
+  readonly bench: 'panel';
+  readonly date: string;
+  readonly node: string;
+  readonly chromium: string;
+  readonly throttle: number;
+  readonly rows: readonly PanelRow[];
+}
+
+/** The bench's command. */
+export const panelBench = commandOf<PanelOptions, PanelReport>({ name: 'panel', describe, run, text: reportText });
+
+function describe(command: Command): Command {
+  return command
+    .description('From the request of a page of the panel to its answer to a click, in Chromium with a slowed CPU, and the bytes of it.')
+    .addOption(new Option('--rounds <count>', 'loads of each page').argParser(whole(1, 1_000)).default(10))
+    .addOption(new Option('--throttle <factor>', 'by which the CPU is slower').argParser(whole(1, 20)).default(4));
+}
+
+const BUCKET = 'demo';
+/** More than a page of results. */
+const OBJECTS = 150;
+
+const pages: readonly (readonly [name: string, query: string])[] = [
+  ['buckets', ''],
+  ['search', `?page=search&bucket=${BUCKET}`],
+];
+
+async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => void): Promise<PanelReport> {
+  const [registry, browser] = await Promise.all([startEmbeddedRegistry(), startChromium()]);
+  try {
+    await fill(registry);
+    const rows: PanelRow[] = [];
+    for (const [page, query] of pages) {
+      tell(`${page}: ${rounds} loads`);
+      const empty: Load[] = [];
+      const filled: Load[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const [first, second] = await loadTwice(browser, `${registry.controlUrl}/panel/${query}`, throttle);
+        empty.push(first);
+        filled.push(second);
+      }
+      rows.push({ page, cache: 'empty', loads: empty }, { page, cache: 'filled', loads: filled });
+    }
+    return {
+      bench: 'panel',
+      date: new Date().toISOString(),
+      node: process.version,
+      chromium: browser.version(),
+      throttle,
+      rows,
+    };
+  } finally {
+    await browser.close();
+    await registry.close();
+  }
+}
+
+async function fill(registry: EmbeddedRegistry): Promise<void> {
+  await answers(
+    () => registry.request('GET', `/v1/buckets/${BUCKET}`),
+    () => true,
+  );
+  const keys = Array.from({ length: OBJECTS }, (_, index) => `reports/2026/${String(index).padStart(4, '0')} annual.pdf`);
+  await registry.put(BUCKET, keys);
+  await answers(
+    () => registry.request('GET', `/v1/objects?bucket=${BUCKET}&limit=1000`) as Promise<{ readonly items: readonly object[] }>,
+    ({ items }) => items.length === OBJECTS,
+  );
+}
+
+/** Notes when everything is shown, and when the last long task ended. */
+const WATCH = `window.seen = { shownMs: 0, busyUntilMs: 0 };
+new PerformanceObserver((list) => {
+  for (const { startTime, duration } of list.getEntries()) seen.busyUntilMs = Math.max(seen.busyUntilMs, startTime + duration);
+}).observe({ type: 'longtask', buffered: true });
+new MutationObserver(() => {
+  const isShown = document.querySelector('#content h1') !== null && document.querySelector('[aria-busy="true"]') === null;
+  if (!isShown) seen.shownMs = 0;
+  else if (seen.shownMs === 0) seen.shownMs = performance.now();
+}).observe(document, { subtree: true, childList: true, attributes: true });`;
+
+const MEASURED = `(async () => {
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const entries = performance.getEntries();
+  const bytesOf = (isFile) => entries
+    .filter(({ entryType, name }) => ['navigation', 'resource'].includes(entryType) && name.includes('/panel/') === isFile)
+    .reduce((sum, { transferSize }) => sum + transferSize, 0);
+  const firstPaintMs = entries.find(({ name }) => name === 'first-contentful-paint')?.startTime ?? 0;
+  const interactiveMs = Math.max(seen.shownMs, seen.busyUntilMs);
+  const help = [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Help');
+  const beganMs = performance.now();
+  help.click();
+  while (document.querySelector('dialog[open]') === null) await new Promise((resolve) => requestAnimationFrame(resolve));
+  await new Promise((resolve) => requestAnimationFrame(resolve));
+  const clickMs = performance.now() - beganMs;
+  return { firstPaintMs, shownMs: seen.shownMs, interactiveMs, clickMs, fileBytes: bytesOf(true), answerBytes: bytesOf(false) };
+})()`;
+
+/** Loads the page in a new browser context, and then once more. */
+async function loadTwice(browser: Browser, address: string, throttle: number): Promise<readonly [Load, Load]> {
+  const { page, context } = await openWindow(browser);
+  try {
+    await page.addInitScript({ content: WATCH });
+    const devtools = await context.newCDPSession(page);
+    await devtools.send('Emulation.setCPUThrottlingRate', { rate: throttle });
+    return [await load(page, address), await load(page, address)];
+  } finally {
+    await context.close();
+  }
+}
+
+async function load(page: Page, address: string): Promise<Load> {
+  const [url = '', query = ''] = address.split('/panel/');
+  await openPanel(page, url, query);
+  return page.evaluate<Load>(MEASURED);
+}
+
+function reportText({ rows, node, chromium, throttle, date }: PanelReport): string {
+  const head = ['page', 'cache', 'files kB', 'answers kB', 'first paint ms', 'shown ms', 'interactive ms', 'most', 'click ms'];
+  const lines = rows.map(({ page, cache, loads }) => {
+    const middle = (field: keyof Load): number => medianOf(loads.map((each) => each[field]));
+    const times = (['firstPaintMs', 'shownMs', 'interactiveMs'] as const).map((field) => middle(field).toFixed(0));
+    const most = Math.max(...loads.map(({ interactiveMs }) => interactiveMs)).toFixed(0);
+    const sizes = (['fileBytes', 'answerBytes'] as const).map((field) => (middle(field) / 1_000).toFixed(1));
+    return [page, cache, ...sizes, ...times, most, middle('clickMs').toFixed(0)];
+  });
+  const title = `panel, CPU slowed down ${throttle} ×, Chromium ${chromium}, Node ${node}, ${date}; the middle of each page's loads`;
+  return `${title}\n\n${tableText([head, ...lines])}`;
+}

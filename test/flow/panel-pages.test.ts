@@ -1,0 +1,211 @@
+/**
+ * Every page of the panel in Chromium, of each caller, with answers in which every text attacks it: policy, console, markup,
+ * addresses, accessibility, small screens, dark screens and the keyboard. The pages are those of support/panel/pages.ts.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/adapters/system-clock.ts';
+import type { PanelCaller } from '../../src/panel/facts.ts';
+import { createFakeControl, runningJob } from '../support/fakes/control.ts';
+import { hostileVerbs } from '../support/fakes/hostile.ts';
+import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import { panelPages, queryTo, type PanelPage } from '../support/panel/pages.ts';
+import {
+  loadBuiltPanel,
+  openPanel,
+  overflowOf,
+  settled,
+  startPanelWorld,
+  startPrefixProxy,
+  type PanelWorld,
+} from '../support/worlds/panel.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const SMALL: BrowserContextOptions = { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true };
+/** No page has as many places for the focus. */
+const TABS_MAX = 200;
+
+const HREFS = `[...document.querySelectorAll('a')].map((link) => link.getAttribute('href') ?? '')`;
+/** Notes that the element that has the focus was reached. Returns how it shows that, or what it is if it does not. */
+const REACHED = `(() => {
+  const element = document.activeElement;
+  if (element === null || element === document.body) return 'none';
+  if (element.dataset.reached !== undefined) return 'again';
+  element.dataset.reached = '';
+  const { outlineStyle, boxShadow } = getComputedStyle(element);
+  const { width, height } = element.getBoundingClientRect();
+  const isSeen = (outlineStyle !== 'none' || boxShadow !== 'none') && width > 0 && height > 0;
+  return isSeen ? 'seen' : 'unseen: ' + element.outerHTML.slice(0, 200);
+})()`;
+const NOT_REACHED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+  .filter((element) => !element.disabled && element.tabIndex >= 0 && element.getClientRects().length > 0 && element.dataset.reached === undefined)
+  .map((element) => element.outerHTML.slice(0, 200))`;
+const FORGET = `document.querySelectorAll('[data-reached]').forEach((element) => delete element.dataset.reached)`;
+const IS_IN_DIALOG = `document.activeElement?.closest('dialog') !== null || document.activeElement === document.body`;
+
+describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of the panel in Chromium', () => {
+  let machine: PanelWorld;
+  let people: HttpWorld;
+  let browser: Browser;
+  const tokens = new Map<PanelCaller, string>();
+  const windows: Window[] = [];
+
+  beforeAll(async () => {
+    const fake = createFakeControl();
+    const verbs = hostileVerbs({ ...fake.verbs, getJob: async () => ({ ...runningJob, state: 'done' }) });
+    [machine, people, browser] = await Promise.all([
+      startPanelWorld({ verbs }),
+      startHttpWorld({ verbs, loadPanel: loadBuiltPanel, clock: systemClock }),
+      startChromium(),
+    ]);
+    for (const role of ['user', 'admin'] as const) tokens.set(role, await people.tokenOf(role));
+  });
+  afterEach(async () => {
+    for (const { context } of windows.splice(0)) await context.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await machine?.close();
+    await people?.close();
+  });
+
+  const addressFor = (caller: PanelCaller): string => (caller === 'local' ? machine.url : people.url);
+
+  /** A window of a person, who has logged in if people do. `refused`: what was answered with 403. */
+  async function open(caller: PanelCaller, options: BrowserContextOptions = {}): Promise<Window & { readonly refused: readonly string[] }> {
+    const token = tokens.get(caller);
+    const window = await openWindow(browser, { ...options, ...(token !== undefined && { extraHTTPHeaders: bearer(token) }) });
+    windows.push(window);
+    const refused: string[] = [];
+    window.context.on('response', (response) => {
+      if (response.status() === 403) refused.push(response.url());
+    });
+    return { ...window, refused };
+  }
+
+  async function opened(page: Page, url: string, row: PanelPage): Promise<void> {
+    await openPanel(page, url, queryTo(row));
+  }
+
+  async function openDialog(page: Page, { opener, before }: NonNullable<PanelPage['dialogs']>[number]): Promise<void> {
+    await before?.(page);
+    const button = page.getByRole('button', { name: opener }).first();
+    await button.focus();
+    await button.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await settled(page);
+  }
+
+  async function closeDialog(page: Page): Promise<void> {
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await settled(page);
+  }
+
+  async function findingsOf(page: Page, name: string): Promise<readonly string[]> {
+    const all: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
+        'axe.run(document)',
+      );
+      all.push(
+        ...violations.flatMap(({ id, nodes }) =>
+          nodes.map(({ html, failureSummary }) => `${name}, ${colorScheme}: ${id}: ${html.slice(0, 200)} ${failureSummary}`),
+        ),
+      );
+    }
+    return all;
+  }
+
+  /** What is wrong with the page that is shown. */
+  async function faultsOf(page: Page): Promise<readonly string[]> {
+    const hrefs = await page.evaluate<readonly string[]>(HREFS);
+    const bad = hrefs.filter((href) => !/^(?:\?|#|\.\.\/|https?:\/\/127\.0\.0\.1:\d+\/)/.test(href));
+    const [made, overflow] = [await page.locator('img, iframe, object, embed, #panel script').count(), await overflowOf(page)];
+    return [
+      ...bad.map((href) => `leads to ${href}`),
+      ...(made > 0 ? [`${made} elements were made of a text`] : []),
+      ...(overflow > 0 ? [`${overflow} pixels wider than the screen`] : []),
+    ];
+  }
+
+  it.each<readonly [caller: PanelCaller, way: string, prefix: string | undefined]>([
+    ['local', 'directly', undefined],
+    ['user', 'directly', undefined],
+    ['admin', 'directly', undefined],
+    ['admin', 'behind the prefix of a proxy', '/x/y'],
+  ])('show attackers’ texts as texts, on a screen of 360 pixels, to %s, %s', async (caller, _, prefix) => {
+    const proxy = prefix === undefined ? undefined : await startPrefixProxy(addressFor(caller), prefix);
+    const url = proxy?.url ?? addressFor(caller);
+    const { page, complaints, refused } = await open(caller, SMALL);
+    const faults: string[] = [];
+    for (const row of panelPages) {
+      await opened(page, url, row);
+      const heading = await page.getByRole('heading', { level: 1 }).innerText();
+      if (!heading.startsWith(row.callers.includes(caller) ? row.heading : 'Not permitted')) faults.push(`${row.name}: ${heading}`);
+      for (const alert of await page.getByRole('alert').allInnerTexts()) faults.push(`${row.name}: ${alert}`);
+      faults.push(...(await faultsOf(page)).map((fault) => `${row.name}: ${fault}`));
+    }
+    expect(faults).toEqual([]);
+    expect(refused).toEqual([]);
+    // Chromium reports each answer of an error status itself, and readiness is one here
+    expect(complaints.filter((text) => !/status of 503 .*\/readyz/s.test(text))).toEqual([]);
+    await proxy?.close();
+  });
+
+  it('have nothing that axe finds, light and dark, with their dialogs, which fit on a screen of 360 pixels', async () => {
+    const { page } = await open('admin', { ...SMALL, bypassCSP: true });
+    const found: string[] = [];
+    for (const row of panelPages) {
+      await opened(page, people.url, row);
+      await page.evaluate(AXE);
+      found.push(...(await findingsOf(page, row.name)));
+      for (const dialog of row.dialogs ?? []) {
+        await openDialog(page, dialog);
+        const name = `${row.name}, dialog ${String(dialog.opener)}`;
+        found.push(...(await findingsOf(page, name)), ...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));
+        await closeDialog(page);
+      }
+    }
+    expect(found).toEqual([]);
+  });
+
+  it('work with the keyboard alone: every control is reached, shows that, and no dialog loses the focus', async () => {
+    const { page, complaints } = await open('admin');
+    const faults: string[] = [];
+    for (const row of panelPages) {
+      await opened(page, people.url, row);
+      faults.push(...(await tabThrough(page)).map((fault) => `${row.name}: ${fault}`));
+      for (const dialog of row.dialogs ?? []) {
+        const name = `${row.name}, dialog ${String(dialog.opener)}`;
+        await openDialog(page, dialog);
+        await page.evaluate(FORGET);
+        for (let presses = 0; presses < 12; presses++) {
+          if (!(await page.evaluate<boolean>(IS_IN_DIALOG))) faults.push(`${name}: the focus leaves it`);
+          await page.keyboard.press('Tab');
+        }
+        await closeDialog(page);
+        if (await page.evaluate<boolean>('document.activeElement === document.body')) faults.push(`${name}: the focus is lost afterwards`);
+      }
+    }
+    expect(faults).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  /** Presses Tab until every control was reached: from the content to the end, and from the beginning again. */
+  async function tabThrough(page: Page): Promise<readonly string[]> {
+    const faults: string[] = [];
+    for (let presses = 0; presses < TABS_MAX; presses++) {
+      await page.keyboard.press('Tab');
+      const reached = await page.evaluate<string>(REACHED);
+      if (reached.startsWith('unseen')) faults.push(reached);
+      if (reached === 'again') break;
+    }
+    const left = await page.evaluate<readonly string[]>(NOT_REACHED);
+    return [...faults, ...left.map((html) => `not reached: ${html}`)];
+  }
+});

@@ -1,0 +1,78 @@
+/** Every page of the panel, with what the tours need of it. A new page needs a row: test/panel/pages.test.ts fails without one. */
+import type { Page } from 'playwright-core';
+import type { PanelCaller } from '../../../src/panel/facts.ts';
+import { HOSTILE } from '../fakes/hostile.ts';
+
+interface PanelDialog {
+  /** The button that opens it. */
+  readonly opener: RegExp;
+  /** What must be done on the page before. */
+  readonly before?: (page: Page) => Promise<void>;
+}
+
+export interface PanelPage {
+  /** As the address has it. */
+  readonly name: string;
+  /** The rest of the address. */
+  readonly choices?: Readonly<Record<string, string>>;
+  /** The beginning of its heading. */
+  readonly heading: string;
+  /** Who may see it. The others are shown that they may not. */
+  readonly callers: readonly PanelCaller[];
+  /** The dialogs of an administrator. */
+  readonly dialogs?: readonly PanelDialog[];
+}
+
+const everyone: readonly PanelCaller[] = ['local', 'user', 'admin'];
+const machineAndAdmin: readonly PanelCaller[] = ['local', 'admin'];
+
+const chooseLetter = (page: Page): Promise<void> => page.getByRole('checkbox', { name: 'Choose letter-1' }).check();
+
+export const panelPages: readonly PanelPage[] = [
+  { name: 'buckets', heading: 'Buckets', callers: everyone, dialogs: [{ opener: /^Add bucket/ }] },
+  {
+    name: 'bucket',
+    choices: { bucket: 'photos' },
+    heading: 'Bucket photos',
+    callers: everyone,
+    dialogs: [
+      { opener: /^Re-Index and Repair/ },
+      {
+        opener: /^Save…/,
+        before: async (page) => {
+          await page.getByLabel('Enrichment').selectOption('head');
+        },
+      },
+      { opener: /^Disconnect…/ },
+    ],
+  },
+  { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
+  { name: 'search', choices: { query: 'bucket:photos', view: 'folders' }, heading: 'Search', callers: everyone },
+  { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },
+  { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
+  { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
+  { name: 'jobs', heading: 'Jobs', callers: everyone },
+  { name: 'job', choices: { id: 'job-1' }, heading: 'Job job-1', callers: everyone },
+  { name: 'gaps', heading: 'Gaps', callers: everyone },
+  {
+    name: 'letters',
+    heading: 'Dead letters',
+    callers: machineAndAdmin,
+    dialogs: [{ opener: /^letter-1/ }, { opener: /^Replay/, before: chooseLetter }, { opener: /^Discard/, before: chooseLetter }],
+  },
+  {
+    name: 'keys',
+    heading: 'API keys',
+    callers: ['user', 'admin'],
+    dialogs: [{ opener: /^Create key/ }, { opener: /^A secret has leaked/ }, { opener: /^Revoke/ }],
+  },
+  { name: 'all-keys', heading: 'All API keys', callers: machineAndAdmin, dialogs: [{ opener: /^Revoke/ }] },
+  { name: 'users', heading: 'Users', callers: ['admin'], dialogs: [{ opener: /^Make an administrator/ }, { opener: /^Disable/ }] },
+  { name: 'audit', heading: 'Audit', callers: machineAndAdmin },
+  { name: 'health', heading: 'Health', callers: machineAndAdmin, dialogs: [{ opener: /^Help/ }] },
+];
+
+/** The query that leads to a page. */
+export function queryTo({ name, choices = {} }: PanelPage): string {
+  return `?${new URLSearchParams({ page: name, ...choices }).toString()}`;
+}
