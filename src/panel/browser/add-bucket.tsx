@@ -81,7 +81,7 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
           value={account}
           onChange={setAccount}
           placeholder="123456789012"
-          hint="The account of the bucket, if it is not that of the bucket queue. S3 is asked for nothing in another one."
+          hint="The account of the bucket, if it is not that of the bucket queue. Requests to S3 name it as the expected owner."
         />
         <Check
           label="Index what the bucket holds already"

@@ -53,7 +53,7 @@ export function RemoveDialog({ name, onClose }: { readonly name: string; readonl
           label="Keep what Tally made in AWS"
           isChecked={keepsAws}
           onChange={setKeepsAws}
-          hint="Its events go on arriving, and Tally forgets that it made what sends them."
+          hint="Its events continue to arrive, and Tally forgets that it made what sends them."
         />
         <Check
           label="Keep the documents in the index"
