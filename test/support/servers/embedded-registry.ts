@@ -9,6 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { MAIN, nodeOptions } from './program.ts';
 
 const POLL_MS = 250;
+/** A re-index waits a minute for late events; a busy machine takes longer. */
+const PATIENCE_MS = 240_000;
 
 export interface EmbeddedRegistry {
   readonly controlUrl: string;
@@ -59,11 +61,18 @@ export async function startEmbeddedRegistry(main: string = MAIN): Promise<Embedd
   };
 }
 
-/** Asks until the answer is the wanted one. */
+/** Asks until the answer is the wanted one. Throws the last reason after some minutes. */
 export async function answers<Answer>(ask: () => Promise<Answer>, isWanted: (answer: Answer) => boolean): Promise<Answer> {
+  const untilMs = Date.now() + PATIENCE_MS;
   for (;;) {
-    const answer = await ask().catch(() => undefined);
-    if (answer !== undefined && isWanted(answer)) return answer;
+    let reason: unknown = new Error('the answers were others than the wanted one');
+    try {
+      const answer = await ask();
+      if (isWanted(answer)) return answer;
+    } catch (error) {
+      reason = error;
+    }
+    if (Date.now() > untilMs) throw new Error(`not within ${PATIENCE_MS} ms`, { cause: reason });
     await delay(POLL_MS);
   }
 }
