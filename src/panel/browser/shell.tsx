@@ -225,19 +225,6 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
   return (
     <header class="top">
       <strong class="brand">Tally</strong>
-      <nav aria-label="Pages">
-        <ul>
-          {navigation
-            .filter(([, needs]) => may(needs))
-            .map(([each]) => (
-              <li key={each}>
-                <Link page={each} isCurrent={each === page}>
-                  {pages[each]}
-                </Link>
-              </li>
-            ))}
-        </ul>
-      </nav>
       <div class="person">
         <button type="button" class="outline small" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
           Times: {inZone === 'utc' ? 'UTC' : 'local'}
@@ -264,6 +251,19 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
           </button>
         )}
       </div>
+      <nav aria-label="Pages">
+        <ul>
+          {navigation
+            .filter(([, needs]) => may(needs))
+            .map(([each]) => (
+              <li key={each}>
+                <Link page={each} isCurrent={each === page}>
+                  {pages[each]}
+                </Link>
+              </li>
+            ))}
+        </ul>
+      </nav>
     </header>
   );
 }

@@ -27,11 +27,14 @@ export interface EmbeddedRegistry {
 export async function startEmbeddedRegistry(main: string = MAIN): Promise<EmbeddedRegistry> {
   const data = mkdtempSync(join(tmpdir(), 'tally-embedded-'));
   const any = '127.0.0.1:0';
+  // settings of the caller are for other registries
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TALLY_')));
   const registry = spawn(process.execPath, [...nodeOptions(), main, 'serve', '--embedded'], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
+    env: { ...inherited, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
   });
-  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>((resolve) => {
+  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>((resolve, reject) => {
+    registry.once('exit', (code) => reject(new Error(`the registry ended with ${code ?? 'a signal'} before it served anything`)));
     createInterface({ input: registry.stdout }).on('line', (line) => {
       if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
     });
