@@ -40,7 +40,8 @@ it('the demo of identity: people choose who they are at each login, and Ctrl-C e
   let text = '';
   for (const stream of [demo.stdout, demo.stderr]) stream?.setEncoding('utf8').on('data', (part: string) => (text += part));
   await until('the demo says what to do', () => text.includes('Stop it with Ctrl-C'));
-  const address = /^ +(http:\S+\/login\/authorize\S+)$/m.exec(text)?.[1] ?? '';
+  const registry = /^ +(http:\S+)\/panel\/$/m.exec(text)?.[1] ?? '';
+  const address = `${registry}/login/authorize?return_to=/v1/session`;
   const folder = /XDG_CONFIG_HOME=(\S+)\/config$/m.exec(text)?.[1] ?? '';
   expect(existsSync(folder)).toBe(true);
 

@@ -38,8 +38,7 @@ const keys = [...goldenKeys, ...plainKeys];
 
 const byBytes = (left: string, right: string): number => Buffer.compare(Buffer.from(left), Buffer.from(right));
 const queryFor = (key: string): string => `bucket:demo key:"${key.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
-const address = (choices: Readonly<Record<string, string>>): string =>
-  `?${new URLSearchParams({ page: 'search', ...choices }).toString()}`;
+const address = (choices: Readonly<Record<string, string>>): string => `?${new URLSearchParams({ page: 'search', ...choices }).toString()}`;
 
 describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search of the panel in Chromium', () => {
   let home: string;
@@ -176,7 +175,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('leads through the folders with their counts and bytes', async () => {
-    const { page, complaints } = await open();
+    const { page, complaints } = await openCopying();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo', view: 'folders' }));
     const groups = page.getByRole('region', { name: 'Objects and bytes' });
     const row = (name: string) => groups.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
@@ -201,6 +200,9 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo', view: 'folders', by: 'extension' }));
     await row('pdf').getByRole('link').click();
     await page.getByText('2 objects', { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Copy sums as command' }).click();
+    await expect.poll(() => clipboard(page)).toBe('npx tally du --by extension --query bucket:demo -- demo');
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:deep/2/3/4/5/6/7/8/', view: 'folders' }));
     await page.getByText('Folders are counted down to 8 levels.').waitFor();
     await expect.poll(() => listed(page)).toEqual([DEEP]);
@@ -235,7 +237,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const { page, complaints } = await openCopying();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo -ext:pdf', sort: 'size', order: 'desc' }));
     const table = page.getByRole('region', { name: 'Objects found' });
-    const rowOf = (key: string) => table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: printable(key), exact: true }) });
+    const rowOf = (key: string) =>
+      table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: printable(key), exact: true }) });
     for (const key of ['a:b', 'new\nline']) await rowOf(key).getByRole('checkbox').check();
     await page.getByText('2 selected').waitFor();
     await page.getByRole('button', { name: 'Copy keys' }).click();
@@ -314,7 +317,10 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 1);
     await page.getByRole('button', { name: 'Pause updates' }).click();
     await page.getByRole('button', { name: '1 new' }).click();
-    await table.getByRole('row', { name: /first\.txt/ }).getByText('deleted', { exact: true }).waitFor();
+    await table
+      .getByRole('row', { name: /first\.txt/ })
+      .getByText('deleted', { exact: true })
+      .waitFor();
 
     await page.getByRole('link', { name: 'Deleted', exact: true }).click();
     await page.getByText('Deleted objects are shown for seven days').waitFor();
@@ -346,7 +352,11 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const world = await startPanelWorld({
       verbs: {
         searchObjects: async () => {
-          if (left > 0) throw new RequestError('index.upgrading', 'photos has documents of an earlier version', { documents_left: left, documents: 100 });
+          if (left > 0)
+            throw new RequestError('index.upgrading', 'photos has documents of an earlier version', {
+              documents_left: left,
+              documents: 100,
+            });
           return { items: [objectDocument] };
         },
       },
@@ -391,7 +401,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
       const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
         'axe.run(document)',
       );
-      for (const { id, nodes } of violations) found.push(...nodes.map(({ html, failureSummary }) => `${name}: ${id}: ${html.slice(0, 200)} ${failureSummary}`));
+      for (const { id, nodes } of violations)
+        found.push(...nodes.map(({ html, failureSummary }) => `${name}: ${id}: ${html.slice(0, 200)} ${failureSummary}`));
     }
     expect(found).toEqual([]);
   });

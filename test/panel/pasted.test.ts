@@ -15,15 +15,12 @@ describe('a pasted address', () => {
     expect(locationOf(text.trim())).toEqual({ bucket: 'photos', key });
   });
 
-  it.each([
-    'cat',
-    'https://example.com/photos/cat.jpg',
-    'https://photos.s3.amazonaws.com/%ff',
-    'https://',
-    'javascript:alert(1)',
-  ])('%j names none', (text) => {
-    expect(locationOf(text.trim())).toBeUndefined();
-  });
+  it.each(['cat', 'https://example.com/photos/cat.jpg', 'https://photos.s3.amazonaws.com/%ff', 'https://', 'javascript:alert(1)'])(
+    '%j names none',
+    (text) => {
+      expect(locationOf(text.trim())).toBeUndefined();
+    },
+  );
 });
 
 describe('what is copied', () => {

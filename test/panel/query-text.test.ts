@@ -42,13 +42,14 @@ describe('a field that is written into the box', () => {
 describe('the text of the box', () => {
   it('has one value of a field only if no other is possible', () => {
     expect(onlyValueIn('bucket:a cat', 'bucket')).toBe('a');
-    for (const text of ['cat', 'bucket:a,b', 'bucket:a bucket:b', '-bucket:a', '"bucket:a"']) expect(onlyValueIn(text, 'bucket'), text).toBeUndefined();
+    for (const text of ['cat', 'bucket:a,b', 'bucket:a bucket:b', '-bucket:a', '"bucket:a"'])
+      expect(onlyValueIn(text, 'bucket'), text).toBeUndefined();
     expect(valueIn('ext:jpg,"p g"', EXT)).toBe('jpg,p g');
   });
 
   it('becomes a search for deleted objects without what these do not have, and back', () => {
-    const text = 'bucket:a cat "exact" *.log ext:pdf size>1 -"no"';
-    expect(forDeleted(text)).toBe('bucket:a "exact" *.log -"no" is:deleted');
+    const text = 'bucket:a cat "exact" *.log ext:pdf size>1 -"not"';
+    expect(forDeleted(text)).toBe('bucket:a "exact" *.log -"not" is:deleted');
     expect(forDeleted('bucket:a deleted<24h')).toBe('bucket:a deleted<24h');
     expect(forLive('bucket:a is:deleted deleted<24h "x y"')).toBe('bucket:a "x y"');
     expect([asksForDeleted('deleted<1d'), asksForDeleted('"is:deleted"'), asksForDeleted('deleted')]).toEqual([true, false, false]);

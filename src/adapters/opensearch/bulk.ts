@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { documentId, searchFieldsOf } from '../../domain/documents/document.ts';
+import { cachingLatest } from '../../domain/latest.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../pipeline/ports/object-index.ts';
 import { itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
@@ -30,11 +31,17 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
 
 /** The action line and the document line of an action, each with a newline. */
 export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
-  const versionType = equalClock === 'accept' ? 'external_gte' : 'external';
-  const action = `{"index":{"_index":"${alias}","_id":${JSON.stringify(id)},"version":${document.clock},"version_type":"${versionType}"}}`;
+  const action = `${actionBegin(alias)}${JSON.stringify(id)}${actionEnds[equalClock](document.clock)}`;
   // a copy of the document with its search fields would cost as much as the rest of the line
   return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searchFieldsOf(document)).slice(1)}\n`;
 }
+
+/** The parts of an action line around its id. Many documents in a row have the same: those of one page of a listing have one clock. */
+const actionBegin = cachingLatest((alias: string) => `{"index":{"_index":"${alias}","_id":`);
+const actionEnds = {
+  accept: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external_gte"}}`),
+  refuse: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external"}}`),
+} satisfies Record<IndexWrite['equalClock'], unknown>;
 
 /** What {@link bulkVerdicts} reads of an answer. */
 export const BULK_FILTER = 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason';

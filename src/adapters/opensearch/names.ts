@@ -1,5 +1,6 @@
 /** The names of all indices, aliases and templates of one installation (one prefix) in OpenSearch. */
 import { bucketSlug } from '../../domain/bucket.ts';
+import { cachingLatest } from '../../domain/latest.ts';
 
 export interface IndexNames {
   /** The index that contains a bucket's documents. Documents are written and read only through its alias. */
@@ -24,7 +25,7 @@ export interface IndexNames {
 export function indexNames(prefix: string): IndexNames {
   return {
     objectsIndex: (bucket) => `${prefix}-objects-${bucketSlug(bucket)}`,
-    objectsAlias: (bucket) => `${prefix}-write-${bucketSlug(bucket)}`,
+    objectsAlias: cachingLatest((bucket: string) => `${prefix}-write-${bucketSlug(bucket)}`),
     liveAlias: `${prefix}-objects`,
     objectsPattern: `${prefix}-objects-*`,
     objectsTemplate: `${prefix}-objects`,

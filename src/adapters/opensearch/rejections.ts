@@ -31,14 +31,31 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
 
   return function judge(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): readonly BulkVerdict[] {
     const nowMs = clock.monotonicMs();
-    const acceptedIn = new Set(actions.filter((_, at) => verdicts[at]?.kind === 'written').map(({ alias }) => alias));
+    const acceptedIn = acceptedAliases(actions, verdicts);
     for (const alias of acceptedIn) witnesses.set(alias, { acceptedAtMs: nowMs, refusedSince: 0 });
+    if (!verdicts.some(isRejection)) return verdicts;
     return verdicts.map((verdict, at) => {
       const alias = actions[at]?.alias ?? '';
-      if (verdict.kind !== 'fault' || verdict.code !== 'index.rejected' || acceptedIn.has(alias)) return verdict;
+      if (!isRejection(verdict) || acceptedIn.has(alias)) return verdict;
       const witness = witnesses.get(alias);
       if (witness !== undefined) witness.refusedSince += 1;
       return isAccepting(alias, nowMs) ? verdict : { ...verdict, code: 'bucket.index-misconfigured' };
     });
   };
+}
+
+/** By a loop: almost all requests are about one index, and this is done for each document of a first index. */
+function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): ReadonlySet<string> {
+  const aliases = new Set<string>();
+  let last: string | undefined;
+  for (const [at, { alias }] of actions.entries()) {
+    if (alias === last || verdicts[at]?.kind !== 'written') continue;
+    aliases.add(alias);
+    last = alias;
+  }
+  return aliases;
+}
+
+function isRejection(verdict: BulkVerdict): verdict is Extract<BulkVerdict, { readonly kind: 'fault' }> {
+  return verdict.kind === 'fault' && verdict.code === 'index.rejected';
 }

@@ -7,7 +7,8 @@ import { CopyButton, Link, Listed, Size, Text } from './parts.tsx';
 import { clauseOf, forLive, onlyValueIn, withClauses, withField, type FieldPlace } from './query-text.ts';
 import { Overview, Results } from './results.tsx';
 import { mistakeOf } from './search-box.tsx';
-import { choicesOf, groups, type Group, type Search } from './search-place.ts';
+import { choicesOf, groups, usageLines, usageOf, type Group, type Search } from './search-place.ts';
+import { session } from './session.ts';
 import { Upgrading } from './upgrading.tsx';
 import { countText, numberText } from './words.ts';
 
@@ -161,8 +162,8 @@ function Level({ search, place, onProblem }: LevelProps) {
 }
 
 function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps) {
-  const { query: text, by, tz } = search;
-  const request = { bucket, by, query: text, ...(tz !== '' && { tz }) };
+  const { by } = search;
+  const request = usageOf(search, bucket);
   const found: Pages<Usage> = usePages<Usage>(`usage ${JSON.stringify(request)}`, (cursor, signal) =>
     call('GET /v1/usage', { query: { ...request, limit: PAGE, ...(cursor !== undefined && { cursor }) } }, signal),
   );
@@ -202,6 +203,7 @@ function GroupTable({ groups: found, search, bucket, prefix }: GroupTableProps) 
   const most = Math.max(1, ...found.map(({ bytes }) => bytes));
   const objects = found.reduce((sum, each) => sum + each.objects, 0);
   const bytes = found.reduce((sum, each) => sum + each.bytes, 0);
+  const [command, curl] = usageLines(search, bucket, session.read()?.kind === 'local');
   return (
     <>
       <p>
@@ -238,6 +240,10 @@ function GroupTable({ groups: found, search, bucket, prefix }: GroupTableProps) 
           </tbody>
         </table>
       </div>
+      <p class="actions">
+        <CopyButton copied={{ text: command, isJson: false }}>Copy sums as command</CopyButton>
+        <CopyButton copied={{ text: curl, isJson: false }}>Copy sums as curl</CopyButton>
+      </p>
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** What a search is: all of it is in the address, and from there become the request, the command and the line for curl. */
 import type { SortField, SortOrder } from '../../domain/search/conditions.ts';
-import { addressOf, type RequestTo } from './api.ts';
+import { addressOf, type Key, type RequestTo } from './api.ts';
 import { shellWord } from './copied.ts';
 import { hrefOf, type Choices } from './place.ts';
 import { asksForDeleted, clauseOf, withClauses } from './query-text.ts';
@@ -96,9 +96,27 @@ export function commandOf(search: Search, ...more: readonly string[]): string {
   return ['npx tally search', ...options, ...more].join(' ');
 }
 
-/** The same search by curl. Where people log in, it takes an API key from the environment. */
+/** The same search by curl. */
 export function curlOf(search: Search, isLocal: boolean): string {
-  const address = shellWord(addressOf('GET /v1/objects', { query: requestOf(search) }).href);
+  return curlTo('GET /v1/objects', requestOf(search), isLocal);
+}
+
+/** The request of the folder view: the sums of one bucket. */
+export function usageOf({ query, by, tz }: Search, bucket: string) {
+  return { bucket, by, query, ...(tz !== '' && { tz }) };
+}
+
+/** The same sums on the command line, and by curl. */
+export function usageLines(search: Search, bucket: string, isLocal: boolean): readonly [command: string, curl: string] {
+  const { bucket: _bucket, ...request } = usageOf(search, bucket);
+  const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
+  const command = ['npx tally du', ...options, '--', shellWord(bucket)].join(' ');
+  return [command, curlTo('GET /v1/usage', usageOf(search, bucket), isLocal)];
+}
+
+/** Where people log in, the line takes an API key from the environment. */
+function curlTo(key: Key, query: object, isLocal: boolean): string {
+  const address = shellWord(addressOf(key, { query }).href);
   return isLocal ? `curl ${address}` : `curl -H "Authorization: Bearer $TALLY_API_KEY" ${address}`;
 }
 

@@ -74,7 +74,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
         left -= 1;
         if (left === 0) resolve(answers);
       };
-      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined });
+      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined, pushedBackSentAtMs: 0 });
     });
     pump();
     return signal === undefined ? promise : inTime(promise, signal);

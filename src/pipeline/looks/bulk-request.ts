@@ -42,6 +42,8 @@ export interface QueuedWrite {
   readonly answer: (answer: WriteAnswer) => void;
   /** The last push-back of the store; undefined if there was none. */
   pushBack: Fault | undefined;
+  /** When the request was sent that the store pushed back last, by the monotonic clock. */
+  pushedBackSentAtMs: number;
 }
 
 /** The size of a document without its key and its enrichment: field names, times and the action line. An estimate, as is the number of copies of the key; the adapter halves a request that is too large. */
@@ -110,7 +112,7 @@ export function createBulkSender({ objects, clock, telemetry, circuits }: Sender
     for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
     if (result === 'ok') reportItems(batch, answers, startedMs);
     else reportRequest(batch, answers[0] ?? UNANSWERED, startedMs);
-    return { ...deliver(batch, answers), isWholePushedBack: result === 'index.overloaded' };
+    return { ...deliver(batch, answers, startedMs), isWholePushedBack: result === 'index.overloaded' };
   };
 
   /** Before the writes are answered: whatever waits for an answer finds the circuits as this answer leaves them. */
@@ -160,6 +162,7 @@ export function createBulkSender({ objects, clock, telemetry, circuits }: Sender
 function deliver<Entry extends QueuedWrite>(
   batch: readonly Entry[],
   answers: readonly IndexWriteAnswer[],
+  sentAtMs: number,
 ): Pick<Unfinished<Entry>, 'pushedBack' | 'equal'> {
   const pushedBack: Entry[] = [];
   const equal: Entry[] = [];
@@ -175,6 +178,7 @@ function deliver<Entry extends QueuedWrite>(
         const fault = { code: answer.code, reason: answer.reason };
         if (!isPushBack(fault)) return entry.answer({ kind: 'fault', fault });
         entry.pushBack = fault;
+        entry.pushedBackSentAtMs = sentAtMs;
         pushedBack.push(entry);
       }
     }

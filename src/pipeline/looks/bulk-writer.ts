@@ -58,7 +58,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
 
   function write(request: WriteRequest): Promise<WriteAnswer> {
     return new Promise((resolve) => {
-      add({ request, sizeBytes: sizeOf(request.document), answer: resolve, pushBack: undefined });
+      add({ request, sizeBytes: sizeOf(request.document), answer: resolve, pushBack: undefined, pushedBackSentAtMs: 0 });
       pump(false);
     });
   }
@@ -99,8 +99,9 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
     const expired = batch.filter(({ request }) => request.expiresAtMs <= nowMs);
     if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
     // the store pushed the write back until it expired
-    const overload = expired.find(({ pushBack }) => pushBack?.code === 'index.overloaded')?.pushBack;
-    if (overload !== undefined) circuits.clusterFailed(overload, { isLasting: true });
+    const overloaded = expired.findLast(({ pushBack }) => pushBack?.code === 'index.overloaded');
+    if (overloaded?.pushBack !== undefined)
+      circuits.clusterFailed(overloaded.pushBack, { isLasting: true, sentAtMs: overloaded.pushedBackSentAtMs });
     expired.forEach(answerExpired);
     const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
     if (live.length === 0) return;

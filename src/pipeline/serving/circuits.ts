@@ -38,8 +38,11 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
   indexFailed(bucket: string, fault: Fault, request: { readonly sentAtMs: number; readonly isWhole?: boolean }): void;
   /** The cluster answered a whole request, or it did not. */
   clusterAnswered(): void;
-  /** `isLasting`: one such failure opens the circuit, since it is the probe's, or that of many requests over half a minute. */
-  clusterFailed(fault: Fault, how?: { readonly isLasting: boolean }): void;
+  /**
+   * `isLasting`: one such failure opens the circuit, since it is the probe's, or that of many requests over half a minute.
+   * `sentAtMs`: when the request was sent, if that may be before the circuit closed last: then it says nothing about now.
+   */
+  clusterFailed(fault: Fault, how?: { readonly isLasting: boolean; readonly sentAtMs?: number }): void;
 }
 
 interface Streak {
@@ -166,10 +169,11 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     clusterAnswered() {
       if (streaks.size > 0) streaks.delete('cluster');
     },
-    clusterFailed(fault, { isLasting } = { isLasting: false }) {
+    clusterFailed(fault, { isLasting, sentAtMs = clock.monotonicMs() } = { isLasting: false }) {
+      if (sentAtMs < circuits.cluster().closedAtMs) return;
       const { count, firstMs } = countFailure('cluster', '');
       const isRepeated = count >= REQUESTS_MAX && clock.monotonicMs() - firstMs >= CLUSTER_MIN_MS;
-      failed('cluster', fault, { sentAtMs: clock.monotonicMs(), isEnough: () => isLasting || isRepeated });
+      failed('cluster', fault, { sentAtMs, isEnough: () => isLasting || isRepeated });
     },
   };
 }

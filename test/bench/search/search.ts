@@ -134,7 +134,7 @@ async function openOpenSearch(): Promise<Opened> {
       await change('PUT', `${index}/_settings`, { 'index.blocks.write': true });
       for (let number = 1; number < count; number += 1) {
         await change('PUT', `${index}/_clone/${index}-${number}`, {
-          settings: { 'index.blocks.write': null },
+          settings: { 'index.blocks.write': null, 'index.number_of_replicas': 0 },
           aliases: { [alias]: { is_write_index: false }, [live]: { filter: { term: { deleted: false } } } },
         });
       }

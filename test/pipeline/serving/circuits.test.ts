@@ -241,6 +241,18 @@ describe('the circuit of the cluster', () => {
     expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
   });
 
+  it('is not opened again by a request that was sent before it closed', async () => {
+    const world = setUp();
+    const sentAtMs = world.clock.monotonicMs();
+    world.circuits.clusterFailed(faultOf('index.blocked'));
+    await world.run(1_000);
+    expect(world.open()).toEqual([]);
+    world.circuits.clusterFailed(faultOf('index.overloaded'), { isLasting: true, sentAtMs });
+    expect(world.open()).toEqual([]);
+    world.circuits.clusterFailed(faultOf('index.overloaded'), { isLasting: true, sentAtMs: world.clock.monotonicMs() });
+    expect(world.open()).toEqual(['cluster']);
+  });
+
   it('closes when its probe fails by something that shows that the store answers', async () => {
     const world = setUp();
     world.probe.fault = new FaultError('bucket.index-blocked', 'one index');

@@ -12,6 +12,11 @@ import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/p
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
+interface Sleeper {
+  readonly dueMs: number;
+  readonly wake: () => void;
+}
+
 export interface FakeClock extends Clock {
   /** Moves time on, waking each sleeper at its own moment and letting what it woke run. */
   advance(byMs: number): Promise<void>;
@@ -23,13 +28,13 @@ export interface FakeClock extends Clock {
 export function createFakeClock(options: { readonly startMs?: number; readonly autoAdvance?: boolean } = {}): FakeClock {
   const startMs = options.startMs ?? START_MS;
   let elapsedMs = 0;
-  const sleeping = new Set<{ readonly dueMs: number; readonly wake: () => void }>();
+  const sleeping = new Set<Sleeper>();
 
   async function advance(byMs: number): Promise<void> {
     const untilMs = elapsedMs + byMs;
     for (;;) {
       await setImmediate();
-      const next = [...sleeping].sort((a, b) => a.dueMs - b.dueMs)[0];
+      const next = firstOf(sleeping);
       if (next === undefined || next.dueMs > untilMs) break;
       elapsedMs = Math.max(elapsedMs, next.dueMs);
       next.wake();
@@ -61,6 +66,13 @@ export function createFakeClock(options: { readonly startMs?: number; readonly a
   }
 
   return { nowMs: () => startMs + elapsedMs, monotonicMs: () => elapsedMs, sleep, advance, sleepers: () => sleeping.size };
+}
+
+/** The one that is due first; of several, the one that began first. */
+function firstOf(sleeping: ReadonlySet<Sleeper>): Sleeper | undefined {
+  let first: Sleeper | undefined;
+  for (const sleeper of sleeping) if (first === undefined || sleeper.dueMs < first.dueMs) first = sleeper;
+  return first;
 }
 
 // ── S3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -86,7 +86,8 @@ function everythingElse(): Promise<void> {
 export async function withVirtualDelays<Result>(clock: Clock, run: () => Promise<Result>): Promise<Result> {
   const real = timers.setTimeout;
   timers.setTimeout = async <Value>(delayMs = 0, value?: Value) => {
-    await clock.sleep(delayMs);
+    // whole milliseconds, as Node's: the moments of records are
+    await clock.sleep(Math.ceil(delayMs));
     return value as Value;
   };
   syncBuiltinESMExports();

@@ -1,4 +1,6 @@
 /** Chance that can be repeated: the same seed gives the same numbers. */
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 
 export interface Random {
   /** A whole number from `min` to `max`, both included. */
@@ -17,4 +19,20 @@ export function createRandom(seed: number): Random {
   }
   const integer = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));
   return { integer, pick: (items) => items[integer(0, items.length - 1)]! };
+}
+
+/** Lets the program's own chance (parts of waits, the ends of ids) be this one while `run` runs, so that a seed tells one story. */
+export async function withChance<Result>(random: Random, run: () => Promise<Result>): Promise<Result> {
+  const real = { number: Math.random, bytes: crypto.randomBytes };
+  Math.random = () => random.integer(0, 0xff_ff_ff) / 0x1_00_00_00;
+  crypto.randomBytes = ((sizeBytes: number) =>
+    Buffer.from(Array.from({ length: sizeBytes }, () => random.integer(0, 255)))) as typeof real.bytes;
+  syncBuiltinESMExports();
+  try {
+    return await run();
+  } finally {
+    Math.random = real.number;
+    crypto.randomBytes = real.bytes;
+    syncBuiltinESMExports();
+  }
 }

@@ -1,5 +1,6 @@
 /** Plays one random year, and says what was wrong. The same seed gives the same story. */
-import { createRandom, type Random } from '../../../support/random/seeded.ts';
+import { withVirtualDelays } from '../../../support/large/virtual-clock.ts';
+import { createRandom, withChance, type Random } from '../../../support/random/seeded.ts';
 import { reindexRequest } from '../../../support/requests.ts';
 import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
 import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
@@ -59,6 +60,14 @@ export async function playYear(
   const world = await createWorld(random, mutant, { gapClosed: (gap) => ledger.gapClosed(gap) });
   held.world = world;
   const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map(), requests: 0 };
+  // in real time, minutes or hours of the story would pass while a writer waits for another one
+  await withVirtualDelays(world.clock, () => withChance(createRandom(seed + 1), () => playDays(story, days)));
+  const open = (await world.gaps()).filter(({ state }) => state !== 'closed').length;
+  return { seed, violations: ledger.violations, counts: { ...ledger.counts, open } };
+}
+
+async function playDays(story: Story, days: number): Promise<void> {
+  const { world, ledger } = story;
   const endMs = world.clock.nowMs() + days * DAY_MS;
   for (const bucket of buckets) await connect(story, bucket);
   let lastMs = world.clock.nowMs();
@@ -70,8 +79,6 @@ export async function playYear(
     if (nowMs < endMs - QUIET_DAYS * DAY_MS) for (const bucket of buckets) await happens(story, bucket, sinceDays);
     else world.troubles.clear();
   }
-  const open = (await world.gaps()).filter(({ state }) => state !== 'closed').length;
-  return { seed, violations: ledger.violations, counts: { ...ledger.counts, open } };
 }
 
 /** Lets time pass: seconds while there is work, minutes otherwise. */

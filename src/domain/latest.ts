@@ -1,0 +1,12 @@
+/** Returns the function with a memory of its latest result, for what is asked about the same thing many times in a row. */
+export function cachingLatest<Key extends string | number>(textOf: (key: Key) => string): (key: Key) => string {
+  let latestKey: Key | undefined;
+  let latest = '';
+  return (key) => {
+    if (key !== latestKey) {
+      latest = textOf(key);
+      latestKey = key;
+    }
+    return latest;
+  };
+}
