@@ -33,12 +33,14 @@ export async function startEmbeddedRegistry(main: string = MAIN): Promise<Embedd
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...inherited, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
   });
-  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>((resolve, reject) => {
-    registry.once('exit', (code) => reject(new Error(`the registry ended with ${code ?? 'a signal'} before it served anything`)));
-    createInterface({ input: registry.stdout }).on('line', (line) => {
-      if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
-    });
-  });
+  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>(
+    (resolve, reject) => {
+      registry.once('exit', (code) => reject(new Error(`the registry ended with ${code ?? 'a signal'} before it served anything`)));
+      createInterface({ input: registry.stdout }).on('line', (line) => {
+        if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
+      });
+    },
+  );
   const send = async (url: string, init: RequestInit): Promise<Response> => {
     const answer = await fetch(url, init);
     if (!answer.ok) throw new Error(`${init.method ?? 'GET'} ${url}: ${answer.status} ${await answer.text()}`);
