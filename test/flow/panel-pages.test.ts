@@ -33,6 +33,9 @@ const HREFS = `[...document.querySelectorAll('a')].map((link) => link.getAttribu
 const REACHED = `(() => {
   const element = document.activeElement;
   if (element === null || element === document.body) return 'none';
+  // a field for a date is several stops
+  if (element === window.lastReached) return 'same';
+  window.lastReached = element;
   if (element.dataset.reached !== undefined) return 'again';
   element.dataset.reached = '';
   const { outlineStyle, boxShadow } = getComputedStyle(element);
@@ -41,7 +44,7 @@ const REACHED = `(() => {
   return isSeen ? 'seen' : 'unseen: ' + element.outerHTML.slice(0, 200);
 })()`;
 const NOT_REACHED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
-  .filter((element) => !element.disabled && element.tabIndex >= 0 && element.getClientRects().length > 0 && element.dataset.reached === undefined)
+  .filter((element) => !element.disabled && element.tabIndex >= 0 && element.checkVisibility() && element.dataset.reached === undefined)
   .map((element) => element.outerHTML.slice(0, 200))`;
 const FORGET = `document.querySelectorAll('[data-reached]').forEach((element) => delete element.dataset.reached)`;
 const IS_IN_DIALOG = `document.activeElement?.closest('dialog') !== null || document.activeElement === document.body`;

@@ -295,10 +295,10 @@ function KeysBanner() {
   const [first] = value;
   if (first === undefined) return null;
   return (
-    <p class="banner">
+    <aside class="banner" aria-label="Keys that end soon">
       Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
       {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
-    </p>
+    </aside>
   );
 }
 
