@@ -47,6 +47,9 @@ const NOT_REACHED = `[...document.querySelectorAll('a[href], button, input, sele
   .filter((element) => !element.disabled && element.tabIndex >= 0 && element.checkVisibility() && element.dataset.reached === undefined)
   .map((element) => element.outerHTML.slice(0, 200))`;
 const FORGET = `document.querySelectorAll('[data-reached]').forEach((element) => delete element.dataset.reached)`;
+/** Resolves when no colour is changing any more. */
+const STILL = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(
+  Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => undefined)))))`;
 const IS_IN_DIALOG = `document.activeElement?.closest('dialog') !== null || document.activeElement === document.body`;
 
 describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of the panel in Chromium', () => {
@@ -124,6 +127,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     const all: string[] = [];
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
+      await page.evaluate(STILL);
       const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
         'axe.run(document)',
       );
