@@ -39,7 +39,7 @@ export interface Kept {
 /** The wishes that stay: those of the other buckets that are connected, and what the bucket itself still has. */
 type Others = readonly Wish[];
 
-/** Whether Tally made this subscription to a topic of others: one that was there before belongs to whoever made it. */
+/** Whether Tally made this subscription to a topic of others: one that was there before belongs to others. */
 type IsMade = (subscription: Subscription) => boolean;
 
 /** What must go, what stays because others altered it, and nothing else. Parts that do not exist any more are not listed. */
@@ -115,7 +115,7 @@ function subscriptionRemovals(facts: Facts, others: Others, isMade: IsMade): rea
 function subscriptionRemoval({ wiring, observed }: Facts, isMade: boolean): readonly (Removal | Kept)[] {
   const name = existing(observed.subscription)?.arn;
   if (name === undefined) return [];
-  // whoever subscribes the queue to a topic of Tally does it for Tally
+  // a subscription of the queue to a topic of Tally is made for Tally
   if (isMade || wiring.topic !== undefined) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }

@@ -92,7 +92,7 @@ export function requestOf(search: Search): ObjectsQuery {
 
 /** The same search on the command line. */
 export function commandOf(search: Search, ...more: readonly string[]): string {
-  const options = Object.entries(requestOf(search)).map(([name, value]) => `--${name} ${shellWord(value)}`);
+  const options = Object.entries(requestOf(search)).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
   return ['npx tally search', ...options, ...more].join(' ');
 }
 

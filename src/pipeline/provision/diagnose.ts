@@ -121,7 +121,7 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
   ];
 }
 
-/** What the old queue still holds is received by nobody. */
+/** No process receives what the old queue still holds. */
 function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish): readonly Finding[] {
   if (queueArn === wish.queueArn) return [];
   return [

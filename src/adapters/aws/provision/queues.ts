@@ -75,7 +75,7 @@ export function createSqsProvision({
         return await readQueue(await urlOf(queueArn, signal), signal);
       } catch (error) {
         if (!isMissing(error)) throw error;
-        // a queue that is made again has a URL of its own
+        // a queue that is made again may have another URL
         urls.delete(queueArn);
         return 'absent';
       }

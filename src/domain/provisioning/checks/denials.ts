@@ -53,7 +53,7 @@ function denied({ wish }: Facts, text: string | undefined, delivery: Delivery): 
       code: 'connect.denied-by-policy',
       severity: isDeadLetters ? 'degraded' : 'broken',
       what: `a statement of others in the policy of ${resource} denies ${action} to ${service}: ${JSON.stringify(statement)}`,
-      why: `a Deny wins over what Tally allows, so ${isDeadLetters ? 'what cannot be delivered is lost' : 'no events pass'}. Tally never changes statements of others: ask whoever made this one to exempt ${service}`,
+      why: `a Deny wins over what Tally allows, so ${isDeadLetters ? 'what cannot be delivered is lost' : 'no events pass'}. Tally never changes statements of others: ask the owner of this one to exempt ${service}`,
       fix: showPolicy(resource),
       blocks: !isDeadLetters,
     },
