@@ -175,7 +175,7 @@ export async function createCore(
     bucketQueueUrls: queueUrls.bucket,
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
-  const [queueUrl] = queueUrls.bucket;
+  const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
   const isEmbedded = isEmbeddedServer(addresses);
   const role = connectCredentials(settings, addresses);
   const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
@@ -186,6 +186,7 @@ export async function createCore(
     storage,
     clock,
     queueUrl,
+    moreQueueUrls,
     installation: settings.TALLY_INSTALLATION,
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,

@@ -246,11 +246,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 
   async function watchIndex(signal: AbortSignal): Promise<void> {
     if (circuits.openOf(['cluster']) !== undefined) return;
+    const sentAtMs = clock.monotonicMs();
     await probeCluster(signal).catch((error: unknown) => {
       signal.throwIfAborted();
       // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
       const fault = faultOf(error);
-      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true });
+      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
     });
   }
 

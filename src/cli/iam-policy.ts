@@ -1,7 +1,8 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../domain/bucket.ts';
 import { iamPolicy, iamRoles, type IamNames, type IamRole } from '../domain/provisioning/iam.ts';
 import { withExamples } from './arguments.ts';
+import { parseArn } from '../domain/provisioning/names.ts';
 import type { Cli } from './cli.ts';
 import { jsonText } from './output.ts';
 
@@ -10,6 +11,7 @@ interface PolicyOptions {
   readonly source?: BucketSource;
   readonly bucket?: string;
   readonly key?: string;
+  readonly topic?: readonly string[];
 }
 
 /** `tally iam-policy`: the least permissions, from the table of all calls. */
@@ -27,7 +29,10 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     )
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
-    .option('--key <arn>', 'the KMS key of the queues, if it is not that of SQS');
+    .option('--key <arn>', 'the KMS key of the queues, if it is not that of SQS')
+    .addOption(
+      new Option('--topic <arn...>', 'only these topics of the source topic; needed for those of other accounts').argParser(topicArn),
+    );
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
     (options: PolicyOptions) => {
       const settings = cli.settings();
@@ -44,11 +49,18 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
             bucket: options.bucket ?? '*',
             connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN,
             keyArn: options.key,
+            topicArns: options.topic,
           }),
         ),
       );
     },
   );
+}
+
+/** Collects the values of the option. */
+function topicArn(text: string, before: readonly string[] | undefined): readonly string[] {
+  if (parseArn(text)?.service !== 'sns') throw new InvalidArgumentError('It must be the ARN of an SNS topic.');
+  return [...(before ?? []), text];
 }
 
 /** A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. */

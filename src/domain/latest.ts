@@ -1,4 +1,4 @@
-/** Returns the function with a memory of its latest result, for what is asked about the same thing many times in a row. */
+/** Returns the function with a memory of its latest result, for callers that need the same result many times in a row. */
 export function cachingLatest<Key extends string | number>(textOf: (key: Key) => string): (key: Key) => string {
   let latestKey: Key | undefined;
   let latest = '';

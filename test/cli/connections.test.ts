@@ -168,6 +168,20 @@ describe('tally iam-policy', () => {
     expect(JSON.stringify(policy)).not.toMatch(/events:|sqs:ReceiveMessage|s3:GetObject/);
   });
 
+  it('names the topics of others that it is given, and takes nothing else for one', async () => {
+    const theirs = 'arn:aws:sns:eu-central-1:999999999999:changes';
+    const world = createCliWorld({ env });
+    const { stdout } = await world.run('iam-policy', '--source', 'topic', '--topic', theirs, `${theirs}-2`);
+    expect(JSON.parse(stdout)).toMatchObject({
+      Statement: expect.arrayContaining([
+        expect.objectContaining({ Sid: 'ReadTopics', Resource: [theirs, `${theirs}-2`] }),
+        expect.objectContaining({ Sid: 'ConfirmSubscriptions', Resource: [theirs, `${theirs}-2`] }),
+      ]),
+    });
+    const refused = await world.run('iam-policy', '--topic', 'photos');
+    expect(refused).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('It must be the ARN of an SNS topic.') });
+  });
+
   it('for the daemon changes nothing in AWS but messages', async () => {
     const { stdout } = await createCliWorld().run('iam-policy');
     expect(stdout).not.toMatch(/"(?:sns|events|s3):(?:Put|Set|Create|Delete|Subscribe|Unsubscribe)/);

@@ -1,29 +1,25 @@
 /** The blocks of docs/connect.md for CloudTrail and KMS, which LocalStack lacks, are run on moto. */
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
 import { AWS_CLI, JQ, openPageShell } from './page-shell.ts';
-import { canRun, findProgram } from './programs.ts';
+import { MOTO, startMoto } from '../support/servers/moto.ts';
+import { canRun } from './programs.ts';
 
-const MOTO = { name: 'moto_server', variable: 'TALLY_TEST_MOTO_SERVER' } as const;
 const runs = canRun('the CloudTrail and KMS blocks of docs/connect.md', [AWS_CLI, JQ, MOTO]);
 /** Each command starts a Python program. */
 const TEST_TIMEOUT_MS = 600_000;
 const OPERATIONS = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
 
 describe.skipIf(!runs)('docs/connect.md on moto', { timeout: TEST_TIMEOUT_MS }, () => {
-  let moto: ChildProcess;
+  let moto: Awaited<ReturnType<typeof startMoto>>;
   let shell: PageShell;
   beforeAll(async () => {
-    const started = await startMoto();
-    moto = started.process;
-    shell = await openPageShell(started.endpoint);
+    moto = await startMoto();
+    shell = await openPageShell(moto.endpoint);
   }, TEST_TIMEOUT_MS);
   afterAll(async () => {
-    moto.kill();
+    moto.stop();
     await shell.dispose();
   });
 
@@ -96,21 +92,3 @@ describe.skipIf(!runs)('docs/connect.md on moto', { timeout: TEST_TIMEOUT_MS }, 
     });
   });
 });
-
-async function startMoto(): Promise<{ readonly process: ChildProcess; readonly endpoint: string }> {
-  const child = spawn(findProgram(MOTO) ?? '', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
-  process.once('exit', () => child.kill());
-  const lines: string[] = [];
-  const endpoint = await new Promise<string>((resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) {
-      createInterface({ input: stream }).on('line', (line) => {
-        lines.push(line);
-        const found = /Running on (http:\S+)/.exec(line)?.[1];
-        if (found !== undefined) resolve(found);
-      });
-    }
-    child.once('error', reject);
-    child.once('close', () => reject(new Error(`moto ended: ${lines.join('\n')}`)));
-  });
-  return { process: child, endpoint };
-}

@@ -107,9 +107,16 @@ async function fill(): Promise<string> {
     () => registry.request('GET', '/v1/dead-letters') as Promise<{ readonly items: readonly object[] }>,
     ({ items }) => items.length > 0,
   );
+  const isWanted = ({ bucket, state }: JobLine): boolean => bucket === 'reports' && state === 'done';
   const { items } = await answers(
-    () => registry.request('GET', '/v1/jobs?bucket=reports') as Promise<{ readonly items: readonly { id: string; state: string }[] }>,
-    ({ items: jobs }) => jobs.some(({ state }) => state === 'done'),
+    () => registry.request('GET', '/v1/jobs') as Promise<{ readonly items: readonly JobLine[] }>,
+    ({ items: jobs }) => jobs.some(isWanted),
   );
-  return items.find(({ state }) => state === 'done')?.id ?? '';
+  return items.find(isWanted)?.id ?? '';
+}
+
+interface JobLine {
+  readonly id: string;
+  readonly bucket: string;
+  readonly state: string;
 }

@@ -23,7 +23,14 @@ const partSchema = z.object({
 });
 export type ConnectionPart = z.infer<typeof partSchema>;
 
-const earlierSchema = z.object({ source: z.enum(bucketSources), topicArn: z.string().optional() });
+const earlierSchema = z.object({
+  source: z.enum(bucketSources),
+  topicArn: z.string().optional(),
+  /** The queues of then. Absent: those of now. */
+  queueArn: z.string().optional(),
+  deadLetterArn: z.string().optional(),
+});
+type Earlier = z.infer<typeof earlierSchema>;
 
 export const connectionSchema = z.object({
   bucket: z.string(),
@@ -43,7 +50,7 @@ export const connectionSchema = z.object({
   trailArn: z.string().optional(),
   trailBucket: z.string().optional(),
   state: z.enum(connectionStates),
-  /** What it was before its source was changed, as far as its parts may be left in AWS. */
+  /** What it was before its source or its queue was changed, as far as its parts may be left in AWS. */
   earlier: z.array(earlierSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
@@ -64,17 +71,35 @@ export type ConnectionRecord = z.infer<typeof connectionSchema>;
 /** The name of this installation, made once. */
 export const installationSchema = z.object({ installation: z.string() });
 
-/** The most sources that are remembered: each of the four, and some topics. */
+/** The most wirings that are remembered: each of the four sources, some topics and queues. */
 const EARLIER_MAX = 10;
 
-/** What is left over after a connection becomes another: the sources that it had, without the one that it has now. */
-export function earlierAfter(
-  before: ConnectionRecord | undefined,
-  now: Pick<ConnectionRecord, 'source' | 'topicArn'>,
-): NonNullable<ConnectionRecord['earlier']> {
-  const same = (a: Pick<ConnectionRecord, 'source' | 'topicArn'>): boolean => a.source === now.source && a.topicArn === now.topicArn;
+type Wired = Pick<ConnectionRecord, 'source' | 'topicArn' | 'queueArn' | 'deadLetterArn'>;
+
+/** What is left over after a connection becomes another: the sources and queues that it had, without those that it has now. */
+export function earlierAfter(before: ConnectionRecord | undefined, now: Wired): NonNullable<ConnectionRecord['earlier']> {
   if (before === undefined) return [];
-  const { source, topicArn, earlier = [] } = before;
-  const others = earlier.filter((each) => each.source !== source || each.topicArn !== topicArn);
-  return [...others, { source, ...(topicArn !== undefined && { topicArn }) }].filter((each) => !same(each)).slice(-EARLIER_MAX);
+  const { source, topicArn, queueArn, deadLetterArn, earlier = [] } = before;
+  const isSame = (a: Earlier, b: Wired): boolean =>
+    a.source === b.source && a.topicArn === b.topicArn && (a.queueArn ?? queueArn) === b.queueArn;
+  // what was left to the queue of before stays there
+  const known = earlier.map((each) => withQueue(each, { queueArn, deadLetterArn }, now));
+  const last = withQueue({ source, ...(topicArn !== undefined && { topicArn }) }, { queueArn, deadLetterArn }, now);
+  return [...known.filter((each) => !isSame(each, before)), last].filter((each) => !isSame(each, now)).slice(-EARLIER_MAX);
+}
+
+/** The same with the queue that it leads to, if that is another one than now. */
+function withQueue(earlier: Earlier, { queueArn, deadLetterArn }: Pick<Wired, 'queueArn' | 'deadLetterArn'>, now: Wired): Earlier {
+  if (earlier.queueArn !== undefined || queueArn === now.queueArn) return earlier;
+  return { ...earlier, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+}
+
+/** The name of a subscription among the parts: its ARN is not known before it is made. */
+export function subscriptionName({ topicArn, queueArn }: { readonly topicArn: string; readonly queueArn: string }): string {
+  return `${topicArn} → ${queueArn}`;
+}
+
+/** Whether the record says that Tally made the subscription. */
+export function madeSubscription({ parts }: Pick<ConnectionRecord, 'parts'>, name: string): boolean {
+  return parts.some(({ kind, arn, createdByUs }) => kind === 'subscription' && arn === name && createdByUs);
 }

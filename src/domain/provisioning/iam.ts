@@ -108,6 +108,8 @@ export interface IamNames {
   readonly connectRoleArn?: string | undefined;
   /** The key of the queues; absent: that of SQS. */
   readonly keyArn?: string | undefined;
+  /** The topics of the source `topic`, in this account or others; absent: all topics of this account. */
+  readonly topicArns?: readonly string[] | undefined;
 }
 
 /** The policy of a role as an IAM document. */
@@ -143,8 +145,7 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'queues':
       return queues.map((queue) => `arn:${partition}:sqs:${region}:${account}:${queue}`);
     case 'topics':
-      // the source topic names topics of others
-      return `arn:${partition}:sns:${region}:${account}:${sources.includes('topic') ? '*' : `tally-${installation}-*`}`;
+      return topicsOf(sources, names);
     case 'own-topics':
       return `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
     case 'bucket':
@@ -161,4 +162,15 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }
+}
+
+/** Tally's own topics, and with the source `topic` those of others: a topic of another account only if it is named. */
+function topicsOf(
+  sources: readonly BucketSource[],
+  { partition, region, account, installation, topicArns }: IamNames,
+): string | readonly string[] {
+  const own = `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
+  if (!sources.includes('topic')) return own;
+  if (topicArns === undefined) return `arn:${partition}:sns:${region}:${account}:*`;
+  return sources.some((source) => source === 'notification' || source === 'routed') ? [own, ...topicArns] : topicArns;
 }

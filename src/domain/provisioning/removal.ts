@@ -15,7 +15,7 @@ import {
   type Statement,
 } from './policy.ts';
 import { withoutSelector, type Selectors } from './trail.ts';
-import { sidsOf, wiringOf, type Rule, type Wish } from './wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from './wiring.ts';
 
 export type Removal =
   | {
@@ -36,16 +36,25 @@ export interface Kept {
   readonly reason: string;
 }
 
-/** The wishes of the other buckets that are connected. */
+/** The wishes that stay: those of the other buckets that are connected, and what the bucket itself still has. */
 type Others = readonly Wish[];
 
+/** Whether Tally made this subscription to a topic of others: one that was there before belongs to others. */
+type IsMade = (subscription: Subscription) => boolean;
+
 /** What must go, what stays because others altered it, and nothing else. Parts that do not exist any more are not listed. */
-export function removalOf(facts: Facts, others: Others): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
+export function removalOf(
+  facts: Facts,
+  others: Others,
+  isMade: IsMade,
+): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
+  const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
-    notificationRemoval(facts),
-    ruleRemoval(facts),
-    trailRemoval(facts),
-    ...subscriptionRemovals(facts, others),
+    ...(still.some(({ entry }) => entry !== undefined) ? [] : [notificationRemoval(facts)]),
+    ...(still.some(({ rule }) => rule !== undefined && rule.name === facts.wiring.rule?.name)
+      ? []
+      : [ruleRemoval(facts), trailRemoval(facts)]),
+    ...subscriptionRemovals(facts, others, isMade),
     ...policyRemovals(facts, others),
   ];
   return {
@@ -93,19 +102,30 @@ function trailRemoval({ wish, wiring: { selector }, observed }: Facts): Removal 
   return { part: 'trail', name: trail.arn, before: trail.selectors, after };
 }
 
-function subscriptionRemovals({ wiring, observed }: Facts, others: Others): readonly (Removal | Kept)[] {
-  const { subscription, topic } = wiring;
+function subscriptionRemovals(facts: Facts, others: Others, isMade: IsMade): readonly (Removal | Kept)[] {
+  const { subscription } = facts.wiring;
   if (subscription === undefined) return [];
-  const isShared = others.some((other) => wiringOf(other).subscription?.topicArn === subscription.topicArn);
-  if (isShared) return [];
-  const present = existing(observed.subscription);
-  const observedTopic = existing(observed.topic);
-  const removed: (Removal | Kept)[] = present?.arn === undefined ? [] : [{ part: 'subscription', name: present.arn }];
-  if (topic === undefined || observedTopic === undefined) return removed;
-  if (observedTopic.otherSubscriptions > 0) return [...removed, { name: topic.arn, reason: 'others are subscribed to it' }];
-  if (hasForeignStatements(observedTopic.policy, topic.statement))
-    return [...removed, { name: topic.arn, reason: 'its policy has statements of others' }];
-  return [...removed, { part: 'topic', name: topic.arn }];
+  const sharing = others
+    .flatMap((other) => wiringOf(other).subscription ?? [])
+    .filter(({ topicArn }) => topicArn === subscription.topicArn);
+  if (sharing.some(({ queueArn }) => queueArn === subscription.queueArn)) return [];
+  return [...subscriptionRemoval(facts, isMade(subscription)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
+}
+
+function subscriptionRemoval({ wiring, observed }: Facts, isMade: boolean): readonly (Removal | Kept)[] {
+  const name = existing(observed.subscription)?.arn;
+  if (name === undefined) return [];
+  // a subscription of the queue to a topic of Tally is made for Tally
+  if (isMade || wiring.topic !== undefined) return [{ part: 'subscription', name }];
+  return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
+}
+
+function topicRemoval({ wiring: { topic }, observed }: Facts): readonly (Removal | Kept)[] {
+  const present = existing(observed.topic);
+  if (topic === undefined || present === undefined) return [];
+  if (present.otherSubscriptions > 0) return [{ name: topic.arn, reason: 'others are subscribed to it' }];
+  if (hasForeignStatements(present.policy, topic.statement)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
+  return [{ part: 'topic', name: topic.arn }];
 }
 
 /** SNS gives each new topic a statement with this id. */

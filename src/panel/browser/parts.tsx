@@ -185,11 +185,17 @@ interface DialogProps {
 /** A dialog that keeps the focus until it is closed, by Escape too. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
+  const isGone = useRef(false);
   const id = useId();
   useEffect(() => {
     const { current } = element;
+    const opener = document.activeElement;
     current?.showModal();
-    return () => current?.close();
+    return () => {
+      isGone.current = true;
+      current?.close();
+      if (opener instanceof HTMLElement) opener.focus();
+    };
   }, []);
   return (
     <dialog
@@ -198,6 +204,10 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       onCancel={(event) => {
         event.preventDefault();
         onClose();
+      }}
+      // Chromium closes it without asking where nothing was done in it; the event comes after the element has gone, too
+      onClose={() => {
+        if (!isGone.current) onClose();
       }}
     >
       <article>

@@ -228,19 +228,6 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
   return (
     <header class="top">
       <strong class="brand">Tally</strong>
-      <nav aria-label="Pages">
-        <ul>
-          {navigation
-            .filter(([, needs]) => may(needs))
-            .map(([each]) => (
-              <li key={each}>
-                <Link page={each} isCurrent={each === page}>
-                  {pages[each]}
-                </Link>
-              </li>
-            ))}
-        </ul>
-      </nav>
       <div class="person">
         <button type="button" class="outline small" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
           Times: {inZone === 'utc' ? 'UTC' : 'local'}
@@ -267,6 +254,19 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
           </button>
         )}
       </div>
+      <nav aria-label="Pages">
+        <ul>
+          {navigation
+            .filter(([, needs]) => may(needs))
+            .map(([each]) => (
+              <li key={each}>
+                <Link page={each} isCurrent={each === page}>
+                  {pages[each]}
+                </Link>
+              </li>
+            ))}
+        </ul>
+      </nav>
     </header>
   );
 }
@@ -298,10 +298,10 @@ function KeysBanner() {
   const [first] = value;
   if (first === undefined) return null;
   return (
-    <p class="banner">
+    <aside class="banner" aria-label="Keys that end soon">
       Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
       {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
-    </p>
+    </aside>
   );
 }
 

@@ -29,7 +29,7 @@ export interface AwsReads {
   /** The queue with this URL, and the ARN of its redrive target. */
   queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue & { readonly deadLetterArn?: string }>;
   /** The queue with this ARN, in this account or another. */
-  queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue>;
+  queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue | 'absent'>;
   /** The topic, and the subscription of the queue to it. */
   topicOf(
     topicArn: string,

@@ -8,18 +8,25 @@
  *
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
-import { canonicalJson } from '../../domain/provisioning/canonical.ts';
-import { earlierAfter, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonical.ts';
+import {
+  connectionSchema,
+  earlierAfter,
+  madeSubscription,
+  subscriptionName,
+  type ConnectionPart,
+  type ConnectionRecord,
+} from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { prefixOf } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { KeepLock, UnderLock } from './lock.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
@@ -107,6 +114,20 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     return waiting('AWS to show what was changed');
   }
 
+  /**
+   * The part for a subscription to a topic of others that was there already. Whether an apply for another bucket made it is
+   * stored here as well, because that bucket may be removed first.
+   */
+  async function foundSubscription(wish: Wish, parts: readonly ConnectionPart[]): Promise<readonly ConnectionPart[]> {
+    const { subscription, topic } = wiringOf(wish);
+    if (subscription === undefined || topic !== undefined) return [];
+    const arn = subscriptionName(subscription);
+    if (parts.some((part) => part.kind === 'subscription' && part.arn === arn)) return [];
+    const all = await listAllRecords(state, 'connection', connectionSchema);
+    const createdByUs = all.some((each) => madeSubscription(each, arn));
+    return [{ kind: 'subscription', arn, createdByUs, fingerprint: fingerprintOf(subscription) }];
+  }
+
   /** Stores what is about to be made, before it is made. */
   async function begin(plan: Plan, { notification }: Observed, before: ConnectionRecord | undefined): Promise<ConnectionRecord> {
     const { changes, token } = plan;
@@ -159,11 +180,11 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
     await openChangeGap({ state, clock }, wish);
-    const { token: _, pausedAtMs: __, ...kept } = withoutWish(before) ?? {};
+    const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
     const next: ConnectionRecord = {
-      parts: [],
       ...kept,
       ...wish,
+      parts: [...parts, ...(await foundSubscription(wish, parts))],
       earlier: earlierAfter(before, wish),
       state: 'applied',
       changedAtMs: nowMs,

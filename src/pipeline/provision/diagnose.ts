@@ -18,7 +18,7 @@ import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { ownedBucket, type Observe } from './observe.ts';
-import { wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
+import { atQueue, wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
 
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
@@ -27,8 +27,10 @@ const LOST_MS = 120_000;
 
 interface DiagnoseDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf'>;
+  readonly aws: Pick<AwsReads, 'notificationOf' | 'queueAt'>;
   readonly clock: Pick<Clock, 'nowMs'>;
+  /** The bucket queues that the daemon receives from. */
+  readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;
   readonly observe: Observe;
 }
@@ -37,22 +39,39 @@ interface DiagnoseDependencies {
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the function. */
-export function createDiagnose({ state, aws, clock, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({ state, aws, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
     try {
       const connection = await readRecord(state, refs.connection(record.bucket), signal);
       if (connection === undefined) return await diagnoseHandMade(record, signal);
       if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
-      const wish = wishOfConnection(connection);
+      const wish = await asReceived(wishOfConnection(connection), signal);
       const observed = await observe(wish, signal);
       const { findings } = planOf(wish, observed);
-      return [...lostFindings(connection, observed, clock.nowMs()), ...findings, ...leftOverFindings(connection)];
+      return [
+        ...queueChangedFindings(connection, wish),
+        ...lostFindings(connection, observed, clock.nowMs()),
+        ...findings,
+        ...leftOverFindings(connection),
+      ];
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
       return [unreadFinding(record.bucket, error)];
     }
   };
+
+  /** The wish with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
+  async function asReceived(wish: Wish, signal?: AbortSignal): Promise<Wish> {
+    const queues = [];
+    for (const queueUrl of queueUrls) {
+      const queue = await aws.queueAt(queueUrl, signal);
+      if (queue.arn === wish.queueArn) return atQueue(wish, queue);
+      queues.push(queue);
+    }
+    const [first] = queues;
+    return first === undefined ? wish : atQueue(wish, first);
+  }
 
   async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
     const { wish: asked } = await wishOf(handMade(record), signal);
@@ -102,16 +121,34 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
   ];
 }
 
+/** No process receives what the old queue still holds. */
+function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish): readonly Finding[] {
+  if (queueArn === wish.queueArn) return [];
+  return [
+    {
+      code: 'connect.queue-changed',
+      severity: 'broken',
+      what: `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`,
+      why: 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read',
+      fix: `tally bucket apply ${bucket}`,
+      blocks: false,
+    },
+  ];
+}
+
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
   const { bucket = '', earlier = [] } = connection ?? {};
   if (earlier.length === 0) return [];
-  const names = earlier.map(({ source, topicArn }) => (topicArn === undefined ? source : `${source} (${topicArn})`));
+  const names = earlier.map(({ source, topicArn, queueArn }) => {
+    const by = topicArn === undefined ? source : `${source} (${topicArn})`;
+    return queueArn === undefined ? by : `${by} to ${queueArn}`;
+  });
   return [
     {
       code: 'connect.left-over',
       severity: 'degraded',
-      what: `parts of ${bucket} may be left in AWS from its earlier source: ${names.join(', ')}`,
-      why: 'they stay until the present source has proved itself, and cost messages',
+      what: `parts of ${bucket} may be left in AWS from before its source or queue was changed: ${names.join(', ')}`,
+      why: 'they stay until the present ones have proved themselves, and cost messages',
       fix: `tally bucket clean ${bucket}`,
       blocks: false,
     },

@@ -30,7 +30,7 @@ export function createMakeParts(aws: Provisioner) {
     const isQueue = arn.split(':')[2] === 'sqs';
     const sids = new Set([...sidsOf(wish.installation).all, prefixOf(wish.installation)]);
     const readAgain = async (): Promise<Policy | undefined> =>
-      parsePolicy(isQueue ? (await aws.queueOf(arn, signal)).policy : await topicPolicy(wish, arn, signal));
+      parsePolicy(isQueue ? await queuePolicy(arn, signal) : await topicPolicy(wish, arn, signal));
     const current = await readAgain();
     if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
     // SQS removes a policy that is empty
@@ -63,6 +63,11 @@ export function createMakeParts(aws: Provisioner) {
       `the selectors of ${name} were changed by others while Tally wrote them. Compare them with what it had before, and restore what is missing: ${wanted ?? ''}`,
       { before: wanted ?? '', now: theirs ?? '' },
     );
+  }
+
+  async function queuePolicy(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
+    const queue = await aws.queueOf(queueArn, signal);
+    return queue === 'absent' ? undefined : queue.policy;
   }
 
   async function topicPolicy({ queueArn }: Wish, topicArn: string, signal?: AbortSignal): Promise<string | undefined> {

@@ -5,7 +5,7 @@ import type { Observed, ObservedTrail } from '../../domain/provisioning/observed
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
 
-/** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration. */
+/** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
 
 /** The configuration of a bucket without any. */
@@ -18,7 +18,11 @@ export function createObserve(aws: AwsReads): Observe {
     const reading = aws.notificationOf(ownedBucket(wish), signal);
     const xml = await (mayBeGone ? unlessGone(reading) : reading);
     const observedQueues = [];
-    for (const { arn } of queues) observedQueues.push(await aws.queueOf(arn, signal));
+    for (const { arn } of queues) {
+      const queue = await aws.queueOf(arn, signal);
+      if (queue !== 'absent') observedQueues.push(queue);
+      else if (!mayBeGone) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+    }
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,

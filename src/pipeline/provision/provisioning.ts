@@ -12,7 +12,6 @@ import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { refs, removeRecord } from '../records/stored.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createInstallation } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
@@ -32,8 +31,10 @@ export interface ProvisionDependencies {
   readonly reads?: AwsReads;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
   readonly clock: Clock;
-  /** The bucket queue; absent if the settings name none. */
+  /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
+  /** The other bucket queues of the settings. */
+  readonly moreQueueUrls?: readonly string[];
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
   readonly isEmbedded: boolean;
@@ -65,7 +66,7 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws } = dependencies;
+  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [] } = dependencies;
   const installationOf = createInstallation({ state, named: dependencies.installation });
   const wishOf = createWishOf({ ...dependencies, installationOf });
   const observe = createObserve(aws);
@@ -110,7 +111,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     resume: (bucket, signal) => pausing.resume(bucket, signal),
     async remove(bucket, { keepAws }, signal) {
       if (!keepAws) return removeParts.all(bucket, signal);
-      await removeRecord(state, refs.connection(bucket).id);
+      await removeParts.forget(bucket, signal);
       return undefined;
     },
     clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
@@ -118,6 +119,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       state,
       aws: reads,
       clock,
+      queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       wishOf: createWishOf({ ...dependencies, aws: reads, installationOf }),
       observe: createObserve(reads),
     }),

@@ -4,7 +4,7 @@
  */
 import { FaultError } from '../../domain/fault.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
-import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { prefixOf } from '../../domain/provisioning/names.ts';
 import { removalOf, type Kept, type Removal } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -40,11 +40,19 @@ export interface RemoveParts {
    * `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
    */
   all(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /** Forgets what Tally made, and leaves it. Throws `connect.busy`. */
+  forget(bucket: string, signal?: AbortSignal): Promise<void>;
   /**
    * Takes away what is left of the sources that the bucket had before. Throws `connect.blocked` until its present source is
    * applied and its gap is closed, because the earlier parts may still deliver what the present ones do not.
    */
   leftOver(bucket: string, signal?: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
+}
+
+/** What a removal leaves alone. */
+interface Remains {
+  readonly others: readonly Wish[];
+  readonly isMade: Parameters<typeof removalOf>[2];
 }
 
 interface Pass {
@@ -66,10 +74,10 @@ export function createRemoveParts({
   const unrecordedWishes = createUnrecordedWishes({ state, aws });
 
   /** Takes the parts of a wish away, as far as none of the others needs them. */
-  async function removeWish(wish: Wish, others: readonly Wish[], at: Pass): Promise<readonly Kept[]> {
+  async function removeWish(wish: Wish, { others, isMade }: Remains, at: Pass): Promise<readonly Kept[]> {
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, at.signal, { mayBeGone: true });
-      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others);
+      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others, isMade);
       const [next] = removals;
       if (next === undefined) return kept;
       await at.keep();
@@ -87,13 +95,27 @@ export function createRemoveParts({
     await writeNotification(write, at).catch(unlessGone);
   }
 
+  /**
+   * Takes the parts of all wishes away. Wishes that share a topic each see the subscription of the other one until it is gone,
+   * so what stays is what a second round leaves.
+   */
+  async function removeWishes(wishes: readonly Wish[], remains: Remains, at: Pass): Promise<readonly Kept[]> {
+    if (wishes.length > 1) for (const wish of wishes) await removeWish(wish, remains, at);
+    const kept = new Map<string, Kept>();
+    for (const wish of wishes) for (const each of await removeWish(wish, remains, at)) kept.set(each.name, each);
+    return [...kept.values()];
+  }
+
   /** What the other connections need, and what is left of them. One that is being removed needs nothing any more. */
-  async function otherWishes(connection: ConnectionRecord, signal?: AbortSignal): Promise<readonly Wish[]> {
+  async function remainsOf(connection: ConnectionRecord, signal?: AbortSignal): Promise<Remains> {
     const all = await listAllRecords(state, 'connection', connectionSchema);
     const others = all.filter((other) => other.bucket !== connection.bucket && other.state !== 'removing');
     const wishes = others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
     const recorded = new Set(all.map(({ bucket }) => bucket));
-    return [...wishes, ...(await unrecordedWishes(wishOfConnection(connection), recorded, signal))];
+    return {
+      others: [...wishes, ...(await unrecordedWishes(wishOfConnection(connection), recorded, signal))],
+      isMade: (subscription) => [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription))),
+    };
   }
 
   async function underPass<Result>(signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
@@ -110,19 +132,22 @@ export function createRemoveParts({
       return underPass(signal, async (at) => {
         const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
         if (connection === undefined) return undefined;
-        const others = await otherWishes(connection, signal);
-        const kept: Kept[] = [];
-        for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)]) kept.push(...(await removeWish(wish, others, at)));
+        const remains = await remainsOf(connection, signal);
+        const kept = await removeWishes([wishOfConnection(connection), ...earlierWishes(connection)], remains, at);
         await removeRecord(state, ref.id);
         return kept;
       });
     },
+    async forget(bucket, signal) {
+      const ref = refs.connection(bucket);
+      if ((await readRecord(state, ref, signal)) !== undefined) await underPass(signal, () => removeRecord(state, ref.id));
+    },
     leftOver: (bucket, signal) =>
       underPass(signal, async (at) => {
         const connection = await requireSettled(state, bucket, signal);
-        const needed = [...(await otherWishes(connection, signal)), wishOfConnection(connection)];
-        const kept: Kept[] = [];
-        for (const wish of earlierWishes(connection)) kept.push(...(await removeWish(wish, needed, at)));
+        const { others, isMade } = await remainsOf(connection, signal);
+        const remains = { others: [...others, wishOfConnection(connection)], isMade };
+        const kept = await removeWishes(earlierWishes(connection), remains, at);
         const { earlier: _, ...cleaned } = connection;
         await updateRecord(state, refs.connection(bucket), () => cleaned);
         return { connection: cleaned, kept };

@@ -1,38 +1,27 @@
 /** Trails on moto, because LocalStack has no CloudTrail. */
-import { spawn, type ChildProcess } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTrailProvision } from '../../../src/adapters/aws/provision/trails.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
-import { canRun, findProgram } from '../../docs/programs.ts';
+import { canRun } from '../../docs/programs.ts';
+import { MOTO, startMoto } from '../../support/servers/moto.ts';
 
-const MOTO = { name: 'moto_server', variable: 'TALLY_TEST_MOTO_SERVER' } as const;
 const REGION = 'us-east-1';
 const photos = { bucket: 'photos', partition: 'aws' };
 
 describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
-  let moto: ChildProcess;
+  let moto: Awaited<ReturnType<typeof startMoto>>;
   let client: CloudTrailClient;
   let s3: S3Client;
   beforeAll(async () => {
-    moto = spawn(findProgram(MOTO) ?? '', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'ignore', 'pipe'] });
-    const endpoint = await new Promise<string>((resolve, reject) => {
-      moto.once('error', reject);
-      moto.once('close', () => reject(new Error('moto ended')));
-      if (moto.stderr === null) return reject(new Error('moto has no output'));
-      createInterface({ input: moto.stderr }).on('line', (line) => {
-        const found = /Running on (http:\S+)/.exec(line)?.[1];
-        if (found !== undefined) resolve(found);
-      });
-    });
-    const common = { endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+    moto = await startMoto();
+    const common = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
     client = new CloudTrailClient(common);
     s3 = new S3Client({ ...common, forcePathStyle: true });
   });
   afterAll(() => {
-    moto.kill();
+    moto.stop();
     client.destroy();
     s3.destroy();
   });

@@ -62,6 +62,29 @@ describe('the table of permissions', () => {
     expect(writing.map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
   });
 
+  it('names the topics of the source topic where they are given, those of other accounts included', () => {
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      queues: ['a'],
+      bucket: 'photos',
+      installation: '0a1b2c3d',
+    };
+    const theirs = 'arn:aws:sns:us-east-1:999999999999:changes';
+    const resourcesOf = (sources: Parameters<typeof iamPolicy>[1], topicArns?: readonly string[]): readonly unknown[] => {
+      const { Statement } = iamPolicy('connecting', sources, { ...names, topicArns }) as {
+        Statement: { Sid: string; Resource: unknown }[];
+      };
+      return Statement.filter(({ Sid }) => Sid === 'SubscribeTheQueue').map(({ Resource }) => Resource);
+    };
+    const own = 'arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*';
+    expect(resourcesOf(['topic'])).toEqual(['arn:aws:sns:us-east-1:123456789012:*']);
+    expect(resourcesOf(['topic'], [theirs])).toEqual([[theirs]]);
+    expect(resourcesOf(bucketSources, [theirs])).toEqual([[own, theirs]]);
+    expect(resourcesOf(['notification'], [theirs])).toEqual([own]);
+  });
+
   it('permits the daemon the key of its queues by way of SQS only', () => {
     const names = {
       partition: 'aws-cn',

@@ -8,13 +8,13 @@ import { bucketRecord } from '../../support/worlds/reindex.ts';
 it('says how far a bucket is behind by its slowest queue, while events come from it', async () => {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
-  const { bucket } = bucketRecord;
+  const bucket = 'media';
   const eventQueues = [
     { queueUrl: 'http://q/one', atMs: clock.nowMs(), waitedMs: 20_000 },
     { queueUrl: 'http://q/two', atMs: clock.nowMs() - 100_000, waitedMs: 180_000.5 },
     { queueUrl: 'http://q/three', atMs: clock.nowMs() },
   ];
-  await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, eventQueues }));
+  await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, eventQueues }));
   const asOf = createAsOf({ state, clock });
   expect(await asOf([bucket])).toMatchObject([{ bucket, behind_ms: 180_001, gaps: 0 }]);
   await clock.advance(100_000);

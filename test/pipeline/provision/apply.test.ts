@@ -160,7 +160,7 @@ describe('an apply', () => {
     world.aws.parts.notifications.set('photos', { entries: theirs.slice(1), eventBridge: true });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
     world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
-    world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [{ ...theirStatement, Effect: 'Deny' }] });
+    world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [{ ...theirStatement, Action: 'sqs:*' }] });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
     expect(world.aws.writes).toEqual([]);
   });

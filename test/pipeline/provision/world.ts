@@ -1,10 +1,11 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import { bucketRecordSchema, type BucketRecord } from '../../../src/domain/bucket.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
+import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import type { WishRequest } from '../../../src/pipeline/provision/wishes.ts';
 import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
@@ -41,18 +42,7 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
   };
   const provisioning = provisioningOn(aws, { state, storage, clock, ...trail });
   for (const bucket of ['photos', 'videos']) {
-    const record = bucketRecordSchema.parse({
-      bucket,
-      region: REGION,
-      source: 'notification',
-      versioning: { status: 'never', observedAtMs: clock.nowMs() },
-      enrich: 'none',
-      floor: 0,
-      createdAtMs: clock.nowMs(),
-      createdBy: 'test',
-      checkedAtMs: clock.nowMs(),
-    });
-    await updateRecord(store.state, refs.bucket(bucket), () => record);
+    await updateRecord(store.state, refs.bucket(bucket), () => newRecord(bucket, clock.nowMs()));
   }
 
   async function apply(request: Partial<WishRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {
@@ -65,6 +55,9 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
     provisioning,
     state: store.state,
     apply,
+    /** The verbs of a daemon with other bucket queues in its settings. */
+    receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
+      provisioningOn(aws, { state, storage, clock, ...trail, queueUrl, moreQueueUrls }),
     /** Applies what a person has agreed to. */
     agree: async (request: Partial<WishRequest> = {}): Promise<Applied> => {
       const { plan } = await provisioning.plan({ bucket: 'photos', ...request });
@@ -85,6 +78,21 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
       });
     },
   };
+}
+
+/** The record of a bucket that was connected now. */
+export function newRecord(bucket: string, nowMs: number): BucketRecord {
+  return bucketRecordSchema.parse({
+    bucket,
+    region: REGION,
+    source: 'notification',
+    versioning: { status: 'never', observedAtMs: nowMs },
+    enrich: 'none',
+    floor: 0,
+    createdAtMs: nowMs,
+    createdBy: 'test',
+    checkedAtMs: nowMs,
+  });
 }
 
 /** Interrupts the n-th of the calls that match, once. */

@@ -127,8 +127,12 @@ export function createFakeAws(): FakeAws {
         if (!skipValidation) validate(bucket, configuration);
         parts.notifications.set(bucket, configuration);
       }),
-    queueAt: () => call('queueAt', false, () => ({ ...observedQueue(QUEUE_ARN), deadLetterArn: LETTERS_ARN })),
-    queueOf: (arn) => call('queueOf', false, () => observedQueue(arn)),
+    queueAt: (url) =>
+      call('queueAt', false, () => ({
+        ...observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`),
+        deadLetterArn: LETTERS_ARN,
+      })),
+    queueOf: (arn) => call('queueOf', false, () => (parts.queues.has(arn) ? observedQueue(arn) : 'absent')),
     topicOf: (arn, queueArn) =>
       call('topicOf', false, () => {
         const found = parts.topics.get(arn);
@@ -266,8 +270,10 @@ export function provisioningOn(
     readonly clock: Clock;
     readonly trailArn?: string;
     readonly trailBucket?: string;
+    readonly queueUrl?: string;
+    readonly moreQueueUrls?: readonly string[];
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
-  return createProvisioning({ ...world, clock, aws, queueUrl: QUEUE_URL, installation: INSTALLATION, isEmbedded: false });
+  return createProvisioning({ queueUrl: QUEUE_URL, ...world, clock, aws, installation: INSTALLATION, isEmbedded: false });
 }

@@ -25,8 +25,7 @@ export function createRandom(seed: number): Random {
 export async function withChance<Result>(random: Random, run: () => Promise<Result>): Promise<Result> {
   const real = { number: Math.random, bytes: crypto.randomBytes };
   Math.random = () => random.integer(0, 0xff_ff_ff) / 0x1_00_00_00;
-  crypto.randomBytes = ((sizeBytes: number) =>
-    Buffer.from(Array.from({ length: sizeBytes }, () => random.integer(0, 255)))) as typeof real.bytes;
+  crypto.randomBytes = (sizeBytes: number) => Buffer.from(Array.from({ length: sizeBytes }, () => random.integer(0, 255)));
   syncBuiltinESMExports();
   try {
     return await run();

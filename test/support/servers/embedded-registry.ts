@@ -9,6 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { MAIN, nodeOptions } from './program.ts';
 
 const POLL_MS = 250;
+/** A re-index waits a minute for late events; a busy machine takes longer. */
+const PATIENCE_MS = 240_000;
 
 export interface EmbeddedRegistry {
   readonly controlUrl: string;
@@ -25,15 +27,20 @@ export interface EmbeddedRegistry {
 export async function startEmbeddedRegistry(main: string = MAIN): Promise<EmbeddedRegistry> {
   const data = mkdtempSync(join(tmpdir(), 'tally-embedded-'));
   const any = '127.0.0.1:0';
+  // settings of the caller are for other registries
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TALLY_')));
   const registry = spawn(process.execPath, [...nodeOptions(), main, 'serve', '--embedded'], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
+    env: { ...inherited, TALLY_EMBEDDED_DATA: data, TALLY_HTTP_ADDRESS: any, TALLY_HEALTH_ADDRESS: any, TALLY_EMBEDDED_ADDRESS: any },
   });
-  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>((resolve) => {
-    createInterface({ input: registry.stdout }).on('line', (line) => {
-      if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
-    });
-  });
+  const { controlUrl, embeddedUrl } = await new Promise<{ readonly controlUrl: string; readonly embeddedUrl: string }>(
+    (resolve, reject) => {
+      registry.once('exit', (code) => reject(new Error(`the registry ended with ${code ?? 'a signal'} before it served anything`)));
+      createInterface({ input: registry.stdout }).on('line', (line) => {
+        if (line.includes('"msg":"listening"')) resolve(JSON.parse(line));
+      });
+    },
+  );
   const send = async (url: string, init: RequestInit): Promise<Response> => {
     const answer = await fetch(url, init);
     if (!answer.ok) throw new Error(`${init.method ?? 'GET'} ${url}: ${answer.status} ${await answer.text()}`);
@@ -59,11 +66,18 @@ export async function startEmbeddedRegistry(main: string = MAIN): Promise<Embedd
   };
 }
 
-/** Asks until the answer is the wanted one. */
+/** Asks until the answer is the wanted one. Throws the last reason after some minutes. */
 export async function answers<Answer>(ask: () => Promise<Answer>, isWanted: (answer: Answer) => boolean): Promise<Answer> {
+  const untilMs = Date.now() + PATIENCE_MS;
   for (;;) {
-    const answer = await ask().catch(() => undefined);
-    if (answer !== undefined && isWanted(answer)) return answer;
+    let reason: unknown = new Error('the answers were others than the wanted one');
+    try {
+      const answer = await ask();
+      if (isWanted(answer)) return answer;
+    } catch (error) {
+      reason = error;
+    }
+    if (Date.now() > untilMs) throw new Error(`not within ${PATIENCE_MS} ms`, { cause: reason });
     await delay(POLL_MS);
   }
 }

@@ -48,7 +48,8 @@ export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }
 export type PanelWorld = Awaited<ReturnType<typeof startPanelWorld>>;
 
 /** A proxy that serves the registry below a path, and whose connections can be cut. */
-export async function startPrefixProxy(registry: string, prefix: string) {
+export async function startPrefixProxy(registry: string | (() => string), prefix: string) {
+  const registryUrl = typeof registry === 'string' ? () => registry : registry;
   const sockets = new Set<Socket>();
   const server = createServer((incoming, outgoing) => {
     if (incoming.url?.startsWith(`${prefix}/`) !== true) {
@@ -56,7 +57,7 @@ export async function startPrefixProxy(registry: string, prefix: string) {
       return;
     }
     const forwarded = send(
-      `${registry}${incoming.url.slice(prefix.length)}`,
+      `${registryUrl()}${incoming.url.slice(prefix.length)}`,
       { method: incoming.method ?? 'GET', headers: incoming.headers },
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);

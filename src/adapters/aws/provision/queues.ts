@@ -35,13 +35,14 @@ export function createSqsProvision({
     if (isBucketQueue && (regionInQueueUrl(bucketQueueUrl) ?? arn.region) === arn.region) return bucketQueueUrl;
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
     const send = () => clientFor(bucketQueueUrl).send(command, optionsOf(signal));
-    const { QueueUrl } = await found(`GetQueueUrl ${queueArn}`, asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal));
+    const { QueueUrl } = await asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal);
     if (QueueUrl === undefined) throw new FaultError('connect.unavailable', `GetQueueUrl ${queueArn}: the answer has no URL`);
     urls.set(queueArn, QueueUrl);
     return QueueUrl;
   }
 
-  async function queueAt(queueUrl: string, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+  /** The error of a queue that does not exist is AWS's. */
+  async function readQueue(queueUrl: string, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
       AttributeNames: [
@@ -53,10 +54,7 @@ export function createSqsProvision({
       ],
     });
     const send = () => clientFor(queueUrl).send(command, optionsOf(signal));
-    const { Attributes = {} } = await found(
-      `GetQueueAttributes ${queueUrl}`,
-      asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal),
-    );
+    const { Attributes = {} } = await asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal);
     const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
     if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
     const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
@@ -71,12 +69,21 @@ export function createSqsProvision({
   }
 
   return {
-    queueAt,
-    queueOf: async (queueArn, signal) => queueAt(await urlOf(queueArn, signal), signal),
+    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, readQueue(queueUrl, signal)),
+    async queueOf(queueArn, signal) {
+      try {
+        return await readQueue(await urlOf(queueArn, signal), signal);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+        // a queue that is made again may have another URL
+        urls.delete(queueArn);
+        return 'absent';
+      }
+    },
     async setQueuePolicy(queueArn, policy, signal) {
-      const queueUrl = await urlOf(queueArn, signal);
-      const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
       const what = `SetQueueAttributes ${queueArn}`;
+      const queueUrl = await found(what, urlOf(queueArn, signal));
+      const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
       await found(
         what,
         asking(what, 'sqs:SetQueueAttributes', () => clientFor(queueUrl).send(command, optionsOf(signal)), signal),

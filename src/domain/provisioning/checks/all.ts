@@ -12,6 +12,7 @@ import {
   eventBridgeOff,
   earlierInstallation,
 } from './configuration.ts';
+import { deliveryDenied } from './denials.ts';
 import {
   topicMissing,
   topicFifo,
@@ -50,6 +51,7 @@ export const checks: readonly Check[] = [
   topicKey,
   queuePolicyMissing,
   queueKey,
+  deliveryDenied,
   subscriptionMissing,
   subscriptionPending,
   subscriptionFiltered,

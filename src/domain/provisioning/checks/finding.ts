@@ -40,10 +40,15 @@ export function unreadable(arn: string): Finding {
     'connect.policy-unreadable',
     `the policy of ${arn} cannot be read`,
     'a write replaces the whole policy, and would delete what is not known',
-    arn.split(':')[2] === 'sns'
-      ? `aws sns get-topic-attributes --topic-arn ${arn} --query Attributes.Policy`
-      : `aws sqs get-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${arn.split(':').at(-1) ?? ''} --query QueueUrl --output text)" --attribute-names Policy`,
+    showPolicy(arn),
   );
+}
+
+/** The command that shows the policy of a topic or queue. */
+export function showPolicy(arn: string): string {
+  return arn.split(':')[2] === 'sns'
+    ? `aws sns get-topic-attributes --topic-arn ${arn} --query Attributes.Policy`
+    : `aws sqs get-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${arn.split(':').at(-1) ?? ''} --query QueueUrl --output text)" --attribute-names Policy`;
 }
 
 export function tooLarge(arn: string, bytes: number): Finding {

@@ -40,11 +40,16 @@ export function partsAfter(parts: readonly ConnectionPart[], changes: readonly C
       kind: change.part,
       arn: change.name,
       // a policy and a configuration are whole documents, of which one statement or entry is ours
-      createdByUs: byName.get(id)?.createdByUs ?? change.action === 'create',
+      createdByUs: isMadeAgain(change) || (byName.get(id)?.createdByUs ?? change.action === 'create'),
       fingerprint: fingerprintOf(documentsOf(change).after),
     });
   }
   return [...byName.values()];
+}
+
+/** A subscription that others made, and that is gone, is Tally's from now on. */
+function isMadeAgain({ part, action }: Change): boolean {
+  return part === 'subscription' && action === 'create';
 }
 
 /** A change as people read it: what it writes to, and the difference below. */

@@ -4,6 +4,7 @@
  */
 import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
+import { subscriptionName } from '../connection.ts';
 import type { Finding } from '../checks/finding.ts';
 import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
 import { prefixOf } from '../names.ts';
@@ -107,7 +108,7 @@ function policyChange(part: 'topic-policy' | 'queue-policy', name: string, befor
 function subscriptionChanges({ wiring: { subscription }, observed }: Facts): readonly Change[] {
   if (subscription === undefined) return [];
   const present = existing(observed.subscription);
-  const name = `${subscription.topicArn} → ${subscription.queueArn}`;
+  const name = subscriptionName(subscription);
   if (present === undefined || present.isPending || present.arn === undefined) {
     return [{ part: 'subscription', action: 'create', name, subscription }];
   }

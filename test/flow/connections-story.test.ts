@@ -1,0 +1,234 @@
+/**
+ * The whole story of a bucket that others use already: connected by the command line with each source, changed, and
+ * disconnected, while the daemon indexes. What AWS answers before and after must be the same.
+ *
+ * LocalStack has no CloudTrail: the trail of the source `routed` is on moto, and the test puts each call on the event bus as
+ * CloudTrail would. From there everything is real: Tally's rule, its transformer, the topic, the queue and the daemon.
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  CloudTrailClient,
+  CreateTrailCommand,
+  GetEventSelectorsCommand,
+  GetTrailStatusCommand,
+  PutEventSelectorsCommand,
+  StartLoggingCommand,
+} from '@aws-sdk/client-cloudtrail';
+import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Job } from '../../src/api/jobs.ts';
+import { canRun } from '../docs/programs.ts';
+import { tellTrail, type Call } from '../support/audit-trail.ts';
+import { listBucket } from '../support/random/operations.ts';
+import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
+import { runTally, type Environment } from '../support/servers/daemon.ts';
+import { awsEndpoint } from '../support/servers/found.ts';
+import { MOTO, startMoto } from '../support/servers/moto.ts';
+import { encodesEventBridgeKeys } from '../support/sources.ts';
+import { startWorld, type World } from '../support/worlds/aws.ts';
+import { createBystanders, tracesOf, type Bystanders } from '../support/worlds/bystanders.ts';
+import { indexKinds, type IndexKind } from '../support/worlds/flow.ts';
+
+const REGION = 'us-east-1';
+/** Some processes start at once on few cores, each with a dozen commands. */
+const TEST_TIMEOUT_MS = 600_000;
+
+interface Story {
+  readonly source: 'notification' | 'topic' | 'eventbridge' | 'routed';
+  /** Half of the stories on each store: the wiring does not depend on it. */
+  readonly store: IndexKind;
+  /** What the plan says that it touches of others. */
+  readonly foreign: readonly RegExp[];
+  /** Gaps besides those of connecting. */
+  readonly gaps: readonly string[];
+}
+
+const server = indexKinds.at(-1) ?? 'sqlite';
+const stories: readonly Story[] = [
+  { source: 'notification', store: server, foreign: [/sqs:.* gets an s3:TestEvent/, /lambda:.* gets an s3:TestEvent/], gaps: [] },
+  { source: 'topic', store: 'sqlite', foreign: [], gaps: [] },
+  { source: 'eventbridge', store: 'sqlite', foreign: [], gaps: [] },
+  // a trail does not name the objects of a bulk delete in its call
+  { source: 'routed', store: server, foreign: [/all selectors of .* are written again/], gaps: ['bulk-delete'] },
+];
+
+describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO])).concurrent('a bucket that others use', () => {
+  let trail: Awaited<ReturnType<typeof startTrail>>;
+  beforeAll(async () => {
+    trail = await startTrail();
+  }, TEST_TIMEOUT_MS);
+  afterAll(() => trail.stop());
+
+  it.each(stories)('is connected by $source, indexed, and left as it was', { timeout: TEST_TIMEOUT_MS }, async (story) => {
+    const own = createTestAws(awsEndpoint() ?? '');
+    const installation = randomBytes(4).toString('hex');
+    const work = await own.createQueue();
+    const env = {
+      TALLY_INSTALLATION: installation,
+      TALLY_WORK_QUEUE_URL: work.url,
+      ...(story.source === 'routed' && { TALLY_TRAIL_ARN: trail.arn, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint }),
+    };
+    const world = await startWorld({ store: story.store, env });
+    const others = await createBystanders(world.aws, world, { sendsToTopic: story.source === 'topic' });
+    try {
+      await tell(story, { world, others, trail, installation });
+    } finally {
+      others.close();
+      await world.dispose();
+      await own.dispose();
+    }
+  });
+});
+
+interface Scene {
+  readonly world: World;
+  readonly others: Bystanders;
+  readonly trail: Awaited<ReturnType<typeof startTrail>>;
+  readonly installation: string;
+}
+
+async function tell(story: Story, { world, others, trail, installation }: Scene): Promise<void> {
+  const { aws, daemon, queue } = world;
+  const { bucket, topicArn } = others;
+  const tally = commandsOf({ TALLY_REGISTRY_URL: daemon.controlUrl });
+  const theirs = async () => ({ ...(await others.snapshot()), trail: await trail.snapshot() });
+  const traces = () => tracesOf(aws, `tally-${installation}`, queue);
+  const before = await theirs();
+  expect(await traces()).toEqual([]);
+
+  const wish = ['--source', story.source, ...(story.source === 'topic' ? ['--topic', topicArn] : [])];
+  await tally('bucket', 'add', bucket, ...wish, '--no-reindex');
+  const plan = await tally<{ token: string; foreign: string[]; findings: { blocks: boolean }[] }>('bucket', 'plan', bucket);
+  expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
+  expect(plan.foreign).toEqual(story.foreign.map((text) => expect.stringMatching(text)));
+  // a plan only reads
+  expect(await theirs()).toEqual(before);
+  // the function of the others does not exist here, so that S3 would refuse to validate it
+  const applied = await tally('bucket', 'apply', bucket, '--plan', plan.token, '--skip-destination-validation');
+  expect(applied).toMatchObject({ state: 'applied', source: story.source });
+  expect(await traces()).not.toEqual([]);
+  expect(await tally('doctor', bucket)).toMatchObject({ items: [{ bucket, findings: healthy(story) }] });
+
+  await change(world, bucket, await keysFor(story, aws), story.source === 'routed' ? (calls) => tellTrail(aws, calls) : undefined);
+  await expectAgreement(world, bucket);
+  expect(await driftOf(tally, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
+  const gaps = (await world.gaps(bucket)).filter(({ kind }) => kind !== 'loss');
+  expect(gaps.map(({ kind }) => kind)).toEqual(story.gaps);
+  expect(await world.letters()).toEqual([]);
+
+  expect(await tally('bucket', 'remove', bucket, '--yes')).toMatchObject({ bucket, kept: [] });
+  expect(await traces()).toEqual([]);
+  const after = await theirs();
+  expect(after).toEqual(before);
+  expect(JSON.stringify(after)).not.toContain(installation);
+  expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
+  await expectTheirEvents(aws, others);
+}
+
+/** A topic of others gets no expirations unless they say so. */
+function healthy({ source }: Story): readonly unknown[] {
+  return source === 'topic' ? [expect.objectContaining({ code: 'connect.topic-without-expirations', severity: 'degraded' })] : [];
+}
+
+/** Runs a command to its end, and returns what it prints as JSON. */
+function commandsOf(env: Environment) {
+  return async function tally<Answer = unknown>(...args: readonly string[]): Promise<Answer> {
+    const { code, stdout, stderr } = await runTally([...args, '--json'], env);
+    // 2: there is drift; 5: something is degraded
+    if (code !== 0 && code !== 2 && code !== 5) throw new Error(`tally ${args.join(' ')} ended with ${String(code)}: ${stdout}${stderr}`);
+    return JSON.parse(stdout) as Answer;
+  };
+}
+
+/** A stock LocalStack encodes keys in EventBridge's events, which AWS does not. */
+async function keysFor({ source }: Story, aws: TestAws): Promise<readonly string[]> {
+  const special = source === 'eventbridge' && (await encodesEventBridgeKeys(aws)) ? ['plain'] : ['a b/ü+&%20 "q".txt'];
+  return ['0', '1', '2', '3', '4', '5', '6', '7', '8', ...special];
+}
+
+/** Puts ten objects, changes one, deletes one alone and three together. `hear` gets the calls as a trail records them. */
+async function change(
+  { aws }: World,
+  bucket: string,
+  keys: readonly string[],
+  hear: (calls: readonly Call[]) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const [changed = '', gone = '', ...rest] = keys;
+  const bulk = rest.slice(0, 3);
+  const called = (eventName: Call['eventName'], key?: string): Call => ({
+    eventName,
+    bucket,
+    timeMs: Date.now(),
+    ...(key !== undefined && { key }),
+  });
+  for (const key of keys) await aws.put(bucket, key, key);
+  await hear(keys.map((key) => called('PutObject', key)));
+  await aws.put(bucket, changed, 'other words');
+  await aws.remove(bucket, gone);
+  await aws.s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: bulk.map((Key) => ({ Key })) } }));
+  const deletes = bulk.map((key) => called('DeleteObject', key));
+  await hear([called('PutObject', changed), called('DeleteObject', gone), called('DeleteObjects'), ...deletes]);
+}
+
+/** Object by object. */
+async function expectAgreement(world: World, bucket: string): Promise<void> {
+  const truth = await listBucket(world.aws, bucket);
+  expect(truth).toHaveLength(6);
+  const indexed = async () => (await world.documents(bucket, 4)).map(({ key, etag, size }) => ({ key, etag, size }));
+  const isEqual = async (): Promise<boolean> => JSON.stringify(await indexed()) === JSON.stringify(truth);
+  // what is not equal in the end is shown by what follows
+  await until('the index equals the bucket', isEqual).catch(() => undefined);
+  expect(await indexed()).toEqual(truth);
+}
+
+/** The counts of a drift report, once S3's clock, which shows seconds, is past the last change. */
+async function driftOf(tally: ReturnType<typeof commandsOf>, bucket: string): Promise<Job['counts']> {
+  let counts: Job['counts'];
+  await until('nothing is in flight', async () => {
+    ({ counts } = await tally<Job>('drift', bucket));
+    return counts?.in_flight === 0;
+  });
+  return counts;
+}
+
+/** What the others get still arrives. */
+async function expectTheirEvents(aws: TestAws, { bucket, queue }: Bystanders): Promise<void> {
+  await aws.put(bucket, 'public/a.txt', 'x');
+  const Tagging = { TagSet: [{ Key: 'seen', Value: 'yes' }] };
+  await aws.s3.send(new PutObjectTaggingCommand({ Bucket: bucket, Key: 'public/a.txt', Tagging }));
+  const bodies: string[] = [];
+  await until('the others are told of the tags', async () => {
+    bodies.push(...(await aws.takeBodies(queue.url, 1)));
+    return bodies.some((body) => body.includes('ObjectTagging:Put'));
+  });
+}
+
+/** A trail that others use, with a selector of theirs. */
+async function startTrail() {
+  const moto = await startMoto();
+  const common = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+  const [client, s3] = [new CloudTrailClient(common), new S3Client({ ...common, forcePathStyle: true })];
+  await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
+  const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'audit', S3BucketName: 'trail-logs' }));
+  await client.send(new StartLoggingCommand({ Name: 'audit' }));
+  const FieldSelectors = [
+    { Field: 'eventCategory', Equals: ['Data'] },
+    { Field: 'resources.type', Equals: ['AWS::S3::Object'] },
+    { Field: 'resources.ARN', StartsWith: ['arn:aws:s3:::finance/'] },
+  ];
+  await client.send(new PutEventSelectorsCommand({ TrailName: 'audit', AdvancedEventSelectors: [{ Name: 'finance', FieldSelectors }] }));
+  return {
+    arn,
+    endpoint: moto.endpoint,
+    async snapshot() {
+      const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: 'audit' }));
+      const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: 'audit' }));
+      return { selectors, IsLogging };
+    },
+    stop() {
+      client.destroy();
+      s3.destroy();
+      moto.stop();
+    },
+  };
+}

@@ -1,0 +1,142 @@
+/** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
+import { describe, expect, it } from 'vitest';
+import { prefixOf } from '../../../src/domain/provisioning/names.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { startWorld } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const everything = {
+  kind: 'topic',
+  id: 'all',
+  arn: THEIR_TOPIC,
+  events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'],
+  filter: [],
+} as const;
+const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
+
+/** Both buckets send everything to the topic of others. */
+async function startWithTopic(): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  for (const bucket of ['photos', 'videos']) world.aws.parts.notifications.set(bucket, { entries: [everything], eventBridge: false });
+  return world;
+}
+
+const subscriptions = ({ aws }: World) => [...aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.keys()];
+
+describe('the subscription of the bucket queue to a topic of others', () => {
+  it('stays if a person made it before, and is named', async () => {
+    const world = await startWithTopic();
+    const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    await world.agree(byTopic);
+    await world.agree({ ...byTopic, bucket: 'videos' });
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(await world.provisioning.remove('videos', { keepAws: false })).toEqual([
+      { name: theirs.arn, reason: expect.stringContaining('nothing says that Tally has made this subscription') },
+    ]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+  });
+
+  it.each([
+    ['photos', 'videos'],
+    ['videos', 'photos'],
+  ] as const)('goes with the last bucket if Tally made it, when %s is removed before %s', async (first, last) => {
+    const world = await startWithTopic();
+    await world.agree(byTopic);
+    await world.agree({ ...byTopic, bucket: 'videos' });
+    expect(await world.provisioning.remove(first, { keepAws: false })).toEqual([]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+    expect(await world.provisioning.remove(last, { keepAws: false })).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+
+  it("is Tally's if the one that a person had made was gone", async () => {
+    const world = await startWithTopic();
+    const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    await world.agree(byTopic);
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.clear();
+    await world.agree(byTopic);
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+});
+
+describe('a removal that leaves the parts in AWS', () => {
+  it('waits for whoever changes connections now, who would store the record again', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const held = { holder: 'another process', expiresAtMs: world.clock.nowMs() + 60_000 };
+    const lock = await world.state.put({ id: 'lock:connect', kind: 'lock', record: held }, null);
+    if (lock === 'conflict') throw new Error('the lock is held');
+    await expect(world.provisioning.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
+    expect(await world.connection()).toMatchObject({ state: 'applied' });
+    await world.state.remove('lock:connect', lock.version);
+    await world.provisioning.remove('photos', { keepAws: true });
+    expect(await world.connection()).toBeUndefined();
+  });
+
+  it('needs no lock where nothing was made', async () => {
+    const world = await startWorld();
+    await world.state.put({ id: 'lock:connect', kind: 'lock', record: { holder: 'x', expiresAtMs: world.clock.nowMs() + 60_000 } }, null);
+    await expect(world.provisioning.remove('photos', { keepAws: true })).resolves.toBeUndefined();
+  });
+});
+
+describe('a statement of others that denies a delivery', () => {
+  const deny = (statement: object) => ({ Sid: 'Theirs', Effect: 'Deny', Principal: '*', Action: '*', ...statement });
+
+  function add(world: World, arn: string, statement: object): void {
+    const holder = world.aws.parts.queues.get(arn) ?? world.aws.parts.topics.get(arn)!;
+    const policy = JSON.parse(holder.policy ?? '{"Statement":[]}') as { Statement: object[] };
+    holder.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, statement] });
+  }
+
+  const cases = [
+    ['notification', QUEUE_ARN, 'sns.amazonaws.com', 'broken'],
+    ['notification', TOPIC_ARN, 's3.amazonaws.com', 'broken'],
+    ['notification', LETTERS_ARN, 'sns.amazonaws.com', 'degraded'],
+    ['eventbridge', QUEUE_ARN, 'events.amazonaws.com', 'broken'],
+    ['routed', TOPIC_ARN.replace('-events', '-routed'), 'events.amazonaws.com', 'broken'],
+  ] as const;
+
+  it.each(cases)('of the source %s in the policy of %s for %s is found, named and left', async (source, arn, service, severity) => {
+    const world = await startWorld();
+    await world.agree({ source });
+    const statement = deny({ Resource: arn, Condition: { StringNotEquals: { 'aws:PrincipalOrgID': 'o-1234567890' } } });
+    add(world, arn, statement);
+    const record = (await readRecord(world.state, refs.bucket('photos')))!;
+    const found = (await world.provisioning.diagnose({ ...record, source })).find(({ code }) => code === 'connect.denied-by-policy');
+    expect(found).toMatchObject({ severity, what: expect.stringContaining(JSON.stringify(statement)), blocks: severity === 'broken' });
+    expect(found?.what).toContain(service);
+    const before = world.aws.snapshot();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    expect(plan.findings).toContainEqual(found);
+    await world.agree({ source }).catch(() => undefined);
+    expect(world.aws.snapshot()).toEqual(before);
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toBeDefined();
+    expect(JSON.stringify(world.aws.snapshot()).includes('o-1234567890')).toBe(true);
+  });
+
+  it('keeps an apply from making anything', async () => {
+    const world = await startWorld();
+    add(world, QUEUE_ARN, deny({ Resource: QUEUE_ARN }));
+    await expect(world.agree()).rejects.toMatchObject({
+      code: 'connect.blocked',
+      message: expect.stringContaining('denies sqs:SendMessage'),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('that demands TLS only, or denies others only, is none', async () => {
+    const world = await startWorld();
+    add(world, QUEUE_ARN, deny({ Resource: QUEUE_ARN, Condition: { Bool: { 'aws:SecureTransport': 'false' } } }));
+    add(world, QUEUE_ARN, deny({ Sid: 'More', Resource: QUEUE_ARN, Principal: { AWS: 'arn:aws:iam::123456789012:role/x' } }));
+    add(world, QUEUE_ARN, deny({ Sid: 'Receive', Resource: QUEUE_ARN, Action: 'sqs:ReceiveMessage' }));
+    expect(await world.agree()).toMatchObject({ state: 'applied' });
+    expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(prefixOf(INSTALLATION));
+  });
+});
