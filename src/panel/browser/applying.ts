@@ -29,5 +29,7 @@ export async function untilApplied({ request, onWaiting }: ApplyParts, signal: A
     onWaiting(answer.waiting_for ?? 'AWS');
     await pause(Math.max(WAIT_MIN_MS, answer.retry_after_ms ?? 0), signal);
   }
-  throw new Problem('AWS does not show yet what was made', 'connect.busy', { advice: 'Apply it again in some minutes: it continues then.' });
+  throw new Problem('AWS does not show yet what was made', 'connect.busy', {
+    advice: 'Apply it again in some minutes: it continues then.',
+  });
 }

@@ -56,7 +56,10 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
   return (
     <section>
       <h2>Disconnect</h2>
-      <p>What Tally made in AWS and the documents in the index are deleted, unless they are to stay. The bucket and its objects are not touched.</p>
+      <p>
+        What Tally made in AWS and the documents in the index are deleted, unless they are to stay. The bucket and its objects are not
+        touched.
+      </p>
       <button type="button" class="danger outline" onClick={onRemove}>
         Disconnect…
       </button>

@@ -46,8 +46,15 @@ function NothingFound({ bucket }: { readonly bucket: string }) {
   return (
     <p class="empty">
       Topic, policies, subscription, rule, queues and configuration are as they must be. To prove the whole way, put an object into the
-      bucket, and {may('GET /v1/objects') ? <Link page="search" choices={{ bucket }}>search for it</Link> : 'search for it'} some seconds
-      later.
+      bucket, and{' '}
+      {may('GET /v1/objects') ? (
+        <Link page="search" choices={{ bucket }}>
+          search for it
+        </Link>
+      ) : (
+        'search for it'
+      )}{' '}
+      some seconds later.
     </p>
   );
 }

@@ -8,9 +8,7 @@ type Finding = Diagnosis['findings'][number];
 export function Lines({ children }: { readonly children: string | readonly string[] }) {
   const lines = typeof children === 'string' ? children.split('\n') : children;
   return (
-    <pre tabIndex={0}>
-      {lines.flatMap((line, index) => [...(index === 0 ? [] : ['\n']), <Text key={`line ${index}`}>{line}</Text>])}
-    </pre>
+    <pre tabIndex={0}>{lines.flatMap((line, index) => [...(index === 0 ? [] : ['\n']), <Text key={`line ${index}`}>{line}</Text>])}</pre>
   );
 }
 

@@ -124,12 +124,7 @@ interface ApplyButtonProps {
 function ApplyButton({ plan: { findings, token }, isReading, applying, text }: ApplyButtonProps) {
   if (findings.some(({ blocks }) => blocks)) return null;
   return (
-    <button
-      type="button"
-      disabled={applying.isActing || isReading}
-      aria-busy={applying.isActing}
-      onClick={() => applying.start(token)}
-    >
+    <button type="button" disabled={applying.isActing || isReading} aria-busy={applying.isActing} onClick={() => applying.start(token)}>
       {text}
     </button>
   );
