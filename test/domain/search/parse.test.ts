@@ -54,6 +54,7 @@ describe('the one box', () => {
     ['https://photos.s3.eu-central-1.amazonaws.com/a%20b?X-Amz-Signature=1', ['object:photos,a b']],
     ['https://s3.amazonaws.com/photos/a/b', ['object:photos,a/b']],
     ['https://eu-central-1.console.aws.amazon.com/s3/object/photos?region=eu-central-1&prefix=a/b.txt', ['object:photos,a/b.txt']],
+    ['https://my.s3.photos.s3.dualstack.us-west-2.amazonaws.com/a', ['object:my.s3.photos,a']],
     ['https://eu-central-1.console.aws.amazon.com/s3/buckets/photos?prefix=a/', ['object:photos,a/']],
   ])('understands %j', (text, clauses) => {
     expect(understood(text)).toEqual(clauses);
@@ -185,3 +186,8 @@ describe('the one box', () => {
     }
   });
 });
+    // a group that matches in many ways takes seconds for forty hyphens
+    for (const unit of ['-', '.', 's3.', 's3-', '.s3-a']) {
+      const address = (text: string): string => `https://s3${text.slice(0, text.length / 250)}.example/a`;
+      expect(growthOf((text) => parseQuery(address(text), options), unit)).toBeLessThanOrEqual(15);
+    }
