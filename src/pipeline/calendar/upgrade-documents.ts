@@ -1,18 +1,19 @@
 /**
  * Gives the documents of earlier versions the search fields of this one, slowly, since there may be millions. Each is written
- * as it is stored, at its own clock, so that every newer state wins. A bucket is checked once a day, because workers of an
- * earlier version may still write during an upgrade.
+ * as it is stored, at its own clock, so that every newer state wins. A bucket that has none is checked again every ten
+ * minutes: workers of an earlier version may still write during an upgrade, and one such document keeps searches that need the
+ * fields from being answered.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { DOCUMENT_SCHEMA, type ObjectDocument } from '../../domain/documents/document.ts';
-import { circuitOf, FaultError } from '../../domain/fault.ts';
+import { circuitOf, FaultError, type Fault } from '../../domain/fault.ts';
 import type { IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 
-const CHECK_INTERVAL_MS = 86_400_000;
+const CHECK_INTERVAL_MS = 600_000;
 /** One transaction of SQLite, which blocks all other work for about 20 ms. */
 const BATCH_DOCUMENTS = 500;
 /** After each batch, a wait of this many times its duration: the upgrade takes at most half of what one connection can do. */
@@ -27,10 +28,15 @@ interface UpgradeDependencies {
   readonly clock: Clock;
 }
 
+interface Upgraded {
+  readonly upgraded: number;
+  readonly refused: Fault | undefined;
+}
+
 /** Creates the visit of one bucket, which ends after five minutes at the latest; the next visit continues. */
 export function createVisitOutdated({ objects, maintenance, state, clock }: UpgradeDependencies): Visit {
-  /** Writes the documents as they are stored now. Resolves with how many it wrote. */
-  async function upgrade(bucket: string, found: readonly ObjectDocument[], signal: AbortSignal): Promise<number> {
+  /** Writes the documents as they are stored now. Resolves with how many it wrote, and the first fault of a document alone. */
+  async function upgrade(bucket: string, found: readonly ObjectDocument[], signal: AbortSignal): Promise<Upgraded> {
     const keys = found.map(({ key }) => key);
     // read again in realtime: what a search found may be a second old, and other content may have the same clock
     const stored = await objects.getMany(bucket, keys, signal);
@@ -39,7 +45,7 @@ export function createVisitOutdated({ objects, maintenance, state, clock }: Upgr
       documents.map((document) => ({ document, equalClock: 'accept' })),
       signal,
     );
-    return answers.filter(isWritten).length;
+    return { upgraded: answers.filter(({ kind }) => kind === 'written').length, refused: refusalOf(answers) };
   }
 
   async function keepChecked({ bucket }: BucketRecord): Promise<void> {
@@ -47,38 +53,44 @@ export function createVisitOutdated({ objects, maintenance, state, clock }: Upgr
     await updateRecord(state, refs.bucket(bucket), (current) => (current === undefined ? undefined : { ...current, forms }));
   }
 
-  /** Upgrades what it finds, page by page. Resolves with how many it wrote, and whether it came to the end. */
-  async function upgradeAll(bucket: string, signal: AbortSignal): Promise<{ readonly upgraded: number; readonly ended: boolean }> {
+  /** Upgrades what it finds, page by page. Resolves with whether it came to the end as well. */
+  async function upgradeAll(bucket: string, signal: AbortSignal): Promise<Upgraded & { readonly ended: boolean }> {
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
     let upgraded = 0;
+    let refused: Fault | undefined;
     let after = '';
     while (clock.monotonicMs() < untilMs) {
       const beganMs = clock.monotonicMs();
       const found = await maintenance.outdated(bucket, { after, limit: BATCH_DOCUMENTS }, signal);
-      if (found.length > 0) upgraded += await upgrade(bucket, found, signal);
+      const batch = found.length > 0 ? await upgrade(bucket, found, signal) : { upgraded: 0, refused };
+      upgraded += batch.upgraded;
+      refused ??= batch.refused;
       // a document that could not be written is found again by the next visit
-      if (found.length < BATCH_DOCUMENTS) return { upgraded, ended: true };
+      if (found.length < BATCH_DOCUMENTS) return { upgraded, refused, ended: true };
       after = found.at(-1)?.key ?? after;
       await clock.sleep(Math.max(REST_MIN_MS, REST_TIMES * (clock.monotonicMs() - beganMs)), signal);
     }
-    return { upgraded, ended: false };
+    return { upgraded, refused, ended: false };
   }
 
   return async function visitOutdated(record, signal) {
     const { bucket, forms } = record;
     if (forms?.schema === DOCUMENT_SCHEMA && Math.abs(clock.nowMs() - forms.checkedAtMs) < CHECK_INTERVAL_MS) return undefined;
-    const { upgraded, ended } = await upgradeAll(bucket, signal);
+    const { upgraded, refused, ended } = await upgradeAll(bucket, signal);
+    // searches wait for these documents, so it is reported as long as it lasts
+    if (upgraded === 0 && refused !== undefined) throw new FaultError(refused.code, `a document of an earlier version: ${refused.reason}`);
     // after writes it is checked once more: what workers of an earlier version wrote behind the visit is found by the next one
     if (ended && upgraded === 0) await keepChecked(record);
     return upgraded;
   };
 }
 
-/** Throws a fault that other documents would meet too. */
-function isWritten(answer: IndexWriteAnswer): boolean {
-  if (answer.kind !== 'fault') return answer.kind === 'written';
-  const { code, reason } = answer;
-  const circuit = circuitOf(code);
-  if (circuit === 'object' || circuit === 'never') return false;
-  throw new FaultError(code, reason);
+/** The first fault of a document alone. Throws a fault that other documents would meet too. */
+function refusalOf(answers: readonly IndexWriteAnswer[]): Fault | undefined {
+  const faults = answers.flatMap((answer) => (answer.kind === 'fault' ? { code: answer.code, reason: answer.reason } : []));
+  for (const { code, reason } of faults) {
+    const circuit = circuitOf(code);
+    if (circuit !== 'object' && circuit !== 'never') throw new FaultError(code, reason);
+  }
+  return faults[0];
 }
