@@ -49,7 +49,8 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
       if (timedOut) return 'too-slow';
       // a shard that no node has is missing from `successful`, but not counted as `failed`
       const missing = shards.total - shards.successful;
-      if (missing > 0) throw new FaultError('bucket.index-unavailable', `${missing} of ${shards.total} shards of ${query.bucket} did not answer`);
+      if (missing > 0)
+        throw new FaultError('bucket.index-unavailable', `${missing} of ${shards.total} shards of ${query.bucket} did not answer`);
       const groups = aggregations?.groups.buckets ?? [];
       const rows = inOrder(query, groups)
         .filter(({ doc_count: objects }) => objects > 0)

@@ -205,9 +205,10 @@ export async function* chunksOf(
     const begin = from === undefined ? [] : [{ sql: `key ${begins} ?`, values: [from] }];
     const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...fixed, ...begin];
     const last = connection.use(({ statement }) => {
-      const row = statement(
-        `SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ?`,
-      ).get(...valuesOf(conditions), rows - 1);
+      const row = statement(`SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ?`).get(
+        ...valuesOf(conditions),
+        rows - 1,
+      );
       return row === undefined ? undefined : keySchema.parse(row).key;
     }, signal);
     yield { bucket, conditions: last === undefined ? conditions : [...conditions, { sql: `key ${ends} ?`, values: [last] }] };

@@ -33,9 +33,7 @@ export function addFunctions(database: DatabaseSync): void {
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
-  database.function('tally_has_words', options, (key, query) =>
-    hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0,
-  );
+  database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
 }
 
 function cachingLatest<Value>(valueOf: (key: string) => Value): (key: string) => Value {

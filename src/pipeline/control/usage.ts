@@ -59,7 +59,7 @@ export function createGetUsage({ usage, state, clock, requireForms }: UsageDepen
 /** All ages, and what has none. */
 const AGES_MAX = usageAges.length + 1;
 
-/** The ages after this one. They are in an order of their own, and so few that a store sums all of them for each page. */
+/** The ages after this one. Their order is not that of their names, and they are so few that a store sums all of them for each page. */
 function afterAge(rows: readonly UsageRow[], name: string | undefined): readonly UsageRow[] {
   const rankOf = (age: string): number => usageAges.findIndex((each) => each.name === age);
   return name === undefined ? rows : rows.filter((row) => rankOf(row.name) > rankOf(name));

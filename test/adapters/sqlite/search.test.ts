@@ -95,7 +95,10 @@ describe('sums in parts', () => {
   });
 
   it('of more groups than are kept are those of the first page', async () => {
-    const store = await storeOf([live('z', 7), ...Array.from({ length: 15_000 }, (_, number) => live(`${numbered(number % 14_000)}/${number}`, 1))]);
+    const store = await storeOf([
+      live('z', 7),
+      ...Array.from({ length: 15_000 }, (_, number) => live(`${numbered(number % 14_000)}/${number}`, 1)),
+    ]);
     const first = await store.usage.usage({ ...base, limit: 3 });
     expect(first).toEqual([
       { name: '', objects: 1, bytes: 7 },

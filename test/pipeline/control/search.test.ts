@@ -96,7 +96,9 @@ describe('search', () => {
     ];
     for (const [request, parts] of cursors)
       await expect(search({ ...request, cursor: encodeCursor(parts) })).rejects.toMatchObject({ code: 'request.invalid' });
-    expect(await search({ sort: 'size', cursor: encodeCursor(['size', 'asc', '9007199254740991', 'one', 'a', '']) })).toEqual({ items: [] });
+    expect(await search({ sort: 'size', cursor: encodeCursor(['size', 'asc', '9007199254740991', 'one', 'a', '']) })).toEqual({
+      items: [],
+    });
     // an age that is counted from a moment of a cursor
     const far = encodeCursor(['key', 'asc', '', 'one', 'a', '8640000000000000']);
     expect(await search({ query: 'modified<999999y', cursor: far })).toMatchObject({ items: [] });

@@ -96,12 +96,15 @@ describe('usage', () => {
     expect(found).toEqual(wanted);
   });
 
-  it.each([['a'], ['a', 'x'], ['a', '9999999999999999'], ['a', ''], ['a', '1', '2']])('refuses the cursor %j unless a page made it', async (...parts) => {
-    const { usage } = await world();
-    const answer = usage({ cursor: encodeCursor(parts) });
-    if (parts.length === 1) await answer;
-    else await expect(answer).rejects.toMatchObject({ code: 'request.invalid' });
-  });
+  it.each([['a'], ['a', 'x'], ['a', '9999999999999999'], ['a', ''], ['a', '1', '2']])(
+    'refuses the cursor %j unless a page made it',
+    async (...parts) => {
+      const { usage } = await world();
+      const answer = usage({ cursor: encodeCursor(parts) });
+      if (parts.length === 1) await answer;
+      else await expect(answer).rejects.toMatchObject({ code: 'request.invalid' });
+    },
+  );
 
   it.each<[Partial<UsageRequest>, string]>([
     [{ prefix: 'a' }, 'must be empty or end in a slash'],
