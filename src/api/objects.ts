@@ -85,7 +85,7 @@ export const objectRows = {
     operation: 'listChanges',
     summary: 'Shows what was written to the index of a bucket last, deletions included, the newest first.',
     description:
-      'One page, which is read again with `since` set to the newest `indexed_at` to see what is new. An object shows its latest change only.',
+      'One page; if it is full, there may be more. To follow a bucket, read it again with `since` set to a minute before the newest `indexed_at`, and leave out what you know by key and clock: a change becomes visible some seconds after it was indexed, and workers index at the same time. An object shows its latest change only.',
     scope: 'read',
     query: z.strictObject({
       bucket: bucketName.describe('The connected bucket.'),

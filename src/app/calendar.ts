@@ -39,7 +39,7 @@ const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
-/** Looks for buckets whose daily check is due. What an earlier version wrote is upgraded soon after the start. */
+/** Looks for buckets whose check is due. What an earlier version wrote is upgraded soon after the start. */
 const UPGRADE: Schedule = { name: 'upgrade-documents', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
 const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, claimMs: HOUR_MS };
 /** Keys end by the day, so their records may live some hours longer. */

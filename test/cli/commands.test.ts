@@ -191,7 +191,7 @@ describe('tally search', () => {
   });
 
   it('writes CSV that a spreadsheet and a terminal may be trusted with, and exactly with --raw', async () => {
-    const keys = ['plain', '=1+1', '+a', '-a', '@a', 'a,"b"', nastyKey];
+    const keys = ['plain', '=1+1', '+a', '-a', '@a', '\uff1d1+1', 'a,"b"', nastyKey];
     const items = keys.map((key) => ({ ...objectDocument, key }));
     const world = createCliWorld();
     world.nextAnswers({ items });
@@ -204,6 +204,7 @@ describe('tally search', () => {
       "photos,'+a",
       "photos,'-a",
       "photos,'@a",
+      "photos,'\uff1d1+1",
       'photos,"a,""b"""',
       `photos,"${SAFE_KEY.replace('"', '""')}"`,
       '',

@@ -104,6 +104,8 @@ const cases: readonly (readonly [string, ObjectFilter, 'nothing'?])[] = [
   ['modified from', { where: [holds({ kind: 'modified', from: NOON_MS })] }],
   ['modified before', { where: [holds({ kind: 'modified', before: NOON_MS })] }],
   ['modified within', { where: [holds({ kind: 'modified', from: NOON_MS, before: NOON_MS + 1 })] }],
+  ['modified within all times', { where: [holds({ kind: 'modified', from: Date.parse('0000-01-01'), before: Date.parse('9999-12-31') })] }],
+  ['modified before 1970', { where: [holds({ kind: 'modified', before: -1 })] }, 'nothing'],
   ['not modified before, unknown ones too', { where: [not({ kind: 'modified', before: NOON_MS })] }],
   ['content type', { where: [holds({ kind: 'type', value: 'image/png', family: false })] }],
   ['family of content types', { where: [holds({ kind: 'type', value: 'image/', family: true })] }],
@@ -261,6 +263,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       await opened.refresh?.();
       const pagesOf = [
         { prefix: '', sinceMs: 0, limit: 10 },
+        { prefix: '', sinceMs: -1, limit: 10 },
         { prefix: '', sinceMs: NOON_MS, limit: 2 },
         { prefix: 'a/', sinceMs: NOON_MS, limit: 10 },
         { prefix: '', sinceMs: NOON_MS + 2, limit: 10 },

@@ -48,10 +48,10 @@ describe('the text of the box', () => {
   });
 
   it('becomes a search for deleted objects without what these do not have, and back', () => {
-    const text = 'bucket:a cat "exact" *.log ext:pdf size>1 -"not"';
-    expect(forDeleted(text)).toBe('bucket:a "exact" *.log -"not" is:deleted');
-    expect(forDeleted('bucket:a deleted<24h')).toBe('bucket:a deleted<24h');
-    expect(forLive('bucket:a is:deleted deleted<24h "x y"')).toBe('bucket:a "x y"');
+    const text = 'bucket:media cat "exact" *.log ext:pdf size>1 -"not"';
+    expect(forDeleted(text)).toBe('bucket:media "exact" *.log -"not" is:deleted');
+    expect(forDeleted('bucket:media deleted<24h')).toBe('bucket:media deleted<24h');
+    expect(forLive('bucket:media is:deleted deleted<24h "x y"')).toBe('bucket:media "x y"');
     expect([asksForDeleted('deleted<1d'), asksForDeleted('"is:deleted"'), asksForDeleted('deleted')]).toEqual([true, false, false]);
     expect(parsed(forDeleted(text))).toMatchObject({ deleted: true });
   });

@@ -122,7 +122,7 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       return page(objectDocumentSchema, { bucket, filter: [OUTDATED], ...range }, signal);
     },
     async forms(bucket, signal) {
-      const path = `/${bucket === undefined ? names.objectsPattern : names.objectsAlias(bucket)}/_search`;
+      const path = `/${bucket === undefined ? names.bucketAliases : names.objectsAlias(bucket)}/_search`;
       const body = { size: 0, track_total_hits: true, aggs: { outdated: { filter: OUTDATED } } };
       const query = { allow_partial_search_results: false, ...(bucket === undefined && { ignore_unavailable: true }) };
       const answer = await client.send({ method: 'POST', path, query, body }, signal);

@@ -9,6 +9,8 @@ export interface IndexNames {
   objectsAlias(bucket: string): string;
   /** The live documents of all buckets: an alias with the filter `deleted: false`. */
   readonly liveAlias: string;
+  /** The aliases of all buckets. An index that Tally did not create, such as a copy or a restore, has none. A prefix may not contain `-write`. */
+  readonly bucketAliases: string;
   /** Matches the object indices of this prefix only, because a prefix may not contain `-objects`. */
   readonly objectsPattern: string;
   readonly objectsTemplate: string;
@@ -27,6 +29,7 @@ export function indexNames(prefix: string): IndexNames {
     objectsIndex: (bucket) => `${prefix}-objects-${bucketSlug(bucket)}`,
     objectsAlias: cachingLatest((bucket: string) => `${prefix}-write-${bucketSlug(bucket)}`),
     liveAlias: `${prefix}-objects`,
+    bucketAliases: `${prefix}-write-*`,
     objectsPattern: `${prefix}-objects-*`,
     objectsTemplate: `${prefix}-objects`,
     state: `${prefix}-state`,

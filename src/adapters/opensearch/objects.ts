@@ -69,7 +69,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async changes(bucket, { prefix, sinceMs, limit }, signal) {
-      const since = { range: { indexed_at: { gt: sinceMs, format: 'epoch_millis' } } };
+      const since = { range: { indexed_at: { gt: new Date(sinceMs).toISOString() } } };
       const filter = [since, ...(prefix === '' ? [] : [{ prefix: { key: prefix } }])];
       const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
       const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);

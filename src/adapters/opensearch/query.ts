@@ -87,10 +87,15 @@ function testQuery(test: Test): Query {
     case 'size':
       return rangeQuery('size', { gte: test.min, lte: test.max });
     case 'modified':
-      return rangeQuery('last_modified', { gte: test.from, lt: test.before, format: 'epoch_millis' });
+      return rangeQuery('last_modified', { gte: isoOfMaybe(test.from), lt: isoOfMaybe(test.before) });
     case 'deleted':
-      return rangeQuery('deleted_at', { gte: test.from, lt: test.before, format: 'epoch_millis' });
+      return rangeQuery('deleted_at', { gte: isoOfMaybe(test.from), lt: isoOfMaybe(test.before) });
   }
+}
+
+/** As text: times before 1970 are no numbers of OpenSearch's format epoch_millis. */
+function isoOfMaybe(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
 function rangeQuery(field: string, bounds: Readonly<Record<string, number | string | undefined>>): Query {

@@ -15,15 +15,15 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
   return async function sendSearch({ bucket, deleted = false, partial = false }, body, signal) {
     // one bucket is searched through its own alias, so that a closed or broken index of another bucket does not matter
     const alias = bucket === undefined ? allOf(names, deleted) : names.objectsAlias(bucket);
-    const answer = await client.send(
-      { method: 'POST', path: `/${alias}/_search`, query: { allow_partial_search_results: partial }, body },
-      signal,
-    );
+    // a pattern would leave closed indices out without a word, and an alias does not
+    const closed = bucket === undefined && deleted ? { expand_wildcards: 'open,closed' } : {};
+    const query = { allow_partial_search_results: partial, ...closed };
+    const answer = await client.send({ method: 'POST', path: `/${alias}/_search`, query, body }, signal);
     return isIndexMissing(answer) ? undefined : bodyOf(answer, bucket === undefined ? 'cluster' : 'index');
   };
 }
 
 /** The alias of live documents leaves tombstones out. */
 function allOf(names: IndexNames, deleted: boolean): string {
-  return deleted ? names.objectsPattern : names.liveAlias;
+  return deleted ? names.bucketAliases : names.liveAlias;
 }

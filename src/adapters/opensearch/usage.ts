@@ -14,7 +14,7 @@ const sumsSchema = z.object({ doc_count: z.number(), bytes: valueSchema, oldest:
 const groupSchema = sumsSchema.extend({ key: z.string() });
 const usageSchema = z.object({
   timed_out: z.boolean(),
-  _shards: z.object({ failed: z.number() }),
+  _shards: z.object({ total: z.number(), successful: z.number() }),
   // absent if the index is empty
   aggregations: z.object({ groups: z.object({ buckets: z.array(groupSchema) }), none: sumsSchema.optional() }).optional(),
 });
@@ -47,8 +47,10 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
       if (answer === undefined) return [];
       const { timed_out: timedOut, _shards: shards, aggregations } = parseAnswer(usageSchema, answer);
       if (timedOut) return 'too-slow';
-      if (shards.failed > 0)
-        throw new FaultError('bucket.index-unavailable', `the sums failed on ${shards.failed} shards of ${query.bucket}`);
+      // a shard that no node has is missing from `successful`, but not counted as `failed`
+      const missing = shards.total - shards.successful;
+      if (missing > 0)
+        throw new FaultError('bucket.index-unavailable', `${missing} of ${shards.total} shards of ${query.bucket} did not answer`);
       const groups = aggregations?.groups.buckets ?? [];
       const rows = inOrder(query, groups)
         .filter(({ doc_count: objects }) => objects > 0)

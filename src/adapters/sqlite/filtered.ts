@@ -7,21 +7,25 @@ import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import type { SortField } from '../../domain/search/conditions.ts';
+import type { SortField, Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { conditionSql, DELETED_AT, matchOf, MODIFIED, SIZE, type SqlCondition } from './conditions.ts';
-import type { SqliteConnection } from './connection.ts';
+import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
-/** The rows of an index that one synchronous call reads: some 5 ms. */
+/** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
 const CHUNK_ROWS = 5_000;
-/** The documents that one synchronous call reads by key. */
-const DOCUMENTS_AT_ONCE = 500;
+const CHUNK_ROWS_MIN = 100;
+/** Tests that the columns of the index answer. */
+const ofIndex: ReadonlySet<Test['kind']> = new Set(['bucket', 'key', 'prefix', 'class', 'size', 'modified', 'deleted']);
 
 const bucketSchema = z.object({ name: z.string() });
 const keySchema = z.object({ key: z.string() });
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
-type Found = z.infer<typeof foundSchema>;
+type Found = z.infer<typeof foundSchema> & {
+  /** The row with the document. */
+  row?: unknown;
+};
 
 /** A part of an index: keys of one bucket between two bounds. */
 export interface KeyRange {
@@ -46,15 +50,19 @@ export async function searchFiltered(
   const { by, order } = orderOf(query);
   const found: Found[] = [];
   const descending = by === 'key' && order === 'desc';
-  for await (const rows of matchingRows(connection, { query, descending }, signal)) {
-    found.push(...rows);
-    if (by === 'key') {
-      if (found.length >= query.limit) break;
-    } else if (found.length > CHUNK_ROWS) {
+  await eachPart(
+    connection,
+    { query, descending },
+    (rows, session) => {
+      found.push(...rows);
       keepFirst(found, query);
-    }
-  }
-  return documentsOf(connection, keepFirst(found, query), signal);
+      // in the same call: a document that is written between two calls may match no longer, or have another place
+      readRows(session, found);
+      return by === 'key' && found.length >= query.limit;
+    },
+    signal,
+  );
+  return found.map(({ row }) => documentOfRow(row));
 }
 
 /** How many documents match; `max` + 1 if there are more. */
@@ -64,12 +72,16 @@ export async function countFiltered(
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let count = 0;
-  const query = { ...filter, limit: max + 1 };
-  for await (const rows of matchingRows(connection, { query, descending: false }, signal)) {
-    count += rows.length;
-    if (count > max) return max + 1;
-  }
-  return count;
+  await eachPart(
+    connection,
+    { query: { ...filter, limit: max + 1 }, descending: false },
+    (rows) => {
+      count += rows.length;
+      return count > max;
+    },
+    signal,
+  );
+  return Math.min(count, max + 1);
 }
 
 function orderOf({ sort = { by: 'key', order: 'asc' } }: Pick<ObjectQuery, 'sort'>): NonNullable<ObjectQuery['sort']> {
@@ -77,13 +89,12 @@ function orderOf({ sort = { by: 'key', order: 'asc' } }: Pick<ObjectQuery, 'sort
 }
 
 /** Sorts what was found, and keeps as many as the query wants. */
-function keepFirst(found: Found[], query: ObjectQuery): Found[] {
+function keepFirst(found: Found[], query: ObjectQuery): void {
   const { by, order } = orderOf(query);
   const turn = order === 'asc' ? 1 : -1;
   if (by === 'key') found.sort((a, b) => turn * comparePlaces(a, b));
   else found.sort((a, b) => turn * compareValues(a.value, b.value) || comparePlaces(a, b));
   found.length = Math.min(found.length, query.limit);
-  return found;
 }
 
 function comparePlaces(a: Omit<Found, 'value'>, b: Omit<Found, 'value'>): number {
@@ -109,30 +120,33 @@ interface Matching {
   readonly descending: boolean;
 }
 
-/** The places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
-async function* matchingRows(
+/** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
+type Take = (places: Found[], session: SqliteSession) => boolean;
+
+/** Reads the places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
+async function eachPart(
   connection: SqliteConnection,
   { query, descending }: Matching,
+  take: Take,
   signal: AbortSignal | undefined,
-): AsyncGenerator<readonly Found[]> {
-  if (query.words !== undefined && query.deleted !== true) {
-    yield connection.use(({ statement }) => {
-      const { sql, values } = wordsStatement(query, query.words ?? []);
-      return statement(sql)
-        .all(...values)
-        .map((row) => foundSchema.parse(row));
+): Promise<void> {
+  function read({ sql, values }: SqlCondition): boolean {
+    return connection.use((session) => {
+      const rows = session.statement(sql).all(...values);
+      return take(
+        rows.map((row) => foundSchema.parse(row)),
+        session,
+      );
     }, signal);
+  }
+  if (query.words !== undefined && query.deleted !== true) {
+    read(wordsStatement(query, query.words));
     return;
   }
   const source = { filter: query, descending };
   for (const bucket of bucketsOf(connection, query, { descending, signal })) {
     for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      yield connection.use(({ statement }) => {
-        const { sql, values } = rangeStatement(query, range);
-        return statement(sql)
-          .all(...values)
-          .map((row) => foundSchema.parse(row));
-      }, signal);
+      if (read(rangeStatement(query, range))) return;
     }
   }
 }
@@ -166,6 +180,13 @@ function indexOf({ deleted = false }: ObjectFilter): string {
   return deleted ? 'objects INDEXED BY objects_tombstones WHERE deleted = 1' : 'objects INDEXED BY objects_facts WHERE deleted = 0';
 }
 
+/** How many rows one call reads: the more tests of a row read its document or its key, the fewer. */
+function rowsOf({ where = [], words }: ObjectFilter): number {
+  const kinds = where.flatMap(({ anyOf }) => anyOf.map(({ kind }) => kind));
+  const costly = kinds.filter((kind) => !ofIndex.has(kind)).length + (words ?? []).length;
+  return Math.max(CHUNK_ROWS_MIN, Math.floor(CHUNK_ROWS / Math.max(1, costly)));
+}
+
 /** Splits the keys of a bucket that a filter may match into ranges of at most CHUNK_ROWS rows. The event loop runs between two of them. */
 export async function* chunksOf(
   connection: SqliteConnection,
@@ -176,15 +197,17 @@ export async function* chunksOf(
   }: { readonly bucket: string; readonly source: Source; readonly after: string | undefined },
   signal: AbortSignal | undefined,
 ): AsyncGenerator<KeyRange> {
+  const rows = rowsOf(filter);
   const direction = descending ? 'DESC' : 'ASC';
   let left = descending ? untilKey(boundsOf(filter), after, '<') : fromKey(boundsOf(filter), after, '>');
   for (;;) {
     await letOthersRun();
     const conditions = placeConditions(bucket, filter, left);
     const last = connection.use(({ statement }) => {
-      const row = statement(
-        `SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`,
-      ).get(...valuesOf(conditions));
+      const row = statement(`SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ?`).get(
+        ...valuesOf(conditions),
+        rows - 1,
+      );
       return row === undefined ? undefined : keySchema.parse(row).key;
     }, signal);
     const part = descending ? fromKey(left, last, '>=') : untilKey(left, last, '<=');
@@ -311,22 +334,8 @@ function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
   return [{ sql: `(bucket, key) ${order === 'asc' ? '>' : '<'} (?, ?)`, values: [query.after.bucket, query.after.key] }];
 }
 
-/** Reads the documents of these places. One that was deleted meanwhile is left out. */
-async function documentsOf(
-  connection: SqliteConnection,
-  places: readonly Found[],
-  signal: AbortSignal | undefined,
-): Promise<readonly ObjectDocument[]> {
-  const documents: ObjectDocument[] = [];
-  for (let at = 0; at < places.length; at += DOCUMENTS_AT_ONCE) {
-    if (at > 0) await letOthersRun();
-    connection.use(({ statement }) => {
-      const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
-      for (const { bucket, key } of places.slice(at, at + DOCUMENTS_AT_ONCE)) {
-        const row = byKey.get(bucket, key);
-        if (row !== undefined) documents.push(documentOfRow(row));
-      }
-    }, signal);
-  }
-  return documents;
+/** Reads the documents of the places that have none yet. */
+function readRows({ statement }: SqliteSession, found: readonly Found[]): void {
+  const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+  for (const place of found) place.row ??= byKey.get(place.bucket, place.key);
 }

@@ -8,25 +8,40 @@ import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
 
+/** More than the tests of one statement. The memory is cleared when it is reached. */
+const QUERIES_MAX = 256;
+
 /** Adds the functions to a connection. */
 export function addFunctions(database: DatabaseSync): void {
   const options = { deterministic: true } as const;
-  let latest = '';
-  let words: QueryWords = [];
+  const queries = new Map<string, QueryWords>();
+  // the tests of one statement ask for the same key one after another
+  const foldOfLatest = cachingLatest(fold);
+  const wordsOfLatest = cachingLatest(wordsOf);
 
-  database.function('tally_fold', options, (key) => fold(textOf(key)));
+  function queryOf(text: string): QueryWords {
+    const known = queries.get(text);
+    if (known !== undefined) return known;
+    const parsed = wordsSchema.parse(JSON.parse(text));
+    if (queries.size >= QUERIES_MAX) queries.clear();
+    queries.set(text, parsed);
+    return parsed;
+  }
+
+  database.function('tally_fold', options, (key) => foldOfLatest(textOf(key)));
   database.function('tally_has_extension', options, (key, extension) => {
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
-  database.function('tally_has_words', options, (key, query) => {
-    // one statement calls it for many keys with the same query
-    if (query !== latest) {
-      words = wordsSchema.parse(JSON.parse(textOf(query)));
-      latest = textOf(query);
-    }
-    return hasWords(wordsOf(textOf(key)), words) ? 1 : 0;
-  });
+  database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
+}
+
+function cachingLatest<Value>(valueOf: (key: string) => Value): (key: string) => Value {
+  let latest: { readonly key: string; readonly value: Value } | undefined;
+  return (key) => {
+    if (latest?.key !== key) latest = { key, value: valueOf(key) };
+    return latest.value;
+  };
 }
 
 function textOf(value: SQLOutputValue): string {

@@ -5,8 +5,8 @@ import { CLASS, conditionSql, MODIFIED, SIZE, type SqlCondition } from './condit
 import type { SqliteConnection } from './connection.ts';
 import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
 
-/** More groups are not kept in memory: a bucket that has as many extensions has names with dots, and no extensions. */
-const GROUPS_MAX = 100_000;
+/** Groups that are kept besides those of the page, so that they are sorted only now and then. */
+const GROUPS_SPARE = 10_000;
 const DAY_MS = 86_400_000;
 
 const keySchema = z.object({ key: z.string() });
@@ -42,15 +42,16 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   /** The sums of one group, without sorting rows by their groups, which takes most of the time. */
   function groupOf(name: string, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): Group {
-    const sql = `SELECT ? AS name, count(*) AS objects, sum(${SIZE}) AS bytes, min(${MODIFIED}) AS oldest, max(${MODIFIED}) AS newest
+    const sql = `SELECT ? AS name, count(*) AS objects, total(${SIZE}) AS bytes, min(${MODIFIED}) AS oldest, max(${MODIFIED}) AS newest
       FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
     return connection.use(({ statement }) => groupSchema.parse(statement(sql).get(name, ...valuesOf(conditions))), signal);
   }
 
   function groupsOf(query: UsageQuery, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): readonly Group[] {
     const name = nameSql(query);
+    // total(), because a sum beyond 2^53 is no number that a program reads from SQLite
     // the inner statement reads the index alone; without its limit the two would be joined, and the documents be read and sorted
-    const sql = `SELECT name, count(*) AS objects, sum(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
+    const sql = `SELECT name, count(*) AS objects, total(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
         SELECT ${name.sql} AS name, ${SIZE} AS bytes, ${MODIFIED} AS modified
         FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
       ) GROUP BY name`;
@@ -74,10 +75,13 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
       const from = by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
       for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {
         addGroups(rows, readGroups(query, range, signal), query);
-        if (performance.now() > untilMs || rows.size > GROUPS_MAX) return 'too-slow';
-        if (from !== undefined && rows.size > limit) break;
+        if (performance.now() > untilMs) return 'too-slow';
+        // the last folder that was found may continue in the next range
+        if (from !== undefined && foldersOf(rows, after) > limit) break;
+        if (rows.size > limit + GROUPS_SPARE) keepFirst(rows, query);
       }
-      return pageOf(rows, query);
+      // what was read of a bucket that was removed meanwhile is a part of it
+      return isCreated(connection, bucket, signal) ? pageOf(rows, query) : [];
     },
   };
 }
@@ -89,6 +93,18 @@ function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, 
     const name = by === 'folder' && group.name === prefix ? '' : group.name;
     rows.set(name, joined(rows.get(name), { ...group, name }));
   }
+}
+
+/** How many folders follow the one after which a page begins. */
+function foldersOf(rows: ReadonlyMap<string, UsageRow>, after: string): number {
+  return rows.size - (rows.has('') ? 1 : 0) - (rows.has(after) ? 1 : 0);
+}
+
+/** Forgets the groups that are behind the page: what is read later cannot bring them into it. */
+function keepFirst(rows: Map<string, UsageRow>, query: UsageQuery): void {
+  const kept = pageOf(rows, query);
+  rows.clear();
+  for (const row of kept) rows.set(row.name, row);
 }
 
 function pageOf(rows: ReadonlyMap<string, UsageRow>, query: UsageQuery): readonly UsageRow[] {

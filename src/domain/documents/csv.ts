@@ -16,8 +16,8 @@ const COLUMNS = [
 
 export const CSV_HEADING = COLUMNS.join(',');
 
-/** A spreadsheet computes a cell that begins with one of these. */
-const FORMULA = /^[=+\-@]/;
+/** A spreadsheet computes a cell that begins with one of these; some do so for the wide forms as well. */
+const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 
 /**
  * One result. Unless `raw`, characters that a terminal would act on are escaped, and a cell that a spreadsheet would compute

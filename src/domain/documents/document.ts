@@ -228,7 +228,8 @@ export function searchFieldsOf(document: ObjectDocument): SearchFields {
 
 /** The extension of a key's name, and its last two where they are an extension as well. */
 export function extensionsOf(key: string, extension: string): readonly string[] {
-  const last = key.length - extension.length - 1;
+  // not by the length of the extension, which its lower case may change
+  const last = key.lastIndexOf('.');
   const dot = key.lastIndexOf('.', last - 1);
   const second = key.slice(dot + 1, last);
   // a name may begin with a dot, which begins no extension

@@ -76,10 +76,15 @@ function momentOf(ms: number): Period {
   return { startMs: ms, endMs: ms + 1 };
 }
 
+/** The times that a text with four digits of the year can name. Stores compare such texts, and no object has another time. */
+const TIME_MIN_MS = Date.parse('0000-01-01T00:00:00.000Z');
+const TIME_MAX_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** A day is compared as a whole: after it means from its end on, and up to it includes all of it. */
 function timeTest(kind: 'modified' | 'deleted', operator: Order, { startMs, endMs }: Period): Omit<Compared, 'relative'> {
   const isFrom = operator === '>' || operator === '>=';
-  const boundMs = operator === '>' || operator === '<=' ? endMs : startMs;
+  const endsPeriod = operator === '>' || operator === '<=';
+  const boundMs = Math.min(Math.max(endsPeriod ? endMs : startMs, TIME_MIN_MS), TIME_MAX_MS);
   return {
     test: { kind, ...(isFrom ? { from: boundMs } : { before: boundMs }) },
     operator: isFrom ? '>=' : '<',

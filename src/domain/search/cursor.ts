@@ -28,7 +28,10 @@ export function placeOfCursor(cursor: string, { by, order }: SearchOrder): Searc
   const parts = decodeCursor(cursor, 2, 6);
   const [cursorBy, cursorOrder, ...rest] = parts.length === 2 ? ['key', 'asc', '', ...parts, ''] : parts;
   const place = sortFields.some((field) => field === cursorBy) ? placeOf(rest) : undefined;
-  if (place === undefined) throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
+  const isTime = cursorBy === 'last_modified' || cursorBy === 'deleted_at';
+  if (place === undefined || (isTime && !isMoment(place.value)) || !isMoment(place.nowMs)) {
+    throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
+  }
   if (by === cursorBy && order === cursorOrder) return place;
   throw new RequestError('request.invalid', 'cursor: belongs to another order; begin again without it, or repeat its sort and order');
 }
@@ -37,6 +40,20 @@ function placeOf([value, bucket, key, nowMs]: readonly string[]): SearchPlace | 
   if (value === undefined || bucket === undefined || key === undefined || nowMs === undefined) return undefined;
   if (!isNumber(value) || !isNumber(nowMs)) return undefined;
   return { bucket, key, ...(value !== '' && { value: Number(value) }), ...(nowMs !== '' && { nowMs: Number(nowMs) }) };
+}
+
+/** The last moment that a Date can be. */
+const MOMENT_MAX_MS = 8.64e15;
+
+/** Whether a number is absent, or milliseconds that a Date can be. */
+function isMoment(ms: number | undefined): boolean {
+  return ms === undefined || Math.abs(ms) <= MOMENT_MAX_MS;
+}
+
+/** The moment that a part of a cursor names. Throws `request.invalid` for a text that no page answered. */
+export function momentOfPart(part: string): number {
+  if (part !== '' && isNumber(part) && isMoment(Number(part))) return Number(part);
+  throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
 }
 
 /** Whether a part is a whole number or empty. */

@@ -1,4 +1,5 @@
 /** Splits the text of a query into clauses: where each begins, its field, and its values. It never throws. */
+import { isCompared, isFieldName } from './fields.ts';
 
 /** A comparison, or `:` for a field with values. */
 export type Operator = ':' | '>' | '>=' | '<' | '<=' | '=';
@@ -66,7 +67,7 @@ function fieldAt(text: string, at: number): Lexeme['field'] {
   const [, name, operator] = matchAt(FIELD, text, at) ?? [];
   if (name === undefined || !isOperator(operator)) return undefined;
   // `year=2026` is a part of many keys
-  return operator === '=' && name !== 'size' ? undefined : { name, operator };
+  return operator === '=' && !(isFieldName(name) && isCompared(name)) ? undefined : { name, operator };
 }
 
 function isOperator(text: string | undefined): text is Operator {

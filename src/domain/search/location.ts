@@ -34,11 +34,16 @@ function consoleLocation({ hostname, pathname, searchParams }: URL): Location | 
   return named(bucket, searchParams.get('prefix') ?? '');
 }
 
+/** No name in the DNS is longer; what a pattern does for one is bounded by it. */
+const HOSTNAME_MAX = 253;
+
 /** https://BUCKET.s3.REGION.amazonaws.com/KEY, and https://s3.REGION.amazonaws.com/BUCKET/KEY. Signatures and versions in the query do not matter. */
 function endpointLocation({ hostname, pathname }: URL): Location | undefined {
   const path = decoded(pathname.slice(1));
-  const host = /^(?:(.+)\.)?s3(?:[.-][a-z0-9-]+)*\.amazonaws\.com(?:\.cn)?$/.exec(hostname);
-  if (host === null || path === undefined) return undefined;
+  if (path === undefined || hostname.length > HOSTNAME_MAX) return undefined;
+  // what follows s3 is one run: a repeated group that begins with a hyphen and may contain hyphens would be tried in all ways
+  const host = /^(?:(.+)\.)?s3(?:[.-][a-z0-9.-]*)?\.amazonaws\.com(?:\.cn)?$/.exec(hostname);
+  if (host === null) return undefined;
   if (host[1] !== undefined) return named(host[1], path);
   const slash = path.indexOf('/');
   return slash < 0 ? named(path, '') : named(path.slice(0, slash), path.slice(slash + 1));

@@ -44,8 +44,9 @@ export interface Period {
   readonly endMs: number;
 }
 
+/** Earlier years are mistakes: no object is as old, and `Date.UTC` takes the first hundred for years of the last century. */
 const DATE =
-  /^(?<year>\d{4})(?:-(?<month>\d\d)(?:-(?<day>\d\d)(?:T(?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?<fraction>\.\d{1,3})?)?(?<zone>Z|[+-]\d\d:\d\d)?)?)?)?$/;
+  /^(?<year>[1-9]\d{3})(?:-(?<month>\d\d)(?:-(?<day>\d\d)(?:T(?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?<fraction>\.\d{1,3})?)?(?<zone>Z|[+-](?:0\d|1[0-8]):[0-5]\d)?)?)?)?$/;
 
 type Numbers = readonly [year: number, month: number, day: number, hour: number, minute: number, second: number, ms: number];
 

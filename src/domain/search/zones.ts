@@ -1,6 +1,7 @@
 /** Time zones of dates: names of the IANA database (Europe/Berlin), UTC, and offsets (+02:00). */
 
-const OFFSET = /^([+-])(\d\d):(\d\d)$/;
+/** ISO 8601 has offsets of up to 18 hours. */
+const OFFSET = /^([+-])(0\d|1[0-8]):([0-5]\d)$/;
 /** The names that were used lately: a formatter takes some 100 µs to create. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 /** More than the zones that the callers of one process are in. The memory is cleared when it is reached. */

@@ -5,13 +5,15 @@ import type { ObjectMaintenance } from '../ports/object-index.ts';
 
 /** How long it counts that no document was outdated. A worker of an earlier version that still runs writes the old form. */
 const CURRENT_MS = 60_000;
+/** How long a count of outdated documents counts: of millions it takes a second, in which a process with a SQLite index does nothing else. */
+const OUTDATED_MS = 5_000;
 /** More buckets than one process is searched for within a minute. A forgotten one is counted again. */
 const KNOWN_MAX = 10_000;
 
 /** Throws `index.upgrading` if documents of one of these buckets have an earlier form; undefined: of all buckets. */
 export type RequireCurrentForms = (buckets: readonly string[] | undefined, signal?: AbortSignal) => Promise<void>;
 
-/** Creates the check. It counts the documents of a bucket at most once a minute while all are upgraded. */
+/** Creates the check. It counts the documents of a bucket at most once a minute while all are upgraded, and every five seconds while they are not. */
 export function createRequireCurrentForms({
   maintenance,
   clock,
@@ -19,23 +21,29 @@ export function createRequireCurrentForms({
   readonly maintenance: Pick<ObjectMaintenance, 'forms'>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }): RequireCurrentForms {
-  const currentUntilMs = new Map<string, number>();
+  const known = new Map<string, { readonly untilMs: number; readonly refusal?: RequestError }>();
 
   async function requireOne(bucket: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     // no bucket has an empty name
     const name = bucket ?? '';
-    if ((currentUntilMs.get(name) ?? 0) > clock.monotonicMs()) return;
+    const last = known.get(name);
+    if (last === undefined || last.untilMs <= clock.monotonicMs()) known.delete(name);
+    else if (last.refusal === undefined) return;
+    else throw last.refusal;
     const { documents, outdated } = await maintenance.forms(bucket, signal);
-    if (outdated > 0) {
-      const done = Math.max(0, documents - outdated);
-      throw new RequestError(
-        'index.upgrading',
-        `${bucket ?? 'the index'} has ${outdated} documents of an earlier version, which are being upgraded (${done} of ${documents} are done): try again later, or search by words, prefix, key and simple extensions meanwhile`,
-        { documents_left: outdated, documents, ...(bucket !== undefined && { bucket }) },
-      );
+    if (known.size >= KNOWN_MAX) known.clear();
+    if (outdated === 0) {
+      known.set(name, { untilMs: clock.monotonicMs() + CURRENT_MS });
+      return;
     }
-    if (currentUntilMs.size >= KNOWN_MAX) currentUntilMs.clear();
-    currentUntilMs.set(name, clock.monotonicMs() + CURRENT_MS);
+    const done = Math.max(0, documents - outdated);
+    const refusal = new RequestError(
+      'index.upgrading',
+      `${bucket ?? 'the index'} has ${outdated} documents of an earlier version, which are being upgraded (${done} of ${documents} are done): try again later, or search by words, prefix, key and simple extensions meanwhile`,
+      { documents_left: outdated, documents, ...(bucket !== undefined && { bucket }) },
+    );
+    known.set(name, { untilMs: clock.monotonicMs() + OUTDATED_MS, refusal });
+    throw refusal;
   }
 
   return async function requireCurrentForms(buckets, signal) {

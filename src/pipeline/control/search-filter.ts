@@ -7,6 +7,7 @@ import { holds, type Condition, type Test } from '../../domain/search/conditions
 import { extensionTest, pairTest, typeTest } from '../../domain/search/field-tests.ts';
 import { parseQuery, type ParsedQuery } from '../../domain/search/parse.ts';
 import { containedText, patternOf } from '../../domain/search/pattern.ts';
+import { WEIGHT_MAX, weightOf, weightOfWords } from '../../domain/search/weight.ts';
 import { isTimeZone } from '../../domain/search/zones.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
 
@@ -32,6 +33,7 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   const deleted = request.deleted === 'true' || parsed?.deleted === true;
   checkContradictions(request, conditions, deleted);
   const words = isEmpty(request.q) ? [] : queryWordsOf(request.q ?? '');
+  checkWeight(conditions, words ?? []);
   return {
     filter: words === null ? null : placed(conditions, { words, deleted }),
     buckets: conditions.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
@@ -39,6 +41,15 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
     relative: parsed?.relative === true,
     understood: parsed?.clauses,
   };
+}
+
+function checkWeight(conditions: readonly Condition[], words: QueryWords): void {
+  const weight = weightOf(conditions) + weightOfWords(words);
+  if (weight <= WEIGHT_MAX) return;
+  throw new RequestError(
+    'request.invalid',
+    `the words, texts and patterns of a search are too long together (${weight} of at most ${WEIGHT_MAX} parts): leave some out`,
+  );
 }
 
 /** Whether words were left out: an empty text is no filter. */

@@ -4,9 +4,11 @@ import type { Usage, usageRows, UsageRequest } from '../../api/usage.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { momentOfPart } from '../../domain/search/cursor.ts';
 import { timeOf } from '../../api/fields.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ObjectUsage, UsageRow } from '../ports/object-usage.ts';
+import type { ObjectFilter } from '../ports/object-index.ts';
+import { usageAges, type ObjectUsage, type UsageRow } from '../ports/object-usage.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import type { RequireCurrentForms } from './document-forms.ts';
@@ -29,34 +31,50 @@ export function createGetUsage({ usage, state, clock, requireForms }: UsageDepen
   const understand = createUnderstand({ state, requireForms });
 
   return async function getUsage(request: UsageRequest, signal?: AbortSignal): Promise<UsageAnswer> {
-    const { by, limit, cursor, times, bucket } = request;
-    const nowMs = clock.nowMs();
-    const after = cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
-    const { filter } = await understand(request, nowMs, signal, true);
-    if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
-    if (filter !== null && filter.bucket !== bucket)
-      throw new RequestError('request.invalid', 'query: usage is of one bucket, and `bucket` names it');
+    const { by, limit, times, bucket } = request;
+    const place = placeOf(request.cursor);
+    // ages are counted from the first page on
+    const nowMs = place.nowMs ?? clock.nowMs();
+    const { filter, relative } = await understand(request, nowMs, signal, true);
     const prefix = folderOf(filter?.prefix ?? '', by);
     if (filter === null) return { items: [] };
+    checkFilter(filter, bucket);
+    const now = relative || by === 'age' ? [String(nowMs)] : [];
     const page = await readPage({
       limit,
-      after: after === undefined ? undefined : [after],
+      after: place.after,
       async fetch(count, position) {
         const [name] = position ?? [];
-        // ages have no pages
-        if (by === 'age' && name !== undefined) return [];
-        const place = name === undefined ? {} : { after: name };
-        const rows = await usage.usage(
-          { ...filter, bucket, prefix, by, nowMs, limit: count, timeLimitMs: TIME_LIMIT_MS, ...place },
-          signal,
-        );
+        const query = { ...filter, bucket, prefix, by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS };
+        const rows = await usage.usage({ ...query, ...(by !== 'age' && name !== undefined && { after: name }) }, signal);
         if (rows === 'too-slow') throw tooWide(bucket, prefix);
-        return rows;
+        return by === 'age' ? afterAge(rows, name).slice(0, count) : rows;
       },
-      positionOf: ({ name }) => [name],
+      positionOf: ({ name }) => [name, ...now],
     });
     return { ...page, items: page.items.map((row) => usageView(row, times === 'true')) };
   };
+}
+
+/** All ages, and what has none. */
+const AGES_MAX = usageAges.length + 1;
+
+/** The ages after this one. Their order is not that of their names, and they are so few that a store sums all of them for each page. */
+function afterAge(rows: readonly UsageRow[], name: string | undefined): readonly UsageRow[] {
+  const rankOf = (age: string): number => usageAges.findIndex((each) => each.name === age);
+  return name === undefined ? rows : rows.filter((row) => rankOf(row.name) > rankOf(name));
+}
+
+/** The group after which a page begins, and the moment from which its ages are counted. */
+function placeOf(cursor: string | undefined): { readonly after: readonly string[] | undefined; readonly nowMs?: number } {
+  if (cursor === undefined) return { after: undefined };
+  const [name = '', now] = decodeCursor(cursor, 1, 2);
+  return { after: [name], ...(now !== undefined && { nowMs: momentOfPart(now) }) };
+}
+
+function checkFilter(filter: ObjectFilter, bucket: string): void {
+  if (filter.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
+  if (filter.bucket !== bucket) throw new RequestError('request.invalid', 'query: usage is of one bucket, and `bucket` names it');
 }
 
 /** The prefix, if it is a folder whose next level is known. */

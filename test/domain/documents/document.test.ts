@@ -102,6 +102,7 @@ describe('a document', () => {
     ['a.gz', ['gz']],
     ['a.tar.gz', ['gz', 'tar.gz']],
     ['a.B.TAR.GZ', ['gz', 'tar.gz']],
+    ['a.TAR.\u0130', ['i\u0307', 'tar.i\u0307']],
     ['.tar.gz', ['gz']],
     ['dir/.tar.gz', ['gz']],
     ['dir.x/a.gz', ['gz']],

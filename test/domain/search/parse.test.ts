@@ -46,12 +46,15 @@ describe('the one box', () => {
     ['modified<=2026', ['modified<2027-01-01T00:00:00.000Z']],
     ['modified<2026-09-01T08:00+02:00', ['modified<2026-09-01T06:00:00.000Z']],
     ['modified<=2026-09-01T08:00', ['modified<2026-09-01T08:01:00.000Z']],
+    ['modified<999999y', ['modified>=0000-01-01T00:00:00.000Z']],
+    ['modified<=9999', ['modified<9999-12-31T23:59:59.999Z']],
     ['is:deleted prefix:a/', ['is:deleted', 'prefix:a/']],
     ['deleted<24h', ['deleted>=2026-11-21T12:00:00.001Z']],
     ['s3://photos/2026/a b,c.jpg', ['object:photos,2026/a b,c.jpg']],
     [' s3://photos ', ['object:photos,']],
     ['arn:aws:s3:::photos/a:b', ['object:photos,a:b']],
     ['https://photos.s3.eu-central-1.amazonaws.com/a%20b?X-Amz-Signature=1', ['object:photos,a b']],
+    ['https://my.s3.photos.s3.dualstack.us-west-2.amazonaws.com/a', ['object:my.s3.photos,a']],
     ['https://s3.amazonaws.com/photos/a/b', ['object:photos,a/b']],
     ['https://eu-central-1.console.aws.amazon.com/s3/object/photos?region=eu-central-1&prefix=a/b.txt', ['object:photos,a/b.txt']],
     ['https://eu-central-1.console.aws.amazon.com/s3/buckets/photos?prefix=a/', ['object:photos,a/']],
@@ -82,6 +85,10 @@ describe('the one box', () => {
     ['size>99999P', 5, 'not a size'],
     ['size>1,2', 7, 'one value'],
     ['modified>tomorrow', 9, 'neither an age'],
+    ['modified>0050-01-01', 9, 'neither an age'],
+    ['modified>2026-01-01T00:00+99:00', 9, 'neither an age'],
+    ['modified=2026-01-01', 9, 'compared with <'],
+    ['deleted=1d', 8, 'compared with <'],
     ['modified>7m', 9, 'neither an age'],
     ['modified>2026-02-30', 9, 'neither an age'],
     ['type:*', 5, 'one type or a family'],
@@ -179,9 +186,33 @@ describe('the one box', () => {
     );
   });
 
+  it('reads back what is written with quotes, commas, minus signs and any space', () => {
+    const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+    const clause = fc.record({
+      field: fc.constantFrom('key', 'prefix', 'etag', 'class'),
+      negated: fc.boolean(),
+      values: fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 3 }),
+    });
+    const space = fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u3000', '  ');
+    fc.assert(
+      fc.property(fc.array(clause, { minLength: 1, maxLength: 5 }), space, (clauses, between) => {
+        const written = clauses.map(({ field, negated, values }) => `${negated ? '-' : ''}${field}:${values.map(quoted).join(',')}`);
+        const read = parsed(`${between}${written.join(between)}${between}`).clauses;
+        expect(read.map(({ field, negated, values }) => ({ field, negated, values }))).toEqual(clauses);
+        expect(read.map(({ text }) => text)).toEqual(written);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('takes a time that is linear in the length of its text', () => {
     for (const unit of ['a', '-', '"\\', 'a:', 'a ', '*a', '1G', 'ext:a,', 'é', '\u0301']) {
       expect(growthOf((text) => parseQuery(text, options), unit)).toBeLessThanOrEqual(15);
+    }
+    // a group that matches in many ways takes seconds for forty hyphens
+    for (const unit of ['-', '.', 's3.', 's3-', '.s3-a']) {
+      const address = (text: string): string => `https://s3${text.slice(0, text.length / 250)}.example/a`;
+      expect(growthOf((text) => parseQuery(address(text), options), unit)).toBeLessThanOrEqual(15);
     }
   });
 });

@@ -9,7 +9,7 @@ import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
-const DAY_MS = 86_400_000;
+const CHECK_MS = 600_000;
 const { signal } = new AbortController();
 
 function document(key: string, clock = 1): ObjectDocument {
@@ -83,7 +83,7 @@ describe('documents of an earlier version', () => {
     expect(clock.monotonicMs()).toBeGreaterThan(beganMs);
   });
 
-  it('are looked for until a visit finds none, and then once a day', async () => {
+  it('are looked for until a visit finds none, and then every ten minutes', async () => {
     const { visit, record, clock, outdated } = await world(1);
     expect(await visit()).toBe(1);
     expect((await record()).forms).toBeUndefined();
@@ -91,7 +91,7 @@ describe('documents of an earlier version', () => {
     expect((await record()).forms).toEqual({ schema: 2, checkedAtMs: clock.nowMs() });
     outdated.add('k00000');
     expect(await visit()).toBeUndefined();
-    await clock.advance(DAY_MS);
+    await clock.advance(CHECK_MS);
     expect(await visit()).toBe(1);
   });
 
@@ -112,10 +112,13 @@ describe('documents of an earlier version', () => {
   });
 
   it('that the index refuses alone do not keep others from it', async () => {
-    const { visit, outdated, faults } = await world(3);
+    const { visit, outdated, faults, record } = await world(3);
     faults.set('k00001', 'index.rejected');
     expect(await visit()).toBe(2);
     expect([...outdated]).toEqual(['k00001']);
+    // searches wait for it, so every visit says so
+    for (let times = 0; times < 2; times += 1) await expect(visit()).rejects.toMatchObject({ code: 'index.rejected' });
+    expect((await record()).forms).toBeUndefined();
   });
 
   it('wait while their index takes no documents', async () => {

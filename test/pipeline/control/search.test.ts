@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { encodeCursor } from '../../../src/domain/cursor.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { createSearch, type Search, type SearchRequest } from '../../../src/pipeline/control/search.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -66,6 +67,41 @@ describe('search', () => {
   ])('%j finds %j', async (request, expected) => {
     const search = await searchOver(keys);
     expect((await search(request)).items.map(({ key }) => key)).toEqual(expected);
+  });
+
+  it('refuses more words, texts and patterns than OpenSearch takes', async () => {
+    const search = await searchOver(keys);
+    const pieces = (from: number, count: number): string =>
+      Array.from({ length: count }, (_, at) => `a${(from + at) % 10}b${((from + at) / 10) | 0}c3d4`).join('-');
+    const text = (letter: string): string => `"${letter.repeat(250)}"`;
+    const tooLong = { code: 'request.invalid', message: expect.stringContaining('too long together') };
+    for (const request of [
+      { query: `${pieces(0, 60)} ${pieces(60, 60)} ${pieces(120, 60)}` },
+      { query: `${text('a')},${text('b')} ${text('c')} -${text('d')} abc*` },
+      { q: pieces(0, 60), contains: 'a'.repeat(256), match: 'b'.repeat(250) },
+      { match: `*${'\ufdfa'.repeat(84)}` },
+    ]) {
+      await expect(search(request)).rejects.toMatchObject(tooLong);
+    }
+    await search({ query: `${text('a')} ${text('b')} ${text('c')}` });
+    await search({ query: pieces(0, 60) });
+  });
+
+  it('refuses cursors with moments that no page answered', async () => {
+    const search = await searchOver(keys);
+    const cursors: readonly (readonly [Partial<SearchRequest>, readonly string[]])[] = [
+      [{ sort: 'last_modified' }, ['last_modified', 'asc', '9000000000000000', 'one', 'a', '']],
+      [{ sort: 'size' }, ['size', 'asc', '1', 'one', 'a', '9000000000000000']],
+      [{ sort: 'size' }, ['size', 'asc', '1e3', 'one', 'a', '']],
+    ];
+    for (const [request, parts] of cursors)
+      await expect(search({ ...request, cursor: encodeCursor(parts) })).rejects.toMatchObject({ code: 'request.invalid' });
+    expect(await search({ sort: 'size', cursor: encodeCursor(['size', 'asc', '9007199254740991', 'one', 'a', '']) })).toEqual({
+      items: [],
+    });
+    // an age that is counted from a moment of a cursor
+    const far = encodeCursor(['key', 'asc', '', 'one', 'a', '8640000000000000']);
+    expect(await search({ query: 'modified<999999y', cursor: far })).toMatchObject({ items: [] });
   });
 
   it('names a next page only if there is one', async () => {

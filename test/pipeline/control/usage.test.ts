@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { usageRows, type UsageRequest } from '../../../src/api/usage.ts';
+import { encodeCursor } from '../../../src/domain/cursor.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
@@ -9,6 +10,8 @@ import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { searchRequest } from '../../support/requests.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const DAY_MS = 86_400_000;
 
 async function world() {
   const { objects, state, usage } = createMemoryStore();
@@ -25,11 +28,12 @@ async function world() {
   });
   await updateRecord(state, refs.bucket('photos'), () => ({ ...bucketRecord, bucket: 'photos' }));
   await objects.createBucket('photos');
-  for (const key of ['a/1.jpg', 'a/2.jpg', 'b/3.png', 'top']) {
+  async function add(key: string, lastModifiedMs: number): Promise<void> {
     const facts = { clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
-    const document = documentOf({ bucket: 'photos', key, state: { present: true, sizeBytes: 2, lastModifiedMs: clock.nowMs() }, ...facts });
+    const document = documentOf({ bucket: 'photos', key, state: { present: true, sizeBytes: 2, lastModifiedMs }, ...facts });
     await objects.write([{ document, equalClock: 'accept' }]);
   }
+  for (const key of ['a/1.jpg', 'a/2.jpg', 'b/3.png', 'top']) await add(key, clock.nowMs());
   const slow = { value: false };
   const getUsage = createGetUsage({
     usage: { usage: async (query) => (slow.value ? 'too-slow' : usage.usage(query)) },
@@ -39,6 +43,7 @@ async function world() {
   });
   const search = createSearch({ objects, state, clock, requireForms });
   return {
+    add,
     clock,
     forms,
     slow,
@@ -76,6 +81,31 @@ describe('usage', () => {
     expect(await usage({ by: 'age', limit: 1 })).not.toHaveProperty('next');
   });
 
+  it.each([1, 3])('by age is paged by %i in the order of ages, which are counted from the first page on', async (limit) => {
+    const { usage, clock, add } = await world();
+    for (const days of [5, 20, 400]) await add(`old/${days}`, clock.nowMs() - days * DAY_MS);
+    const { items: wanted } = await usage({ by: 'age' });
+    expect(wanted.map(({ name }) => name)).toEqual(['1d', '7d', '30d', 'older']);
+    const found = [];
+    for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+      const page = await usage({ by: 'age', limit, ...(cursor !== undefined && { cursor }) });
+      found.push(...page.items);
+      cursor = page.next;
+      await clock.advance(10 * DAY_MS);
+    }
+    expect(found).toEqual(wanted);
+  });
+
+  it.each([['a'], ['a', 'x'], ['a', '9999999999999999'], ['a', ''], ['a', '1', '2']])(
+    'refuses the cursor %j unless a page made it',
+    async (...parts) => {
+      const { usage } = await world();
+      const answer = usage({ cursor: encodeCursor(parts) });
+      if (parts.length === 1) await answer;
+      else await expect(answer).rejects.toMatchObject({ code: 'request.invalid' });
+    },
+  );
+
   it.each<[Partial<UsageRequest>, string]>([
     [{ prefix: 'a' }, 'must be empty or end in a slash'],
     [{ prefix: 'a/b/c/d/e/f/g/h/' }, 'counted down to 8 levels'],
@@ -110,7 +140,7 @@ describe('documents of an earlier version', () => {
       await search({ bucket: 'photos', ...request });
   });
 
-  it('are counted once a minute while there are none', async () => {
+  it('are counted once a minute while there are none, and every five seconds while there are some', async () => {
     const { usage, forms, clock } = await world();
     await usage({});
     await usage({});
@@ -120,8 +150,10 @@ describe('documents of an earlier version', () => {
     await clock.advance(60_000);
     await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
     await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
+    expect(forms.counted).toBe(2);
     forms.outdated = 0;
+    await clock.advance(5_000);
     await usage({});
-    expect(forms.counted).toBe(4);
+    expect(forms.counted).toBe(3);
   });
 });

@@ -1,0 +1,80 @@
+/** What searches and sums make of indices that are not whole, and of indices that Tally did not create. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import type { UsageQuery } from '../../../src/pipeline/ports/object-usage.ts';
+import { opensearchUrl } from '../../support/servers/found.ts';
+import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
+
+const TIME = '2026-09-01T12:00:00.000Z';
+
+function live(bucket: string, key: string): ObjectDocument {
+  return { bucket, key, ...nameOf(key), size: 1, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: TIME };
+}
+
+function tombstone(bucket: string, key: string): ObjectDocument {
+  return { bucket, key, clock: 1_000, deleted: true, deleted_at: TIME, settled: true, source: 'check', indexed_at: TIME };
+}
+
+describe.skipIf(opensearchUrl() === undefined)('searches on OpenSearch', () => {
+  let opened: TestStore;
+
+  beforeAll(async () => {
+    opened = openTestStore({ shards: 2 });
+    await opened.store.setup.prepare();
+  });
+  afterAll(async () => {
+    await opened?.dispose();
+  });
+
+  it('answer nothing in part where a shard has no node', async () => {
+    const { store, prefix } = opened;
+    const bucket = 'red';
+    await store.objects.createBucket(bucket);
+    const index = `${prefix}-objects-${bucket}`;
+    const { mappings, aliases } = ((await raw('GET', `/${index}`)).body as Record<string, Record<string, unknown>>)[index]!;
+    await raw('DELETE', `/${index}`);
+    const settings = { number_of_shards: 2, number_of_replicas: 0, 'index.routing.allocation.total_shards_per_node': 1 };
+    await raw('PUT', `/${index}?wait_for_active_shards=0`, { settings, mappings, aliases });
+    await vi.waitFor(
+      async () => expect((await raw('POST', `/${index}/_search`)).body).toMatchObject({ _shards: { total: 2, successful: 1, failed: 0 } }),
+      { timeout: 60_000, interval: 200 },
+    );
+    const query: UsageQuery = { bucket, prefix: '', by: 'folder', nowMs: 0, limit: 10, timeLimitMs: 10_000 };
+    const fault = { code: 'bucket.index-unavailable' };
+    await expect(store.usage.usage(query)).rejects.toMatchObject(fault);
+    await expect(store.objects.search({ bucket, limit: 10 })).rejects.toMatchObject(fault);
+    await expect(store.objects.count({ bucket }, 10)).rejects.toMatchObject(fault);
+    await expect(store.maintenance.forms(bucket)).rejects.toMatchObject(fault);
+    await raw('DELETE', `/${index}`);
+  });
+
+  it('leave out no bucket whose index is closed', async () => {
+    const { store, prefix } = opened;
+    await store.objects.createBucket('closed');
+    await raw('POST', `/${prefix}-objects-closed/_close`);
+    for (const deleted of [false, true]) {
+      await expect(store.objects.search({ deleted, limit: 10 })).rejects.toMatchObject({ code: 'bucket.index-blocked' });
+    }
+    await raw('DELETE', `/${prefix}-objects-closed`);
+  });
+
+  it('leave out copies of an index', async () => {
+    const { store, prefix, refresh, outdate } = opened;
+    const bucket = 'copied';
+    await store.objects.createBucket(bucket);
+    const documents = [live(bucket, 'a'), tombstone(bucket, 'b')];
+    await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+    await outdate(bucket, ['a', 'b']);
+    await refresh();
+    const copied = await raw('POST', '/_reindex?refresh=true', {
+      source: { index: `${prefix}-objects-${bucket}` },
+      dest: { index: `${prefix}-objects-${bucket}-copy` },
+    });
+    expect(copied.body).toMatchObject({ created: 2 });
+    await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+    await refresh();
+    expect(await store.maintenance.forms(undefined)).toEqual({ documents: 2, outdated: 0 });
+    expect((await store.objects.search({ deleted: true, limit: 10 })).map(({ key }) => key)).toEqual(['b']);
+    expect((await store.objects.search({ limit: 10 })).map(({ key }) => key)).toEqual(['a']);
+  });
+});
