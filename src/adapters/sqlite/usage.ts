@@ -66,24 +66,28 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   return {
     async usage(query, signal) {
-      const { bucket, by, after = '', limit, timeLimitMs } = query;
+      const { bucket, limit, timeLimitMs } = query;
       if (!isCreated(connection, bucket, signal)) return [];
       const untilMs = performance.now() + timeLimitMs;
       const rows = new Map<string, UsageRow>();
       const source = { filter: query, descending: false };
-      // what follows the last folder of the page before
-      const from = by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
+      const from = beginOf(query);
       for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {
         addGroups(rows, readGroups(query, range, signal), query);
         if (performance.now() > untilMs) return 'too-slow';
         // the last folder that was found may continue in the next range
-        if (from !== undefined && foldersOf(rows, after) > limit) break;
+        if (from !== undefined && foldersOf(rows, query) > limit) break;
         if (rows.size > limit + GROUPS_SPARE) keepFirst(rows, query);
       }
       // what was read of a bucket that was removed meanwhile is a part of it
       return isCreated(connection, bucket, signal) ? pageOf(rows, query) : [];
     },
   };
+}
+
+/** The key behind the last folder of the page before, where the next page of folders begins. */
+function beginOf({ by, after = '' }: UsageQuery): string | undefined {
+  return by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
 }
 
 function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, prefix }: UsageQuery): void {
@@ -96,7 +100,7 @@ function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, 
 }
 
 /** How many folders follow the one after which a page begins. */
-function foldersOf(rows: ReadonlyMap<string, UsageRow>, after: string): number {
+function foldersOf(rows: ReadonlyMap<string, UsageRow>, { after = '' }: UsageQuery): number {
   return rows.size - (rows.has('') ? 1 : 0) - (rows.has(after) ? 1 : 0);
 }
 

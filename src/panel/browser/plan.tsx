@@ -79,7 +79,9 @@ export function PlanStep(props: PlanStepProps) {
   const loaded = useLoaded(`plan ${bucket} ${JSON.stringify(wish)}`, read);
   const applying = useApply(props);
   if (applying.applied !== undefined) return <Applied applied={applying.applied} onClose={onClose} />;
-  const { value: plan, problem } = loaded;
+  const { problem } = loaded;
+  // what was read before is no plan of what could not be read again
+  const plan = problem === undefined ? loaded.value : undefined;
   const again = (): void => {
     applying.reset();
     loaded.reload();
@@ -88,28 +90,40 @@ export function PlanStep(props: PlanStepProps) {
     <>
       {loaded.isLoading && <Busy>Reading AWS…</Busy>}
       {problem !== undefined && <Failure problem={problem} retry={loaded.reload} />}
-      {plan !== undefined && problem === undefined && <PlanDocument plan={plan} wish={wish} onWish={onWish} />}
-      {applying.waitingFor !== undefined && (
-        <p role="status" aria-busy="true">
-          Waiting for <Text>{applying.waitingFor}</Text>. What was begun can be continued by another apply if this is closed.
-        </p>
-      )}
-      {applying.problem !== undefined && <Failure problem={applying.problem} retry={again} />}
+      {plan !== undefined && <PlanDocument plan={plan} wish={wish} onWish={onWish} />}
+      <ApplyState applying={applying} retry={again} />
       <div class="actions">
-        {plan !== undefined && problem === undefined && (
-          <ApplyButton plan={plan} isReading={loaded.isLoading} applying={applying} text={props.apply} />
-        )}
-        {record !== undefined && !applying.isActing && (
-          <Act act={record.act} isSecondary>
-            {record.text}
-          </Act>
-        )}
-        <ScriptButton bucket={bucket} wish={wish} isPossible={plan !== undefined || problem?.code === 'connect.denied'} />
+        {plan !== undefined && <ApplyButton plan={plan} isReading={loaded.isLoading} applying={applying} text={props.apply} />}
+        {!applying.isActing && <RecordButton record={record} />}
+        <ScriptButton bucket={bucket} wish={wish} plan={plan} problem={problem} />
         <button type="button" class="secondary outline" onClick={onClose}>
           {applying.isActing ? 'Close' : 'Cancel'}
         </button>
       </div>
     </>
+  );
+}
+
+/** What the apply waits for, or why it failed. */
+function ApplyState({ applying: { waitingFor, problem }, retry }: { readonly applying: Applying; readonly retry: () => void }) {
+  return (
+    <>
+      {waitingFor !== undefined && (
+        <p role="status" aria-busy="true">
+          Waiting for <Text>{waitingFor}</Text>. What was begun can be continued by another apply if this is closed.
+        </p>
+      )}
+      {problem !== undefined && <Failure problem={problem} retry={retry} />}
+    </>
+  );
+}
+
+function RecordButton({ record }: Pick<PlanStepProps, 'record'>) {
+  if (record === undefined) return null;
+  return (
+    <Act act={record.act} isSecondary>
+      {record.text}
+    </Act>
   );
 }
 
@@ -133,13 +147,14 @@ function ApplyButton({ plan: { findings, token }, isReading, applying, text }: A
 interface ScriptButtonProps {
   readonly bucket: string;
   readonly wish: PlanWish;
-  readonly isPossible: boolean;
+  readonly plan: PlanView | undefined;
+  readonly problem: Problem | undefined;
 }
 
 /** A person who may change AWS can run the script, also where Tally may not even read. */
-function ScriptButton({ bucket, wish, isPossible }: ScriptButtonProps) {
+function ScriptButton({ bucket, wish, plan, problem }: ScriptButtonProps) {
   const [isOpen, setOpen] = useState(false);
-  if (!isPossible) return null;
+  if (plan === undefined && problem?.code !== 'connect.denied') return null;
   return (
     <>
       <button type="button" class="secondary outline" onClick={() => setOpen(true)}>

@@ -32,8 +32,8 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   const conditions = [...parameterConditions(request), ...(parsed?.conditions ?? [])];
   const deleted = request.deleted === 'true' || parsed?.deleted === true;
   checkContradictions(request, conditions, deleted);
-  const words = isEmpty(request.q) ? [] : queryWordsOf(request.q ?? '');
-  checkWeight(conditions, words ?? []);
+  const words = wordsIn(request.q);
+  checkWeight(conditions, words);
   return {
     filter: words === null ? null : placed(conditions, { words, deleted }),
     buckets: conditions.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
@@ -43,8 +43,13 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   };
 }
 
-function checkWeight(conditions: readonly Condition[], words: QueryWords): void {
-  const weight = weightOf(conditions) + weightOfWords(words);
+/** The words of `q`; null if no object can have them. */
+function wordsIn(q: string | undefined): QueryWords | null {
+  return isEmpty(q) ? [] : queryWordsOf(q ?? '');
+}
+
+function checkWeight(conditions: readonly Condition[], words: QueryWords | null): void {
+  const weight = weightOf(conditions) + weightOfWords(words ?? []);
   if (weight <= WEIGHT_MAX) return;
   throw new RequestError(
     'request.invalid',

@@ -59,20 +59,20 @@ describe.skipIf(opensearchUrl() === undefined)('searches on OpenSearch', () => {
   });
 
   it('leave out copies of an index', async () => {
-    const { store, prefix, refresh, outdate } = opened;
+    const { store, prefix } = opened;
     const bucket = 'copied';
     await store.objects.createBucket(bucket);
     const documents = [live(bucket, 'a'), tombstone(bucket, 'b')];
     await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-    await outdate(bucket, ['a', 'b']);
-    await refresh();
+    await opened.outdate(bucket, ['a', 'b']);
+    await opened.refresh();
     const copied = await raw('POST', '/_reindex?refresh=true', {
       source: { index: `${prefix}-objects-${bucket}` },
       dest: { index: `${prefix}-objects-${bucket}-copy` },
     });
     expect(copied.body).toMatchObject({ created: 2 });
     await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-    await refresh();
+    await opened.refresh();
     expect(await store.maintenance.forms(undefined)).toEqual({ documents: 2, outdated: 0 });
     expect((await store.objects.search({ deleted: true, limit: 10 })).map(({ key }) => key)).toEqual(['b']);
     expect((await store.objects.search({ limit: 10 })).map(({ key }) => key)).toEqual(['a']);
