@@ -155,7 +155,7 @@ function Filters({ typed, onType, buckets }: FiltersProps) {
           choices={[['', 'all buckets'], ...names.map((name) => [name, name] as const)]}
           onChange={(name) => onType(withField(typed, BUCKET, name === '' ? [] : [name]))}
         />
-        {FIELDS.map(({ label, place: field, placeholder, type = 'text', isList }) => (
+        {FIELDS.map(({ label, place: field, placeholder, type = 'text' as const, isList }) => (
           <Field
             key={label}
             label={label}

@@ -1,12 +1,6 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
-import {
-  DIRECTORY_BUCKET,
-  isBucketName,
-  isDirectoryBucket,
-  type BucketRecord,
-  type BucketSource,
-  type EnrichMode,
-} from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
@@ -143,10 +137,18 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
   };
 }
 
-/** The wishes that a connection had before its source was changed. */
+/** The wishes that a connection had before its source or its queue was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  return (connection.earlier ?? []).map(({ source, topicArn }) => {
+  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn }) => {
     const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
-    return { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
+    const earlier = { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
+    return queueArn === undefined ? earlier : atQueue(earlier, { arn: queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) });
   });
+}
+
+/** The wish with another bucket queue, in whose account its topics are. */
+export function atQueue(wish: Wish, { arn, deadLetterArn }: { readonly arn: string; readonly deadLetterArn?: string }): Wish {
+  const { deadLetterArn: _, ...rest } = wish;
+  const { partition, account } = parseArn(arn) ?? wish;
+  return { ...rest, partition, account, queueArn: arn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
 }
