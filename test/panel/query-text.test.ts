@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseQuery } from '../../src/domain/search/parse.ts';
 import {
@@ -48,8 +48,8 @@ describe('the text of the box', () => {
   });
 
   it('becomes a search for deleted objects without what these do not have, and back', () => {
-    const text = 'bucket:a cat "exact" *.log ext:pdf size>1 -"not"';
-    expect(forDeleted(text)).toBe('bucket:a "exact" *.log -"not" is:deleted');
+    const text = 'bucket:abc cat "exact" *.log ext:pdf size>1 -"not"';
+    expect(forDeleted(text)).toBe('bucket:abc "exact" *.log -"not" is:deleted');
     expect(forDeleted('bucket:a deleted<24h')).toBe('bucket:a deleted<24h');
     expect(forLive('bucket:a is:deleted deleted<24h "x y"')).toBe('bucket:a "x y"');
     expect([asksForDeleted('deleted<1d'), asksForDeleted('"is:deleted"'), asksForDeleted('deleted')]).toEqual([true, false, false]);

@@ -73,10 +73,10 @@ export function withClauses(text: string, ...clauses: readonly string[]): string
 }
 
 /** What deleted objects can be searched by. */
-const ofDeleted: readonly string[] = ['bucket', 'prefix', 'is', 'deleted'];
+const ofDeleted: ReadonlySet<string> = new Set(['bucket', 'prefix', 'is', 'deleted']);
 
 function isOfDeleted({ field, values }: Lexeme): boolean {
-  if (field !== undefined) return ofDeleted.includes(field.name);
+  if (field !== undefined) return ofDeleted.has(field.name);
   return values.every((value) => value.quoted || /[*?]/.test(value.text));
 }
 

@@ -109,7 +109,7 @@ export function usageOf({ query, by, tz }: Search, bucket: string) {
 /** The same sums on the command line, and by curl. */
 export function usageLines(search: Search, bucket: string, isLocal: boolean): readonly [command: string, curl: string] {
   const { bucket: _bucket, ...request } = usageOf(search, bucket);
-  const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
+  const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(value)}`);
   const command = ['npx tally du', ...options, '--', shellWord(bucket)].join(' ');
   return [command, curlTo('GET /v1/usage', usageOf(search, bucket), isLocal)];
 }
