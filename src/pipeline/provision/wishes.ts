@@ -137,18 +137,10 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
   };
 }
 
-/** The wishes that a connection had before its source or its queue was changed. */
+/** The wishes that a connection had before its source was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn }) => {
+  return (connection.earlier ?? []).map(({ source, topicArn }) => {
     const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
-    const earlier = { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
-    return queueArn === undefined ? earlier : atQueue(earlier, { arn: queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) });
+    return { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
   });
-}
-
-/** The wish with another bucket queue, in whose account its topics are. */
-export function atQueue(wish: Wish, { arn, deadLetterArn }: { readonly arn: string; readonly deadLetterArn?: string }): Wish {
-  const { deadLetterArn: _, ...rest } = wish;
-  const { partition, account } = parseArn(arn) ?? wish;
-  return { ...rest, partition, account, queueArn: arn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
 }
