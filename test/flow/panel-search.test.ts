@@ -116,7 +116,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const { page } = await open();
     await openPanel(page, daemon.controlUrl, address({ query: 'cat modified<7d' }));
     await page.getByText('Filters', { exact: true }).click();
-    await page.getByLabel('Bucket', { exact: true }).selectOption('demo');
+    await page.getByRole('combobox', { name: 'Bucket' }).selectOption('demo');
     await page.getByLabel('Prefix', { exact: true }).fill('2026/my photos/');
     await page.getByLabel('Extension', { exact: true }).fill('jpg,png');
     await page.getByLabel('Size at least', { exact: true }).fill('1K');
@@ -194,7 +194,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await row('a/').getByRole('link').click();
     await row('(no name)/').getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['a//b']);
-    await page.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Age' }).click();
+    await page.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Age', exact: true }).click();
     await row('less than a day').getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['a//b']);
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo', view: 'folders', by: 'extension' }));
