@@ -7,6 +7,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress } from './queue-address.ts';
+import { createAskKms, type AskKms } from './kms.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
@@ -21,6 +22,7 @@ export interface AwsClientOptions {
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
     readonly trails?: string | undefined;
+    readonly keys?: string | undefined;
   };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
@@ -52,6 +54,7 @@ export interface AwsClients {
   readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
   /** The same. */
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
+  readonly askKms: AskKms;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -158,6 +161,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     ),
     eventsFor: cachedEvents,
     trailsFor: cachedTrails,
+    askKms: createAskKms({ endpoint: options.endpoints.keys, credentials, timeoutMs: REQUEST_TIMEOUT_MS, proxyEnv }),
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },
