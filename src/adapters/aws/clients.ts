@@ -3,11 +3,11 @@ import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
+import type { KMSClient } from '@aws-sdk/client-kms';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress } from './queue-address.ts';
-import { createAskKms, type AskKms } from './kms.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
@@ -54,7 +54,8 @@ export interface AwsClients {
   readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
   /** The same. */
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
-  readonly askKms: AskKms;
+  /** The same. */
+  readonly keysFor: (region: string) => Promise<KMSClient>;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -142,6 +143,14 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return trailsFor(region);
   }
 
+  let keysFor: ((region: string) => KMSClient) | undefined;
+
+  async function cachedKeys(region: string): Promise<KMSClient> {
+    const { KMSClient: Client } = await import('@aws-sdk/client-kms');
+    keysFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region: each, requestHandler }));
+    return keysFor(region);
+  }
+
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
@@ -161,7 +170,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     ),
     eventsFor: cachedEvents,
     trailsFor: cachedTrails,
-    askKms: createAskKms({ endpoint: options.endpoints.keys, credentials, timeoutMs: REQUEST_TIMEOUT_MS, proxyEnv }),
+    keysFor: cachedKeys,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

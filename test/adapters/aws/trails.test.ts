@@ -1,8 +1,8 @@
 /** Trails and keys on moto, because LocalStack has no CloudTrail, and its KMS need not run. */
 import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
+import { CreateAliasCommand, CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAskKms } from '../../../src/adapters/aws/kms.ts';
 import { createKeyProvision } from '../../../src/adapters/aws/provision/keys.ts';
 import { createTrailProvision } from '../../../src/adapters/aws/provision/trails.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
@@ -57,22 +57,21 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
   });
 
   it('has keys beside it, whose policies are read by ID, ARN and alias', async () => {
-    const askKms = createAskKms({ endpoint: moto.endpoint, credentials, timeoutMs: 60_000, proxyEnv: undefined });
-    // the product only reads
-    const write = (operation: string, input: Readonly<Record<string, string>>) => askKms(REGION, operation as 'DescribeKey', input);
+    const keys = new KMSClient({ endpoint: moto.endpoint, region: REGION, credentials });
     const policy = JSON.stringify({
       Version: '2012-10-17',
       Statement: [{ Sid: 'a', Effect: 'Allow', Principal: '*', Action: 'kms:*', Resource: '*' }],
     });
-    const { KeyMetadata } = (await write('CreateKey', { Policy: policy })) as { KeyMetadata: { KeyId: string; Arn: string } };
-    await write('CreateAlias', { AliasName: 'alias/tally', TargetKeyId: KeyMetadata.KeyId });
-    const { keyOf } = createKeyProvision({ askKms });
-    for (const name of [KeyMetadata.KeyId, KeyMetadata.Arn, 'alias/tally']) {
-      expect(await keyOf(REGION, name)).toEqual({ arn: KeyMetadata.Arn, isManagedByAws: false, policy });
+    const { KeyMetadata: { KeyId: id = '', Arn: arn = '' } = {} } = await keys.send(new CreateKeyCommand({ Policy: policy }));
+    await keys.send(new CreateAliasCommand({ AliasName: 'alias/tally', TargetKeyId: id }));
+    const { keyOf } = createKeyProvision({ clientFor: async () => keys });
+    for (const name of [id, arn, 'alias/tally']) {
+      expect(await keyOf(REGION, name)).toEqual({ arn, isManagedByAws: false, policy });
     }
     await expect(keyOf(REGION, 'alias/absent')).rejects.toMatchObject({
       code: 'connect.unavailable',
       message: expect.stringContaining('no key alias/absent'),
     });
+    keys.destroy();
   });
 });

@@ -10,7 +10,7 @@ import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
 interface Dependencies {
-  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'askKms'>;
+  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor'>;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -24,6 +24,6 @@ export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provi
     ...createSqsProvision({ clientFor: aws.sqsFor, queueUrl }),
     ...createEventsProvision({ clientFor: aws.eventsFor }),
     ...createTrailProvision({ clientFor: aws.trailsFor }),
-    ...createKeyProvision(aws),
+    ...createKeyProvision({ clientFor: aws.keysFor }),
   };
 }
