@@ -24,6 +24,7 @@ export interface AwsEnvironment {
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
     readonly trails?: string | undefined;
+    readonly keys?: string | undefined;
   };
   /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
   readonly ignoresEndpoints: boolean | undefined;
@@ -42,6 +43,7 @@ export function awsEnvironment(environment: Readonly<Record<string, string | und
       s3: endpoint('S3'),
       events: endpoint('EVENTBRIDGE'),
       trails: endpoint('CLOUDTRAIL'),
+      keys: endpoint('KMS'),
     },
     ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
   };

@@ -319,6 +319,7 @@ describe('the AWS environment', () => {
       s3: 'http://minio',
       events: 'http://all',
       trails: 'http://all',
+      keys: 'http://all',
     });
   });
 

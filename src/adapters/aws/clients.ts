@@ -3,6 +3,7 @@ import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
+import type { KMSClient } from '@aws-sdk/client-kms';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
@@ -21,6 +22,7 @@ export interface AwsClientOptions {
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
     readonly trails?: string | undefined;
+    readonly keys?: string | undefined;
   };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
@@ -52,6 +54,8 @@ export interface AwsClients {
   readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
   /** The same. */
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
+  /** The same. */
+  readonly keysFor: (region: string) => Promise<KMSClient>;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
@@ -139,6 +143,14 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return trailsFor(region);
   }
 
+  let keysFor: ((region: string) => KMSClient) | undefined;
+
+  async function cachedKeys(region: string): Promise<KMSClient> {
+    const { KMSClient: Client } = await import('@aws-sdk/client-kms');
+    keysFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region: each, requestHandler }));
+    return keysFor(region);
+  }
+
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
@@ -158,6 +170,7 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     ),
     eventsFor: cachedEvents,
     trailsFor: cachedTrails,
+    keysFor: cachedKeys,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

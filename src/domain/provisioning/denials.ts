@@ -1,6 +1,6 @@
 /**
- * Statements of others that deny a delivery. An explicit Deny wins over every Allow, so Tally's own statement does not help.
- * Only what certainly applies is reported: a condition on a key that is not known here leaves it open, and says nothing.
+ * What policies say of a delivery. An explicit Deny wins over every Allow, so Tally's own statement does not help against one of
+ * others. Only what certainly applies is reported: a condition on a key that is not known here leaves it open.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
  */
 import { z } from 'zod';
@@ -24,16 +24,28 @@ export function denialsOf(policy: Policy, delivery: Delivery, ours: ReadonlySet<
   return foreignStatements(policy, ours).filter((statement) => denies(statement, delivery));
 }
 
+/** Whether a policy lets the delivery through; `unknown` where that depends on a condition that is not known here. */
+export function admits(policy: Policy, delivery: Delivery): 'admitted' | 'refused' | 'unknown' {
+  const concerned = policy.Statement.filter((statement) => concerns(statement, delivery));
+  const isCertain = ({ Condition }: Statement): boolean => holds(Condition, delivery);
+  const allowing = concerned.filter(({ Effect }) => Effect === 'Allow');
+  if (allowing.length === 0 || concerned.some((statement) => statement['Effect'] === 'Deny' && isCertain(statement))) return 'refused';
+  return allowing.some(isCertain) ? 'admitted' : 'unknown';
+}
+
 function denies(statement: Statement, delivery: Delivery): boolean {
-  const { Effect, Principal, NotPrincipal, Action, NotAction, Resource, NotResource, Condition } = statement;
-  if (Effect !== 'Deny') return false;
+  return statement['Effect'] === 'Deny' && concerns(statement, delivery) && holds(statement['Condition'], delivery);
+}
+
+/** Whether the statement is about the delivery, whatever its conditions. */
+function concerns(statement: Statement, { service, action, resource }: Delivery): boolean {
+  const { Principal, NotPrincipal, Action, NotAction, Resource, NotResource } = statement;
   const isAbout = (wanted: unknown, unwanted: unknown, matches: (value: unknown) => boolean): boolean =>
     wanted === undefined ? unwanted !== undefined && !matches(unwanted) : matches(wanted);
   return (
-    isAbout(Principal, NotPrincipal, (value) => isPrincipal(value, delivery.service)) &&
-    isAbout(Action, NotAction, (value) => textsOf(value).some((pattern) => isLike(pattern.toLowerCase(), delivery.action.toLowerCase()))) &&
-    isAbout(Resource, NotResource, (value) => textsOf(value).some((pattern) => isLike(pattern, delivery.resource))) &&
-    holds(Condition, delivery)
+    isAbout(Principal, NotPrincipal, (value) => isPrincipal(value, service)) &&
+    isAbout(Action, NotAction, (value) => textsOf(value).some((pattern) => isLike(pattern.toLowerCase(), action.toLowerCase()))) &&
+    isAbout(Resource, NotResource, (value) => textsOf(value).some((pattern) => isLike(pattern, resource)))
   );
 }
 

@@ -5,7 +5,7 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'own-topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key';
+type Resource = 'queues' | 'topics' | 'own-topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key' | 'key-policies';
 
 interface Permission {
   readonly sid: string;
@@ -20,7 +20,7 @@ const BOTH = ['daemon', 'connecting'] as const;
 const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
 const BY_RULES = ['eventbridge', 'routed'] as const;
 
-/** Every call of Tally to AWS, but for what a key of your own needs (docs/connect.md). */
+/** Every call of Tally to AWS. */
 export const permissions: readonly Permission[] = [
   {
     sid: 'ReceiveAndSettleMessages',
@@ -61,6 +61,7 @@ export const permissions: readonly Permission[] = [
   },
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
   { sid: 'UseTheKeyOfTheQueues', roles: ['daemon'], actions: ['kms:Decrypt', 'kms:GenerateDataKey'], resource: 'key' },
+  { sid: 'ReadKeyPolicies', roles: BOTH, actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'], resource: 'key-policies' },
   // only where TALLY_CONNECT_ROLE_ARN is set
   { sid: 'AssumeTheConnectingRole', roles: ['daemon'], actions: ['sts:AssumeRole'], resource: 'role' },
   { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
@@ -112,6 +113,9 @@ export interface IamNames {
   readonly topicArns?: readonly string[] | undefined;
 }
 
+/** What is only needed where a key of the user's own is given. */
+const KEYS: ReadonlySet<Resource> = new Set(['key', 'key-policies']);
+
 /** The policy of a role as an IAM document. */
 export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
   const wanted = permissions.filter(
@@ -119,7 +123,7 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
       roles.includes(role) &&
       (only === undefined || only.some((source) => sources.includes(source))) &&
       (resource !== 'role' || names.connectRoleArn !== undefined) &&
-      (resource !== 'key' || names.keyArn !== undefined),
+      (!KEYS.has(resource) || names.keyArn !== undefined),
   );
   return {
     Version: '2012-10-17',
@@ -156,6 +160,7 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       // DescribeTrails takes no resource, and trails may have any name
       return '*';
     case 'key':
+    case 'key-policies':
       return names.keyArn ?? '*';
     case 'role':
       return names.connectRoleArn ?? '*';

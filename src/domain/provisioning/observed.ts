@@ -21,6 +21,13 @@ export interface ObservedQueue {
   readonly maxReceiveCount?: number;
 }
 
+/** The key of a topic or queue, as its attributes name it. */
+export type ObservedKey = { readonly key: string; readonly isManagedByAws: boolean } & (
+  | { readonly arn: string; readonly policy: string }
+  /** Why its policy could not be read. */
+  | { readonly reason: string }
+);
+
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
   readonly arn?: string;
@@ -64,6 +71,8 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
+  /** The keys of topic and queues, except those that AWS makes for every account. */
+  readonly keys?: readonly ObservedKey[];
   /** The trails that the settings name. Undefined: they name none, or none is needed. */
   readonly trails?: readonly ObservedTrail[];
 }

@@ -38,6 +38,12 @@ export interface AwsReads {
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
   /** The rule on the default bus of the region. */
   ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The key of a region with this ID, ARN or alias, and its policy. */
+  keyOf(
+    region: string,
+    key: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly arn: string; readonly isManagedByAws: boolean; readonly policy: string }>;
   /** The trails that apply to the region and have this ARN, or this bucket of logs. */
   trailsOf(
     region: string,

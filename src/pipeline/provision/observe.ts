@@ -1,8 +1,11 @@
 /** Reads what a wish is about. Nothing is written. */
-import { FaultError } from '../../domain/fault.ts';
+import { FaultError, faultOf } from '../../domain/fault.ts';
+import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
+import { existing } from '../../domain/provisioning/facts.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import type { Observed, ObservedTrail } from '../../domain/provisioning/observed.ts';
+import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
 
 /** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
@@ -23,13 +26,31 @@ export function createObserve(aws: AwsReads): Observe {
       if (queue !== 'absent') observedQueues.push(queue);
       else if (!mayBeGone) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
     }
+    const topic = await topicOf(wish, signal);
+    const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,
-      ...(await topicOf(wish, signal)),
+      ...topic,
       ...(await ruleOf(wish, signal)),
+      keys: await keysOf(wish.region, new Set(named), signal),
     };
   };
+
+  /** Few may read the policies of keys, so what cannot be read is no fault: it is a finding. */
+  async function keysOf(region: string, named: ReadonlySet<string>, signal?: AbortSignal): Promise<readonly ObservedKey[]> {
+    const keys: ObservedKey[] = [];
+    for (const key of named) {
+      if (isManagedByAws(key)) continue;
+      try {
+        keys.push({ key, ...(await aws.keyOf(region, key, signal)) });
+      } catch (error) {
+        signal?.throwIfAborted();
+        keys.push({ key, isManagedByAws: false, reason: error instanceof RequestError ? error.message : faultOf(error).reason });
+      }
+    }
+    return keys;
+  }
 
   async function topicOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'topic' | 'subscription'>> {
     const { subscription } = wiringOf(wish);

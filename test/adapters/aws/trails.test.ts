@@ -1,13 +1,16 @@
-/** Trails on moto, because LocalStack has no CloudTrail. */
+/** Trails and keys on moto, because LocalStack has no CloudTrail, and its KMS need not run. */
 import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
+import { CreateAliasCommand, CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKeyProvision } from '../../../src/adapters/aws/provision/keys.ts';
 import { createTrailProvision } from '../../../src/adapters/aws/provision/trails.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { canRun } from '../../docs/programs.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
 
 const REGION = 'us-east-1';
+const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const photos = { bucket: 'photos', partition: 'aws' };
 
 describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
@@ -16,7 +19,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
   let s3: S3Client;
   beforeAll(async () => {
     moto = await startMoto();
-    const common = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+    const common = { endpoint: moto.endpoint, region: REGION, credentials };
     client = new CloudTrailClient(common);
     s3 = new S3Client({ ...common, forcePathStyle: true });
   });
@@ -51,5 +54,24 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     }
     expect(await provision.trailsOf(REGION, { arn: `${arn}-absent` })).toEqual([]);
     expect(await provision.trailsOf(REGION, { logBucket: 'absent' })).toEqual([]);
+  });
+
+  it('has keys beside it, whose policies are read by ID, ARN and alias', async () => {
+    const keys = new KMSClient({ endpoint: moto.endpoint, region: REGION, credentials });
+    const policy = JSON.stringify({
+      Version: '2012-10-17',
+      Statement: [{ Sid: 'a', Effect: 'Allow', Principal: '*', Action: 'kms:*', Resource: '*' }],
+    });
+    const { KeyMetadata: { KeyId: id = '', Arn: arn = '' } = {} } = await keys.send(new CreateKeyCommand({ Policy: policy }));
+    await keys.send(new CreateAliasCommand({ AliasName: 'alias/tally', TargetKeyId: id }));
+    const { keyOf } = createKeyProvision({ clientFor: async () => keys });
+    for (const name of [id, arn, 'alias/tally']) {
+      expect(await keyOf(REGION, name)).toEqual({ arn, isManagedByAws: false, policy });
+    }
+    await expect(keyOf(REGION, 'alias/absent')).rejects.toMatchObject({
+      code: 'connect.unavailable',
+      message: expect.stringContaining('no key alias/absent'),
+    });
+    keys.destroy();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { denialsOf } from '../../../src/domain/provisioning/denials.ts';
+import { admits, denialsOf } from '../../../src/domain/provisioning/denials.ts';
 
 const QUEUE = 'arn:aws:sqs:eu-central-1:123456789012:tally-bucket-events';
 const TOPIC = 'arn:aws:sns:eu-central-1:123456789012:tally-0a1b2c3d-events';
@@ -68,6 +68,18 @@ describe('a Deny of others', () => {
 
   it.each(admitting)('that is %s, is not certain to', (_, change) => {
     expect(isDenied(change)).toBe(false);
+  });
+
+  it('decides over an Allow, and an Allow whose condition is not known decides nothing', () => {
+    const allow = { ...base, Effect: 'Allow' };
+    const answerOf = (...statements: readonly object[]) =>
+      admits({ Statement: statements.map((change) => ({ ...base, ...change })) }, delivery);
+    expect(answerOf()).toBe('refused');
+    expect(answerOf(allow)).toBe('admitted');
+    expect(answerOf(allow, {})).toBe('refused');
+    expect(answerOf({ ...allow, Principal: { Service: 's3.amazonaws.com' } })).toBe('refused');
+    expect(answerOf({ ...allow, Condition: { StringEquals: { 'kms:ViaService': 'sqs' } } })).toBe('unknown');
+    expect(answerOf({ ...allow, Condition: { ArnLike: { 'aws:SourceArn': TOPIC } } })).toBe('admitted');
   });
 
   it('with a hostile pattern is read in time', () => {

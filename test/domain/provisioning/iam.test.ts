@@ -8,7 +8,7 @@ const ROOT = new URL('../../..', import.meta.url).pathname;
 /** The actions that the adapter names with each of its calls. */
 const called = new Set(
   globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT }).flatMap((file) =>
-    [...readFileSync(`${ROOT}/${file}`, 'utf8').matchAll(/'((?:s3|sns|sqs|events|cloudtrail):\w+)'/g)].map(([, action = '']) => action),
+    [...readFileSync(`${ROOT}/${file}`, 'utf8').matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action),
   ),
 );
 const actionsFor = (role: 'daemon' | 'connecting'): readonly string[] =>

@@ -112,4 +112,76 @@ describe('a key', () => {
     world.aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/tally';
     expect(await statementOf(world, 'notification', TOPIC_ARN)).toMatchObject({ Principal: { Service: 's3.amazonaws.com' } });
   });
+
+  const allow = (Service: string, more: object = {}) => ({
+    Effect: 'Allow',
+    Principal: { Service },
+    Action: 'kms:*',
+    Resource: '*',
+    ...more,
+  });
+  /** The policy, and what is said of the services that send: S3 to the topic, SNS to the queue. */
+  const policies: readonly (readonly [what: string, statements: readonly object[], codes: readonly string[]])[] = [
+    ['opens it to both', [allow('s3.amazonaws.com'), allow('sns.amazonaws.com')], []],
+    ['opens it to both by star', [{ ...allow('x'), Principal: '*', Action: ['kms:GenerateDataKey*', 'kms:Decrypt'] }], []],
+    ['opens it to one', [allow('s3.amazonaws.com')], ['connect.kms-denied']],
+    [
+      'opens it to none',
+      [{ ...allow('x'), Principal: { AWS: 'arn:aws:iam::123456789012:root' } }],
+      ['connect.kms-denied', 'connect.kms-denied'],
+    ],
+    [
+      'opens it for half of what is needed',
+      [allow('s3.amazonaws.com'), allow('sns.amazonaws.com', { Action: 'kms:Decrypt' })],
+      ['connect.kms-denied'],
+    ],
+    [
+      'opens it to another bucket',
+      [allow('sns.amazonaws.com'), allow('s3.amazonaws.com', { Condition: { ArnLike: { 'aws:SourceArn': 'arn:aws:s3:::videos' } } })],
+      ['connect.kms-unchecked'],
+    ],
+    [
+      'opens it to this bucket',
+      [allow('sns.amazonaws.com'), allow('s3.amazonaws.com', { Condition: { ArnLike: { 'aws:SourceArn': 'arn:aws:s3:::photos' } } })],
+      [],
+    ],
+    [
+      'cannot be judged',
+      [allow('s3.amazonaws.com'), allow('sns.amazonaws.com', { Condition: { StringEquals: { 'kms:ViaService': 'x' } } })],
+      ['connect.kms-unchecked'],
+    ],
+    [
+      'denies it to SNS',
+      [
+        { ...allow('x'), Principal: '*' },
+        { ...allow('sns.amazonaws.com'), Effect: 'Deny' },
+      ],
+      ['connect.kms-denied'],
+    ],
+  ];
+
+  it.each(policies)('whose policy %s is judged by it', async (_, Statement, codes) => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.keys.set('alias/tally', { policy: JSON.stringify({ Statement }) });
+    world.aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/tally';
+    world.aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/tally';
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const found = plan.findings.filter(({ code }) => code.startsWith('connect.kms'));
+    expect(found.map(({ code }) => code)).toEqual(codes);
+    // what is printed heals it, unless something is denied
+    const heals = found.map(({ fix }) => JSON.parse(fix) as object);
+    const healed = [...Statement.filter((each) => !JSON.stringify(each).includes('Deny')), ...heals];
+    world.aws.parts.keys.set('alias/tally', { policy: JSON.stringify({ Statement: healed }) });
+    const { plan: after } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(after.findings.filter(({ code }) => code.startsWith('connect.kms'))).toEqual([]);
+  });
+
+  it('that AWS made for the account is known by its metadata too', async () => {
+    const world = await startWorld();
+    world.aws.parts.keys.set('arn:aws:kms:us-east-1:123456789012:key/1', { policy: '{"Statement":[]}', isManagedByAws: true });
+    world.aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'arn:aws:kms:us-east-1:123456789012:key/1';
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.kms-managed-key', blocks: true }));
+  });
 });

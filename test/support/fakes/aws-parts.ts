@@ -41,6 +41,8 @@ export interface AwsParts {
   readonly queues: Map<string, Queue>;
   readonly rules: Map<string, ObservedRule>;
   readonly trails: Map<string, ObservedTrail>;
+  /** The policies of keys that may be read, by the names that topics and queues have for them. */
+  readonly keys: Map<string, { readonly policy: string; readonly isManagedByAws?: true }>;
 }
 
 export interface FakeAws extends Provisioner {
@@ -72,6 +74,7 @@ export function createFakeAws(): FakeAws {
     ]),
     rules: new Map(),
     trails: new Map(),
+    keys: new Map(),
   };
   const writes: string[] = [];
   let count = 0;
@@ -191,6 +194,12 @@ export function createFakeAws(): FakeAws {
       call('putTarget', true, () => {
         const rule = parts.rules.get(name)!;
         parts.rules.set(name, { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
+      }),
+    keyOf: (_region, key) =>
+      call('keyOf', false, () => {
+        const found = parts.keys.get(key);
+        if (found === undefined) throw new RequestError('connect.denied', `kms:DescribeKey is missing for ${key}`);
+        return { arn: `arn:aws:kms:${REGION}:${ACCOUNT}:key/1`, isManagedByAws: found.isManagedByAws === true, policy: found.policy };
       }),
     trailsOf: (_region, which) =>
       call('trailsOf', false, () =>

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import type { AwsClients } from '../clients.ts';
+import { createKeyProvision } from './keys.ts';
 import { createS3Notification } from './notification.ts';
 import { createSqsProvision } from './queues.ts';
 import { createEventsProvision } from './rules.ts';
@@ -9,7 +10,7 @@ import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
 interface Dependencies {
-  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor'>;
+  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor'>;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -23,5 +24,6 @@ export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provi
     ...createSqsProvision({ clientFor: aws.sqsFor, queueUrl }),
     ...createEventsProvision({ clientFor: aws.eventsFor }),
     ...createTrailProvision({ clientFor: aws.trailsFor }),
+    ...createKeyProvision({ clientFor: aws.keysFor }),
   };
 }

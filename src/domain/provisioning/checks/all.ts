@@ -13,16 +13,9 @@ import {
   earlierInstallation,
 } from './configuration.ts';
 import { deliveryDenied } from './denials.ts';
-import {
-  topicMissing,
-  topicFifo,
-  topicElsewhere,
-  topicIncomplete,
-  topicWithoutExpirations,
-  topicPolicyMissing,
-  topicKey,
-} from './topic.ts';
-import { queuePolicyMissing, queueKey, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { queueKey, topicKey } from './keys.ts';
+import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
+import { queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
 import {
   subscriptionMissing,
   subscriptionPending,

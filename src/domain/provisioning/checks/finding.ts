@@ -60,38 +60,6 @@ export function tooLarge(arn: string, bytes: number): Finding {
   );
 }
 
-interface KeyOf {
-  readonly arn: string;
-  readonly key: string;
-  readonly services: readonly string[];
-}
-
-/** `services`: those that send to it, and so need its key; no others are to be allowed. */
-export function keyFinding(region: string, { arn, key, services }: KeyOf): Finding {
-  if (/alias\/aws\/(?:sns|sqs)$/.test(key)) {
-    return blocking(
-      'connect.kms-managed-key',
-      `${arn} is encrypted with ${key}`,
-      'the policy of this key cannot be changed, so no service may send: messages are lost without an error',
-      'docs/connect.md, “Encryption with your own key”',
-    );
-  }
-  const statement = {
-    Effect: 'Allow',
-    Principal: { Service: services.length === 1 ? services[0] : services },
-    Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
-    Resource: '*',
-  };
-  return {
-    code: 'connect.kms-unchecked',
-    severity: 'degraded',
-    what: `${arn} is encrypted with the key ${key} in ${region}, whose policy Tally does not read`,
-    why: 'the services that send must be allowed to use the key, or messages are lost without an error',
-    fix: JSON.stringify(statement),
-    blocks: false,
-  };
-}
-
 /** The worst severity of some findings; `ok` if there are none. */
 export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severity | 'ok' {
   return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';

@@ -2,7 +2,7 @@
 import { queueOf, queuePolicies, type Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
-import { blocking, healable, keyFinding, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
+import { blocking, healable, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
   const blocked = facts.wiring.queues.map((queue) => unwritable(facts, queue)).find((finding) => finding !== undefined);
@@ -31,15 +31,6 @@ function unwritable(facts: Facts, queue: Facts['wiring']['queues'][number]): Fin
   const isTooLarge = policyBytes(after) > QUEUE_POLICY_BYTES_MAX || after.Statement.length > QUEUE_STATEMENTS_MAX;
   return isTooLarge ? tooLarge(queue.arn, QUEUE_POLICY_BYTES_MAX) : undefined;
 }
-
-export const queueKey: Check = ({ wish, wiring, observed }) => {
-  for (const { arn, senders } of wiring.queues) {
-    const key = queueOf(observed, arn)?.kmsKeyId;
-    const services = [...(senders.topics?.principals ?? []), ...(senders.rules === true ? ['events.amazonaws.com'] : [])];
-    if (key !== undefined) return keyFinding(wish.region, { arn, key, services });
-  }
-  return undefined;
-};
 
 export const queueFifo: Check = ({ wiring, observed }) => {
   const fifo = wiring.queues.find(({ arn }) => arn.endsWith('.fifo') || queueOf(observed, arn)?.isFifo === true);

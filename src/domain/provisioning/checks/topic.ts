@@ -4,7 +4,7 @@ import { parseArn } from '../names.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { parsePolicy, policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, withStatements } from '../policy.ts';
 import { topicStatement } from '../wiring.ts';
-import { blocking, healable, keyFinding, tooLarge, unreadable, type Check } from './finding.ts';
+import { blocking, healable, tooLarge, unreadable, type Check } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
   const { wiring, observed } = facts;
@@ -94,11 +94,4 @@ export const topicPolicyMissing: Check = (facts) => {
     `the policy of ${wiring.topic.arn} lacks the statement ${JSON.stringify(wanted)}`,
     'nothing may publish to the topic',
   );
-};
-
-export const topicKey: Check = ({ wish, wiring, observed }) => {
-  const key = existing(observed.topic)?.kmsKeyId;
-  if (key === undefined || wiring.subscription === undefined) return undefined;
-  const services = [wish.source === 'routed' ? 'events.amazonaws.com' : 's3.amazonaws.com'];
-  return keyFinding(wish.region, { arn: wiring.subscription.topicArn, key, services });
 };

@@ -1,0 +1,30 @@
+/** Reads the policies of KMS keys. */
+import { DescribeKeyCommand, GetKeyPolicyCommand, type KMSClient } from '@aws-sdk/client-kms';
+import { FaultError } from '../../../domain/fault.ts';
+import { parseArn } from '../../../domain/provisioning/names.ts';
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { asking, isMissing, optionsOf } from './refusals.ts';
+
+/** The SDK's client is loaded only when a key is needed. */
+type ClientFor = (region: string) => Promise<KMSClient>;
+
+/** Creates the function. */
+export function createKeyProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'keyOf'> {
+  return {
+    async keyOf(region, key, signal) {
+      // a key of another account is named by its ARN, which may be in another region too
+      const client = await clientFor(parseArn(key)?.region ?? region);
+      const options = optionsOf(signal);
+      try {
+        // GetKeyPolicy takes no alias
+        const describe = () => client.send(new DescribeKeyCommand({ KeyId: key }), options);
+        const { KeyMetadata: { Arn: arn = '', KeyManager } = {} } = await asking(`DescribeKey ${key}`, 'kms:DescribeKey', describe, signal);
+        const read = () => client.send(new GetKeyPolicyCommand({ KeyId: arn, PolicyName: 'default' }), options);
+        const { Policy: policy = '' } = await asking(`GetKeyPolicy ${key}`, 'kms:GetKeyPolicy', read, signal);
+        return { arn, isManagedByAws: KeyManager === 'AWS', policy };
+      } catch (error) {
+        throw isMissing(error) ? new FaultError('connect.unavailable', `there is no key ${key}`) : error;
+      }
+    },
+  };
+}
