@@ -1,8 +1,20 @@
 /** Buttons that act, and forms. What they do takes a moment and may fail. */
 import type { ComponentChildren } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
+import { restoreFocus } from './focus.ts';
 import { Failure } from './parts.tsx';
+
+/** A button that is disabled while it acts loses the focus. Returns what notes the place of the focus, to which it returns then. */
+function useKeptFocus(isActing: boolean): () => void {
+  const place = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    if (!isActing) restoreFocus(place.current);
+  }, [isActing]);
+  return () => {
+    place.current = document.activeElement;
+  };
+}
 
 interface ActProps {
   readonly children: string;
@@ -19,7 +31,9 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const report = onProblem ?? setProblem;
+  const noteFocus = useKeptFocus(isActing);
   async function run(): Promise<void> {
+    noteFocus();
     setActing(true);
     report(undefined);
     try {
@@ -67,7 +81,9 @@ interface FormProps {
 export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
+  const noteFocus = useKeptFocus(isActing);
   async function run(act: () => Promise<void>): Promise<void> {
+    noteFocus();
     setActing(true);
     setProblem(undefined);
     try {

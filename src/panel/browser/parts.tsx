@@ -1,6 +1,6 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
 import type { Copied } from './copied.ts';
@@ -187,7 +187,8 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const isGone = useRef(false);
   const id = useId();
-  useEffect(() => {
+  // before the dialog is removed: effects that run after the paint would find the focus lost already
+  useLayoutEffect(() => {
     const { current } = element;
     const opener = document.activeElement;
     current?.showModal();

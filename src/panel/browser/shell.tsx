@@ -7,6 +7,7 @@ import { AuditPage } from './audit.tsx';
 import { BucketPage } from './bucket.tsx';
 import { BucketsPage } from './buckets.tsx';
 import { DoctorPage } from './doctor.tsx';
+import { keepFocus } from './focus.ts';
 import { GapsPage } from './gaps.tsx';
 import { HealthPage } from './health.tsx';
 import { JobPage } from './job.tsx';
@@ -113,6 +114,7 @@ function Frame() {
       }),
     [],
   );
+  useEffect(() => keepFocus(), []);
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
