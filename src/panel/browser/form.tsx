@@ -16,6 +16,18 @@ function useKeptFocus(isActing: boolean): () => void {
   };
 }
 
+/** Whether the component is shown still, for what follows an answer that took a moment. */
+export function useIsShown(): () => boolean {
+  const isGone = useRef(false);
+  useLayoutEffect(
+    () => () => {
+      isGone.current = true;
+    },
+    [],
+  );
+  return () => !isGone.current;
+}
+
 interface ActProps {
   readonly children: string;
   /** What is done. It is done once at a time. */
@@ -51,6 +63,7 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
         class={classOf(isDanger, isSecondary)}
         disabled={isActing || isDisabled === true}
         aria-busy={isActing}
+        data-acting={isActing}
         onClick={() => void run()}
       >
         {children}
@@ -74,11 +87,13 @@ interface FormProps {
   readonly otherwise?: { readonly text: string; readonly act: () => Promise<void> };
   readonly isDanger?: boolean;
   readonly isDisabled?: boolean;
+  /** Closing the dialog ends the submission. Otherwise the dialog stays until its answer, which takes less than a minute. */
+  readonly mayLeave?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, children }: FormProps) {
+export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, mayLeave, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const noteFocus = useKeptFocus(isActing);
@@ -96,6 +111,7 @@ export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabl
   }
   return (
     <form
+      data-acting={isActing && mayLeave !== true}
       onSubmit={(event) => {
         event.preventDefault();
         const isOtherwise = event.submitter?.dataset['otherwise'] !== undefined;
@@ -119,7 +135,7 @@ export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabl
           </button>
         )}
         {onCancel !== undefined && (
-          <button type="button" class="secondary outline" onClick={onCancel}>
+          <button type="button" class="secondary outline" disabled={isActing && mayLeave !== true} onClick={onCancel}>
             Cancel
           </button>
         )}
