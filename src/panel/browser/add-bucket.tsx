@@ -8,7 +8,7 @@ import { useState } from 'preact/hooks';
 import type { ConnectionView } from '../../api/connections.ts';
 import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
 import { emptySettings, handMade, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
-import { Check, Field, Form } from './form.tsx';
+import { Check, Field, Form, useIsShown } from './form.tsx';
 import { announce, Dialog, Text } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { PlanStep, type PlanWish } from './plan.tsx';
@@ -22,6 +22,7 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
   const [isIndexed, setIndexed] = useState(true);
   const [isPlanned, setPlanned] = useState(false);
   const [isAdopted, setAdopted] = useState(false);
+  const isShown = useIsShown();
   const bucket = name.trim();
   const owner = { ...(account.trim() !== '' && { bucket_account: account.trim() }) };
   const wish: PlanWish = { ...wishOf(settings), ...owner, ...(isAdopted && { adopt: 'true' }) };
@@ -33,7 +34,7 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
   async function record(): Promise<void> {
     const added = await add();
     announce(`${added.bucket} is connected.`);
-    go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
+    if (isShown()) go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
   }
   async function begin(plan: string, planned: PlanWish): Promise<ConnectionView> {
     // what an earlier installation made is taken over by an apply only
@@ -64,7 +65,7 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
           }}
           onApplied={() => {
             announce(`${bucket} is connected, and its events come.`);
-            go(hrefOf('bucket', { bucket }));
+            if (isShown()) go(hrefOf('bucket', { bucket }));
           }}
           onClose={() => setPlanned(false)}
         />

@@ -1,6 +1,7 @@
 /** The API keys of all users, for administrators: which are unused, and whose. */
 import { useState } from 'preact/hooks';
 import type { AnyApiKey } from '../../api/api-keys.ts';
+import { printable } from '../../domain/printable.ts';
 import { call, type RequestTo } from './api.ts';
 import { daysLeft, RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
@@ -104,7 +105,7 @@ function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; r
             <button
               type="button"
               class="danger outline small"
-              aria-label={`Revoke ${key.name} of ${key.user_email}`}
+              aria-label={`Revoke ${printable(key.name)} of ${printable(key.user_email)}`}
               onClick={() => revoke(key)}
             >
               Revoke

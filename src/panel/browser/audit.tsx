@@ -5,6 +5,7 @@ import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
 import { Field, Form, Select } from './form.tsx';
+import { useObserved } from './observed.ts';
 import { Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { zone } from './words.ts';
@@ -15,8 +16,11 @@ type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
 /** The beginning of a day in the zone in which times are shown. */
 function momentOf(day: string, addDays = 0): string {
   const at = zone.read() === 'utc' ? new Date(`${day}T00:00:00Z`) : new Date(`${day}T00:00:00`);
-  at.setDate(at.getDate() + addDays);
-  return at.toISOString();
+  // a day of UTC has 24 hours, whatever clocks do in the zone of the browser
+  if (zone.read() === 'utc') at.setUTCDate(at.getUTCDate() + addDays);
+  else at.setDate(at.getDate() + addDays);
+  // the registry says what is wrong with a day that is none
+  return Number.isNaN(at.getTime()) ? day : at.toISOString();
 }
 
 function queryOf({ from, to, email, event, key }: Choices): Query {
@@ -30,6 +34,7 @@ function queryOf({ from, to, email, event, key }: Choices): Query {
 }
 
 export function AuditPage({ choices }: { readonly choices: Choices }) {
+  useObserved(zone);
   const query = queryOf(choices);
   const key = `audit ${JSON.stringify(query)}`;
   const found = usePages<Entry>(key, (cursor, signal) =>
@@ -85,7 +90,9 @@ function AuditTable({ entries }: { readonly entries: readonly Entry[] }) {
               </small>
             )}
           </td>
-          <td>{entry.sourceipaddress}</td>
+          <td>
+            <Text>{entry.sourceipaddress ?? ''}</Text>
+          </td>
           <td>
             <span class={`state ${entry.outcome === 'done' ? 'good' : 'plain'}`}>{entry.outcome}</span>
           </td>

@@ -128,7 +128,11 @@ export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; 
       <Form submit="Save…" onSubmit={async () => setShown(true)}>
         <SettingsFields settings={settings} onChange={setSettings} stored={settingsOf(bucket)} />
       </Form>
-      {advice !== undefined && <p class="advice">{advice}</p>}
+      {advice !== undefined && (
+        <p class="advice">
+          <Text>{advice}</Text>
+        </p>
+      )}
       <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket))} onChanged={onSaved} onPlan={() => setShown(true)} />
       {isShown && (
         <ReviewDialog

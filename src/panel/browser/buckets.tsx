@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Bucket, UnconnectedBucket } from '../../api/buckets.ts';
 import type { Gap } from '../../api/gaps.ts';
+import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
 import { call } from './api.ts';
 import { Wiring } from './connection.tsx';
@@ -147,7 +148,7 @@ function Unconnected({ buckets, add }: UnconnectedProps) {
             </td>
             {add !== undefined && (
               <td>
-                <button type="button" class="outline small" aria-label={`Add ${each.bucket}`} onClick={() => add(each.bucket)}>
+                <button type="button" class="outline small" aria-label={`Add ${printable(each.bucket)}`} onClick={() => add(each.bucket)}>
                   Add
                 </button>
               </td>

@@ -156,11 +156,12 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
   async function resume(): Promise<void> {
     const request = () => call('POST /v1/buckets/{bucket}/resume-notification', { params: { bucket: name } });
     await untilApplied({ request, onWaiting: setWaitingFor }, end.current.signal);
+    if (end.current.signal.aborted) return;
     onDone('The notification is there again. A re-index follows.');
   }
   return (
     <Dialog title={`Resume the notification of ${name}?`} onClose={onClose}>
-      <Form submit="Resume" onSubmit={resume} onCancel={onClose}>
+      <Form submit="Resume" onSubmit={resume} onCancel={onClose} mayLeave>
         <p>Tally’s notification is made again. Events of the meantime are lost, so a re-index follows.</p>
         {waitingFor !== undefined && (
           <p role="status">

@@ -175,7 +175,7 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
   return (
     <section aria-labelledby={id}>
       <h2 id={id}>{by === 'folder' ? 'Folders' : groupNames[by]}</h2>
-      <Overview search={search} />
+      {problem === undefined && <Overview search={search} />}
       {problem?.code === 'index.upgrading' ? (
         <Upgrading
           of={JSON.stringify(request)}
@@ -188,9 +188,7 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
           {(groupsFound) => <GroupTable groups={groupsFound} search={search} bucket={bucket} prefix={prefix} />}
         </Listed>
       )}
-      {by === 'folder' && isWhole && problem === undefined && (
-        <Direct search={search} prefix={prefix} groups={items} onProblem={onProblem} />
-      )}
+      {isWhole && problem === undefined && <Direct search={search} prefix={prefix} groups={items} onProblem={onProblem} />}
     </section>
   );
 }
@@ -306,7 +304,7 @@ interface DirectProps {
 /** The objects of the folder itself: everything below it except its folders. Its marker is one of them. */
 function Direct({ search, prefix, groups: found, onProblem }: DirectProps) {
   const own = found.find(({ name }) => name === undefined);
-  if (own === undefined) return null;
+  if (own === undefined || search.by !== 'folder') return null;
   const folders = found.flatMap(({ name }) => name ?? []);
   const leftOut = folders.length === 0 ? [] : [`-${clauseOf(PREFIX, folders)}`];
   const query = withClauses(forLive(search.query), ...leftOut);

@@ -1,8 +1,32 @@
 /** Buttons that act, and forms. What they do takes a moment and may fail. */
 import type { ComponentChildren } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
+import { restoreFocus } from './focus.ts';
 import { Failure } from './parts.tsx';
+
+/** A button that is disabled while it acts loses the focus. Returns what notes the place of the focus, to which it returns then. */
+function useKeptFocus(isActing: boolean): () => void {
+  const place = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    if (!isActing) restoreFocus(place.current);
+  }, [isActing]);
+  return () => {
+    place.current = document.activeElement;
+  };
+}
+
+/** Whether the component is shown still, for what follows an answer that took a moment. */
+export function useIsShown(): () => boolean {
+  const isGone = useRef(false);
+  useLayoutEffect(
+    () => () => {
+      isGone.current = true;
+    },
+    [],
+  );
+  return () => !isGone.current;
+}
 
 interface ActProps {
   readonly children: string;
@@ -19,7 +43,9 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const report = onProblem ?? setProblem;
+  const noteFocus = useKeptFocus(isActing);
   async function run(): Promise<void> {
+    noteFocus();
     setActing(true);
     report(undefined);
     try {
@@ -37,6 +63,7 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
         class={classOf(isDanger, isSecondary)}
         disabled={isActing || isDisabled === true}
         aria-busy={isActing}
+        data-acting={isActing}
         onClick={() => void run()}
       >
         {children}
@@ -60,14 +87,18 @@ interface FormProps {
   readonly otherwise?: { readonly text: string; readonly act: () => Promise<void> };
   readonly isDanger?: boolean;
   readonly isDisabled?: boolean;
+  /** Closing the dialog ends the submission. Otherwise the dialog stays until its answer, which takes less than a minute. */
+  readonly mayLeave?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, children }: FormProps) {
+export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, mayLeave, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
+  const noteFocus = useKeptFocus(isActing);
   async function run(act: () => Promise<void>): Promise<void> {
+    noteFocus();
     setActing(true);
     setProblem(undefined);
     try {
@@ -80,6 +111,7 @@ export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabl
   }
   return (
     <form
+      data-acting={isActing && mayLeave !== true}
       onSubmit={(event) => {
         event.preventDefault();
         const isOtherwise = event.submitter?.dataset['otherwise'] !== undefined;
@@ -103,7 +135,7 @@ export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabl
           </button>
         )}
         {onCancel !== undefined && (
-          <button type="button" class="secondary outline" onClick={onCancel}>
+          <button type="button" class="secondary outline" disabled={isActing && mayLeave !== true} onClick={onCancel}>
             Cancel
           </button>
         )}

@@ -30,7 +30,7 @@ export function HealthPage() {
                     <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
                   </td>
                   <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
-                  <td>{check.advice}</td>
+                  <td>{check.advice !== undefined && <Text>{check.advice}</Text>}</td>
                 </tr>
               ))}
             </Table>

@@ -3,7 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
 import { followJob } from './job-stream.ts';
-import { useLoaded } from './load.ts';
+import { useLoaded, visible } from './load.ts';
+import { useObserved } from './observed.ts';
 import { Act, Form } from './form.tsx';
 import { announce, Details, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
@@ -19,13 +20,15 @@ export function JobPage({ id }: { readonly id: string }) {
   const [isPaused, setPaused] = useState(false);
   const state = streamed?.job.id === id ? streamed.job.state : '';
   const whole = useLoaded(`job ${id} ${state}`, (signal) => call('GET /v1/jobs/{id}', { params: { id } }, signal));
+  // a browser has few connections to the registry, and pages that are not seen need none of them
+  const isVisible = useObserved(visible);
   useEffect(() => {
-    if (isPaused) return undefined;
+    if (isPaused || !isVisible) return undefined;
     const end = new AbortController();
     const parts = { id, onJob: (job: Job) => setStreamed({ job, atMs: Date.now() }), onTrouble: setTrouble };
     void followJob(parts, end.signal);
     return () => end.abort();
-  }, [id, isPaused]);
+  }, [id, isPaused, isVisible]);
   const latest = state === '' ? undefined : streamed;
   // what the stream leaves out comes from the read; until the first event the read is all
   const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };

@@ -1,11 +1,12 @@
 /** API keys: those of the person. A secret is shown once. */
 import { useState } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
+import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
 import { Check, Field, Form } from './form.tsx';
-import { announce, copy, Dialog, Listed, Table, Text, Time } from './parts.tsx';
+import { announce, Dialog, Listed, Table, Text, Time } from './parts.tsx';
 import { may, session } from './session.ts';
 import { durationText } from './words.ts';
 
@@ -80,7 +81,7 @@ function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly
           </td>
           <td>{key.scopes.join(', ')}</td>
           <td>
-            <button type="button" class="danger outline small" aria-label={`Revoke ${key.name}`} onClick={() => revoke(key)}>
+            <button type="button" class="danger outline small" aria-label={`Revoke ${printable(key.name)}`} onClick={() => revoke(key)}>
               Revoke
             </button>
           </td>
@@ -136,6 +137,16 @@ function SecretDialog({
   readonly created: AnswerTo<'POST /v1/api-keys'>;
   readonly onClose: () => void;
 }) {
+  const [note, setNote] = useState('');
+  /** Nothing outside of this dialog gets to know the secret, where it cannot be copied either. */
+  async function copySecret(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(secret);
+      setNote('Copied.');
+    } catch {
+      setNote('The browser does not permit copying: select the secret above.');
+    }
+  }
   return (
     <Dialog title="The secret of the key" onClose={onClose}>
       <p>
@@ -144,8 +155,9 @@ function SecretDialog({
       <pre tabIndex={0} class="secret">
         {secret}
       </pre>
+      <p role="status">{note}</p>
       <div class="actions">
-        <button type="button" onClick={() => void copy({ text: secret, isJson: false })}>
+        <button type="button" onClick={() => void copySecret()}>
           Copy
         </button>
         <button type="button" class="secondary outline" onClick={onClose}>

@@ -1,6 +1,7 @@
 /** Dead letters: messages that could not be handled. */
 import { useState } from 'preact/hooks';
 import type { DeadLetter, WholeDeadLetter } from '../../api/dead-letters.ts';
+import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
 import { useLoaded } from './load.ts';
@@ -82,7 +83,7 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
             <td>
               <input
                 type="checkbox"
-                aria-label={`Choose ${letter.id}`}
+                aria-label={`Choose ${printable(letter.id)}`}
                 checked={chosen.has(letter.id)}
                 onChange={() => onChosen(toggled(letter.id))}
               />
@@ -92,7 +93,7 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
                 <Text>{letter.id}</Text>
               </button>
             </th>
-            <td>{letter.fault ?? 'moved by SQS'}</td>
+            <td>{letter.fault === undefined ? 'moved by SQS' : <Text>{letter.fault}</Text>}</td>
             <td>{letter.reason === undefined ? '' : <Text>{letter.reason}</Text>}</td>
             <td>
               <Time at={letter.sent_at} />

@@ -1,7 +1,7 @@
 /** Reading from the registry while a component is shown. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, returned, type Problem } from './api.ts';
-import { useObserved } from './observed.ts';
+import { observed, useObserved } from './observed.ts';
 import { place } from './place.ts';
 
 export interface Loaded<Value> {
@@ -13,6 +13,11 @@ export interface Loaded<Value> {
   readonly atMs: number | undefined;
   readonly reload: () => void;
 }
+
+/** Whether the page can be seen: what is read again and again waits until then. */
+export const visible = observed(document.visibilityState === 'visible');
+
+document.addEventListener('visibilitychange', () => visible.set(document.visibilityState === 'visible'));
 
 interface Wishes {
   /** Reads again this often while the page is visible. Absent: once. */
@@ -45,29 +50,38 @@ function keep(key: string, value: unknown): void {
  */
 export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, { everyMs }: Wishes = {}): Loaded<Value> {
   const [state, set] = useState<State<Value>>({ key, isLoading: true });
-  const [round, again] = useState(0);
+  const [round, setRound] = useState(0);
   const back = useObserved(returned);
   const reader = useRef(read);
   reader.current = read;
   useEffect(() => {
     const end = new AbortController();
     set((before) => (before.key === key ? { ...before, isLoading: true } : { key, isLoading: true }));
+    // an answer that takes longer than the interval is waited for: a later one would be overwritten by it
+    let isReading = false;
     async function once(): Promise<void> {
+      if (isReading) return;
+      isReading = true;
       try {
         const value = await reader.current(end.signal);
         if (!end.signal.aborted) set({ key, value, isLoading: false, atMs: Date.now() });
       } catch (error) {
         if (!end.signal.aborted) set((before) => ({ ...before, key, problem: problemFrom(error), isLoading: false }));
+      } finally {
+        isReading = false;
       }
     }
     void once();
-    const timer = everyMs === undefined ? undefined : setInterval(() => void (document.visibilityState === 'visible' && once()), everyMs);
+    const again = (): void => void (visible.read() && once());
+    const timer = everyMs === undefined ? undefined : setInterval(again, everyMs);
+    const unwatch = everyMs === undefined ? undefined : visible.watch(again);
     return () => {
       clearInterval(timer);
+      unwatch?.();
       end.abort();
     };
   }, [key, round, everyMs, back]);
-  const reload = useCallback(() => again((count) => count + 1), []);
+  const reload = useCallback(() => setRound((count) => count + 1), []);
   const shown = state.key === key ? state : { key, isLoading: true };
   return { value: shown.value, problem: shown.problem, isLoading: shown.isLoading, atMs: shown.atMs, reload };
 }

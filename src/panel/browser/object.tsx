@@ -120,7 +120,7 @@ function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Ex
           'S3 answered',
           'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
         ],
-        ['What to do', 'fault' in storage && storage.advice],
+        ['What to do', 'fault' in storage && storage.advice !== undefined && <Text>{storage.advice}</Text>],
       ]}
     />
   );

@@ -1,6 +1,6 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
 import type { Copied } from './copied.ts';
@@ -107,7 +107,11 @@ export function Failure({ problem, retry }: { readonly problem: Problem; readonl
         <Text>{problem.message}</Text>
         {problem.message.endsWith('.') ? '' : '.'} <small>({problem.code})</small>
       </p>
-      {problem.advice !== undefined && <p>{problem.advice}</p>}
+      {problem.advice !== undefined && (
+        <p>
+          <Text>{problem.advice}</Text>
+        </p>
+      )}
       {problem.jobId !== undefined && (
         <p>
           <Link page="job" choices={{ id: problem.jobId }}>
@@ -187,7 +191,10 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const isGone = useRef(false);
   const id = useId();
-  useEffect(() => {
+  // what was begun is not ended by closing: its end is shown, and acts on nothing that was opened meanwhile
+  const isActing = (): boolean => element.current?.matches(':has([data-acting="true"])') === true;
+  // before the dialog is removed: effects that run after the paint would find the focus lost already
+  useLayoutEffect(() => {
     const { current } = element;
     const opener = document.activeElement;
     current?.showModal();
@@ -203,16 +210,20 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        if (!isActing()) onClose();
       }}
       // Chromium closes it without asking where nothing was done in it; the event comes after the element has gone, too
       onClose={() => {
-        if (!isGone.current) onClose();
+        if (isGone.current) return;
+        if (isActing()) element.current?.showModal();
+        else onClose();
       }}
     >
       <article>
         <header>
-          <h2 id={id}>{title}</h2>
+          <h2 id={id}>
+            <Text>{title}</Text>
+          </h2>
         </header>
         {children}
       </article>

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { Check, Field, Form } from './form.tsx';
-import { Dialog } from './parts.tsx';
+import { Check, Field, Form, useIsShown } from './form.tsx';
+import { announce, Dialog } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
 /** Why Repair cannot be chosen; undefined: it can. */
@@ -19,12 +19,16 @@ export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonl
   const [isReport, setReport] = useState(false);
   const [isFill, setFill] = useState(false);
   const refusal = repairRefusal(source);
+  // the source may have changed since the box was checked
+  const isRepaired = isRepair && refusal === undefined;
+  const isShown = useIsShown();
   async function start(): Promise<void> {
     const job = await call('POST /v1/buckets/{bucket}/reindex', {
       params: { bucket },
-      body: { prefix, mode: isReport ? 'report' : 'apply', repair: isRepair, fill: isFill },
+      body: { prefix, mode: isReport ? 'report' : 'apply', repair: isRepaired, fill: isFill },
     });
-    go(hrefOf('job', { id: job.id }));
+    if (isShown()) go(hrefOf('job', { id: job.id }));
+    else announce(`The re-index of ${bucket} has begun.`);
   }
   return (
     <Dialog title={`Re-index ${bucket}`} onClose={onClose}>
@@ -32,7 +36,7 @@ export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonl
         <p>Every object of the bucket is compared with the index, and what differs is corrected. Searches work meanwhile.</p>
         <Check
           label="Repair"
-          isChecked={isRepair}
+          isChecked={isRepaired}
           onChange={setRepair}
           isDisabled={refusal !== undefined}
           hint={

@@ -1,7 +1,7 @@
 /** Disconnects a bucket, and says what is left of it. */
 import { useState } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
-import { Check, Field, Form } from './form.tsx';
+import { Check, Field, Form, useIsShown } from './form.tsx';
 import { announce, Dialog, Text } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
@@ -25,10 +25,12 @@ export function RemoveDialog({ name, onClose }: { readonly name: string; readonl
   const [keepsAws, setKeepsAws] = useState(false);
   const [keepsDocuments, setKeepsDocuments] = useState(false);
   const [kept, setKept] = useState<Kept>();
+  const isShown = useIsShown();
   async function remove(): Promise<void> {
     const query = { ...(keepsAws && { keep_aws: 'true' as const }), ...(keepsDocuments && { keep_documents: 'true' as const }) };
     const removed = await call('DELETE /v1/buckets/{bucket}', { params: { bucket: name }, query });
     announce(`${name} is disconnected.`);
+    if (!isShown()) return;
     if (removed.kept.length === 0) leave();
     else setKept(removed.kept);
   }

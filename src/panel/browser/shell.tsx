@@ -1,19 +1,22 @@
 /** What surrounds every page: who the person is, where they can go, and how the registry answers. */
-import { useEffect, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
+import { printable } from '../../domain/printable.ts';
 import { addressOf, call, connection, loggedOut, problemFrom, returned, type Key, type Problem } from './api.ts';
 import { AllKeysPage } from './all-keys.tsx';
 import { AuditPage } from './audit.tsx';
 import { BucketPage } from './bucket.tsx';
 import { BucketsPage } from './buckets.tsx';
 import { DoctorPage } from './doctor.tsx';
+import { keepFocus } from './focus.ts';
 import { GapsPage } from './gaps.tsx';
 import { HealthPage } from './health.tsx';
 import { JobPage } from './job.tsx';
 import { JobsPage } from './jobs.tsx';
 import { daysLeft, KeysPage } from './keys.tsx';
 import { LettersPage } from './letters.tsx';
-import { useLoaded } from './load.ts';
+import { useLoaded, visible } from './load.ts';
 import { ObjectPage } from './object.tsx';
 import { useObserved } from './observed.ts';
 import { announce, Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
@@ -64,6 +67,7 @@ export function Shell() {
   useEffect(() => {
     if (answers !== 'lost') return undefined;
     const timer = setInterval(() => {
+      if (!visible.read()) return;
       call('GET /v1/session', {}).then(
         (value) => {
           session.set(value);
@@ -113,6 +117,7 @@ function Frame() {
       }),
     [],
   );
+  useEffect(() => keepFocus(), []);
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
@@ -129,12 +134,21 @@ function Frame() {
       <ConnectionBanner />
       <KeysBanner />
       <main id="content" tabIndex={-1}>
-        <Page at={here} />
+        <Guarded href={here.href}>
+          <Page at={here} />
+        </Guarded>
       </main>
       <Announcements />
       {isHelp && <HelpDialog onClose={() => setHelp(false)} />}
     </>
   );
+}
+
+/** A page that cannot be drawn says so, and does not take the others with it. */
+function Guarded({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary();
+  useEffect(() => reset(), [href]);
+  return error === undefined ? <>{children}</> : <Failure problem={problemFrom(error)} retry={reset} />;
 }
 
 /** Shows a place as it was left: scrolled to where it was, with the focus on the row that was opened. */
@@ -145,9 +159,12 @@ function returnTo(href: string): void {
   scrollTo(0, scrollOf(href));
 }
 
+/** A tab shows less. */
+const TITLE_LENGTH_MAX = 200;
+
 function titleOf({ page, choices }: Place): string {
   const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
-  return about === undefined ? pages[page] : `${about} · ${pages[page]}`;
+  return about === undefined ? pages[page] : `${printable(about, TITLE_LENGTH_MAX)} · ${pages[page]}`;
 }
 
 function Page({ at: { page, choices, href } }: { readonly at: Place }) {

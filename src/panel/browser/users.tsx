@@ -1,6 +1,7 @@
 /** People who have logged in, and who becomes an administrator. */
 import { useState } from 'preact/hooks';
 import type { User } from '../../api/users.ts';
+import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
 import { Act, Field, Form } from './form.tsx';
@@ -88,7 +89,7 @@ function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { 
   if (disabledAt !== undefined) return <Act act={enable}>Enable</Act>;
   return (
     <>
-      <button type="button" class="danger outline small" aria-label={`Disable ${email}`} onClick={() => setAsked(true)}>
+      <button type="button" class="danger outline small" aria-label={`Disable ${printable(email)}`} onClick={() => setAsked(true)}>
         Disable
       </button>
       {isAsked && (

@@ -1,0 +1,155 @@
+/** What takes a moment in the panel in Chromium: acts that are left or closed meanwhile, reads that overlap, and secrets. */
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/adapters/system-clock.ts';
+import { createFakeControl, runningJob } from '../support/fakes/control.ts';
+import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { bearer, startHttpWorld } from '../support/identity/http-world.ts';
+import { loadBuiltPanel, openPanel, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+
+/** Answers that wait until they are let go. */
+function createGate() {
+  let letGo: () => void = () => undefined;
+  let opened = Promise.resolve();
+  return {
+    close: (): void => {
+      opened = new Promise((resolve) => (letGo = resolve));
+    },
+    open: (): void => letGo(),
+    passed: (): Promise<void> => opened,
+  };
+}
+
+const HIDE = `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => 'hidden' });
+document.dispatchEvent(new Event('visibilitychange'))`;
+const SHOW = `delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))`;
+
+describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chromium, while something takes a moment', () => {
+  const gate = createGate();
+  const fake = createFakeControl();
+  let world: PanelWorld;
+  let browser: Browser;
+  const windows: Window[] = [];
+
+  beforeAll(async () => {
+    const verbs = {
+      startReindex: async () => {
+        await gate.passed();
+        return runningJob;
+      },
+      getJob: async () => runningJob,
+      listGaps: async (...asked: Parameters<typeof fake.verbs.listGaps>) => {
+        await gate.passed();
+        return fake.verbs.listGaps(...asked);
+      },
+    };
+    [world, browser] = await Promise.all([startPanelWorld({ verbs }), startChromium()]);
+  });
+  afterEach(async () => {
+    gate.open();
+    for (const { context } of windows.splice(0)) await context.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  async function open(options: BrowserContextOptions = {}): Promise<Window> {
+    const window = await openWindow(browser, options);
+    windows.push(window);
+    return window;
+  }
+
+  it('keeps a dialog open until its act has its answer, which leads nowhere after the page was left', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=jobs');
+    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    gate.close();
+    await page.getByRole('button', { name: 'Start the re-index' }).click();
+    await page.locator('form[data-acting="true"]').waitFor();
+    // Chromium closes a dialog at the second Escape without asking
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
+    expect(await page.getByRole('dialog').count()).toBe(1);
+    await page.evaluate(`document.querySelector('a[href="?page=users"], a[href="?page=health"]').click()`);
+    await page.getByRole('heading', { name: 'Health' }).waitFor();
+    gate.open();
+    await page.getByText('The re-index of photos has begun.').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Health');
+  });
+
+  it('does not read again before an answer came, nor while it is not seen, and at once when it is seen again', async () => {
+    const { page } = await open();
+    await page.clock.install();
+    await openPanel(page, world.url, '?page=gaps');
+    let asked = 0;
+    page.on('request', (request) => void (request.url().includes('/v1/gaps') && (asked += 1)));
+    gate.close();
+    await page.clock.fastForward(10_000);
+    await page.clock.fastForward(10_000);
+    await page.clock.fastForward(10_000);
+    await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
+    expect(asked).toBe(1);
+    const answer = page.waitForResponse((response) => response.url().includes('/v1/gaps'));
+    gate.open();
+    await (await answer).finished();
+    await page.evaluate(HIDE);
+    await page.clock.fastForward(60_000);
+    await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
+    expect(asked).toBe(1);
+    const seen = page.waitForRequest((request) => request.url().includes('/v1/gaps'));
+    await page.evaluate(SHOW);
+    await seen;
+  });
+
+  it('has no event stream open while it is not seen, nor after the job was left', async () => {
+    const { page } = await open();
+    const isStream = (request: { url(): string }): boolean => request.url().includes('/events');
+    const first = page.waitForRequest(isStream);
+    await openPanel(page, world.url, '?page=job&id=job-1');
+    await first;
+    await page.getByText('running, 25 %').waitFor();
+    let ended = page.waitForEvent('requestfailed', isStream);
+    await page.evaluate(HIDE);
+    await ended;
+    const again = page.waitForRequest(isStream);
+    await page.evaluate(SHOW);
+    await again;
+    ended = page.waitForEvent('requestfailed', isStream);
+    await page.getByRole('link', { name: 'Health' }).click();
+    await ended;
+  });
+
+  it('reads days of the audit in UTC whatever the clocks of the browser do, and says that a day is none', async () => {
+    const { page } = await open({ timezoneId: 'Europe/Berlin' });
+    const request = page.waitForRequest((each) => each.url().includes('/v1/admin/audit'));
+    // clocks go forward there on this day
+    await openPanel(page, world.url, '?page=audit&from=2026-03-29&to=2026-03-29');
+    const { searchParams } = new URL((await request).url());
+    expect([searchParams.get('from'), searchParams.get('to')]).toEqual(['2026-03-29T00:00:00.000Z', '2026-03-30T00:00:00.000Z']);
+    await openPanel(page, world.url, '?page=audit&from=abc');
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Audit');
+    await page.getByRole('alert').waitFor();
+    await page.getByRole('link', { name: 'Health' }).click();
+    await page.getByRole('region', { name: 'Checks' }).waitFor();
+  });
+
+  it('tells a secret to nothing but its dialog where it cannot be copied', async () => {
+    const people = await startHttpWorld({ loadPanel: loadBuiltPanel, clock: systemClock });
+    const { page } = await open({ extraHTTPHeaders: bearer(await people.tokenOf('admin')) });
+    await openPanel(page, people.url, '?page=keys');
+    await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not permitted'))`);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByLabel('Name').fill('nightly');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    const secret = await page.locator('.secret').innerText();
+    await page.getByRole('button', { name: 'Copy', exact: true }).click();
+    await page.getByText('does not permit copying').waitFor();
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await settled(page);
+    expect(await page.evaluate<string>('document.documentElement.outerHTML')).not.toContain(secret);
+    await people.close();
+  });
+});
