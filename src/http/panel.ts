@@ -82,7 +82,7 @@ export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName,
       ...panelHeaders,
       etag,
       vary: 'accept-encoding',
-      // the page names the files of its own version, so browsers check it each time
+      // the page names the files of one version of the panel, so browsers check it each time
       'cache-control': name === PAGE ? 'no-cache' : 'public, max-age=31536000, immutable',
     });
     if (request.headers['if-none-match'] === etag) return reply.code(304).send();

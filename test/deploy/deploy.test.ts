@@ -89,7 +89,8 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     });
 
     test('serves the panel, which was built with the image', async () => {
-      const page = await fetchedIn(container, 'http://127.0.0.1:8080/panel/');
+      // the test before found its object in the files of the index, perhaps before the restarted process listens
+      const page = await eventually('the panel answers', () => fetchedIn(container, 'http://127.0.0.1:8080/panel/'));
       const files = [...page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g)].map(([, file = '']) => file);
       expect(files.map((file) => file.replace(/-.*/, '')).toSorted()).toEqual(['panel', 'style']);
       for (const file of files) {

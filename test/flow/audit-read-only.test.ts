@@ -1,6 +1,7 @@
 /** An audit that takes no records: over HTTP every act of an administrator is refused and has changed nothing, while reading works. */
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it } from 'vitest';
+import { until } from '../support/servers/aws.ts';
 import { raw } from '../support/servers/opensearch.ts';
 import { startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { indexKinds, openIndex, type TestIndex } from '../support/worlds/flow.ts';
@@ -28,6 +29,9 @@ interface Page {
   readonly items: readonly Readonly<Record<string, unknown>>[];
 }
 
+/** Who requests the jobs that workers begin unasked, such as the first of a new bucket. */
+const WORKERS: readonly unknown[] = ['gap', 'schedule'];
+
 /** What the acts below could change, as an administrator sees it. What the workers change meanwhile is left out. */
 async function everything({ send }: RegistryWorld, token: string): Promise<readonly unknown[]> {
   const fields = {
@@ -40,7 +44,8 @@ async function everything({ send }: RegistryWorld, token: string): Promise<reado
     Object.entries(fields).map(async ([path, names]) => {
       const { status, text } = await send('GET', path, { token });
       expect(status, text).toBe(200);
-      return (JSON.parse(text) as Page).items.map((item) => names.map((name) => item[name]));
+      const items = (JSON.parse(text) as Page).items.filter((item) => !WORKERS.includes(item['requested_by']));
+      return items.map((item) => names.map((name) => item[name]));
     }),
   );
 }
@@ -69,6 +74,8 @@ describe.each(indexKinds)('while the audit on %s is read-only', (kind) => {
       ['POST', '/v1/admin/state/export', {}],
       ['POST', '/v1/api-keys/revoke', { secret }],
     ];
+    // the daemon connects the bucket of its embedded S3 by itself, which begins a job of no administrator
+    await until('the first job of demo', async () => /"job-/.test((await world.send('GET', '/v1/jobs', { token })).text));
     const before = await everything(world, token);
     await setReadOnly(index, true);
     for (const [method, path, body] of acts) {

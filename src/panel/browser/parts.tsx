@@ -136,7 +136,7 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
   );
 }
 
-/** A wide table scrolls inside of its own part of the page. */
+/** A wide table scrolls sideways, and the page around it does not. */
 export function Table({
   label,
   heads,

@@ -300,7 +300,7 @@ function ConnectionBanner() {
   );
 }
 
-/** The client warns of its own keys from this time on, as the registry does in its answers. */
+/** From this time on the panel warns that a key of the user ends, as the registry does in its answers. */
 const SOON_MS = 14 * 86_400_000;
 
 function endsSoon({ status, expires_at: at }: ApiKey): boolean {
