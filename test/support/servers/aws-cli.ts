@@ -11,7 +11,7 @@ export const AWS_CLI = { name: 'aws', variable: 'TALLY_TEST_AWS_CLI' } as const;
 
 const SERVER = new URL('aws-cli.py', import.meta.url).pathname;
 /** Of a script that pip or uv installed; the AWS CLI's own installer brings a program without one. */
-const PYTHON_LINE = /^#!(\/\S*python[\d.]*)$/m;
+const PYTHON_LINE = /^#!(\/\S*python[\d.]*)\n/;
 /** More than a line with the longest path. */
 const LINE_BYTES_MAX = 4_096;
 
@@ -28,7 +28,10 @@ export async function openAwsCli(): Promise<AwsCli> {
   const socket = join(folder, 'socket');
   // its standard input ends with this process at the latest, and so does it
   const server = python === undefined ? undefined : spawn(python, [SERVER, 'serve', socket], { stdio: ['pipe', 'pipe', 'ignore'] });
-  const ended = server && Promise.race([once(server, 'close'), once(server, 'error')]);
+  const nothing = (): undefined => undefined;
+  // also where it cannot be started
+  const ended = server && once(server, 'close').then(nothing, nothing);
+  // it says so in one line; without one it ended, and the plain one is as good
   const isReady =
     server !== undefined && (await Promise.race([once(createInterface({ input: server.stdout }), 'line'), ended])) !== undefined;
   return {
