@@ -24,7 +24,9 @@ describe.skipIf(!canRun('the calls of the AWS CLI', [AWS_CLI]))('the AWS CLI, st
     's3 cp - nowhere < package.json',
   ])('ends as the plain one: aws %s', async (words) => {
     const env = { PATH: process.env['PATH'], HOME: '/nonexistent', AWS_DEFAULT_REGION: 'eu-west-1', AWS_PAGER: '' };
-    const ends = [started.command, `'${findProgram(AWS_CLI)}'`].map((aws) => runProgram('/bin/sh', ['-c', `${aws} ${words}`], { env }));
+    const ends = [started.command, `'${findProgram(AWS_CLI) ?? ''}'`].map((aws) =>
+      runProgram('/bin/sh', ['-c', `${aws} ${words}`], { env }),
+    );
     const [shared, plain] = await Promise.all(ends);
     expect(shared).toEqual(plain);
   });

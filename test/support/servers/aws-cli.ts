@@ -35,7 +35,7 @@ export async function openAwsCli(): Promise<AwsCli> {
   const isReady =
     server !== undefined && (await Promise.race([once(createInterface({ input: server.stdout }), 'line'), ended])) !== undefined;
   return {
-    command: isReady ? `'${python}' -I -S '${SERVER}' call '${socket}'` : `'${plain}'`,
+    command: isReady ? `'${python ?? ''}' -I -S '${SERVER}' call '${socket}'` : `'${plain}'`,
     async dispose() {
       server?.stdin.end();
       await ended;
