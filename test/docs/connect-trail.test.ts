@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
-import { AWS_CLI, JQ, openPageShell } from './page-shell.ts';
+import { JQ, openPageShell } from './page-shell.ts';
+import { AWS_CLI } from '../support/servers/aws-cli.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { canRun } from './programs.ts';
 
 const runs = canRun('the CloudTrail and KMS blocks of docs/connect.md', [AWS_CLI, JQ, MOTO]);
-/** Each command starts a Python program. */
+/** Dozens of commands. */
 const TEST_TIMEOUT_MS = 600_000;
 const OPERATIONS = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
 

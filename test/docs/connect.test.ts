@@ -17,20 +17,21 @@ import { unwrap } from '../../src/domain/events/envelope.ts';
 import type { ChangeRecord } from '../../src/domain/events/record.ts';
 import type { Call } from '../support/audit-trail.ts';
 import { tellTrail, trailEvent } from '../support/audit-trail.ts';
+import { AWS_CLI } from '../support/servers/aws-cli.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { pageTransformer, shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
-import { AWS_CLI, JQ, openPageShell } from './page-shell.ts';
+import { JQ, openPageShell } from './page-shell.ts';
 import { canRun } from './programs.ts';
 
 const ACCOUNT = '000000000000';
 const KEY = 'dir/plain.txt';
 const READ_AND_ADD = ["2. Read the bucket's configuration and add the notification"] as const;
 const WRITE = ['3. Write the configuration'] as const;
-/** A block takes seconds, each command of it starts a Python program, and a re-index waits a minute for late events. */
+/** A block takes seconds, and a re-index waits a minute for late events. */
 const TEST_TIMEOUT_MS = 600_000;
 
 const runs = canRun('the AWS CLI blocks of docs/connect.md', [AWS_CLI, JQ]);

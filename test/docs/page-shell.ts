@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { AWS_CLI, openAwsCli } from '../support/servers/aws-cli.ts';
 import { shellBlocks } from './connect-blocks.ts';
 import { findProgram, runProgram } from './programs.ts';
 
-export const AWS_CLI = { name: 'aws', variable: 'TALLY_TEST_AWS_CLI' } as const;
 export const JQ = { name: 'jq', variable: 'TALLY_TEST_JQ' } as const;
 
 const ROOT = new URL('../..', import.meta.url).pathname;
@@ -39,9 +39,10 @@ export async function openPageShell(endpoint: string, env: Values = {}): Promise
   const programs = await mkdtemp(join(tmpdir(), 'tally-programs-'));
   await symlink(findProgram(JQ) ?? '', join(programs, JQ.name));
   // version 1 of the AWS CLI, which PyPI has, sends SQS's requests to AWS whatever AWS_ENDPOINT_URL says, unless it is an option
-  const cli = `'${findProgram(AWS_CLI) ?? ''}' --endpoint-url "$AWS_ENDPOINT_URL"`;
+  const awsCli = await openAwsCli();
+  const cli = `${awsCli.command} --endpoint-url "$AWS_ENDPOINT_URL"`;
   const account = join(programs, 'account');
-  // every call starts Python, and every block asks for the account: once is enough
+  // every block asks for the account: once is enough
   const script = `#!/bin/sh
 [ "$1 $2" = 'sts get-caller-identity' ] || exec ${cli} "$@"
 [ -e ${account} ] || ${cli} "$@" > ${account}
@@ -84,6 +85,7 @@ cat ${account}
     },
     aws: (...words) => bash(['aws', ...words.map((word) => `'${word}'`)].join(' '), folder),
     async dispose() {
+      await awsCli.dispose();
       await Promise.all([folder, programs].map((each) => rm(each, { recursive: true })));
     },
   };

@@ -14,7 +14,7 @@ import { createOperator, listBucket, operationArbitrary } from '../support/rando
 import { awsEndpoint } from '../support/servers/found.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
 
-const OPERATIONS = 120;
+const OPERATIONS = 90;
 /** Operations that are under way at once, also on the same key. */
 const LANES = 3;
 /** What is not exact settles some 45 s after its event; a stock LocalStack makes that of every event. */
@@ -38,8 +38,15 @@ const lastKeys = ['last/1', 'last/2', 'last/3', 'last/4'];
 
 const everyKey = [...plainKeys, ...awkwardKeys];
 
+const server = indexKinds.at(-1) ?? 'sqlite';
+
 interface Source {
   readonly name: 'notification' | 'eventbridge' | 'routed';
+  /**
+   * What a store is asked to do does not depend on who told of a change, so one source is played on both, and each of the others
+   * on one.
+   */
+  readonly stores: readonly IndexKind[];
   /** Leads the bucket's events to the bucket queue. */
   readonly lay: (world: World, bucket: string) => Promise<{ readonly topic_arn?: string }>;
   readonly keys: (world: World) => Promise<readonly string[]>;
@@ -64,6 +71,7 @@ const silent: Teller = { hear: async () => undefined, end: async () => undefined
 const sources: readonly Source[] = [
   {
     name: 'notification',
+    stores: indexKinds,
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
@@ -75,6 +83,7 @@ const sources: readonly Source[] = [
   },
   {
     name: 'eventbridge',
+    stores: ['sqlite'],
     async lay({ aws, queue }, bucket) {
       await aws.createRule({ pattern: { source: ['aws.s3'], detail: { bucket: { name: [bucket] } } }, targetArn: queue.arn });
       await aws.notify(bucket, 'eventbridge');
@@ -86,6 +95,7 @@ const sources: readonly Source[] = [
   },
   {
     name: 'routed',
+    stores: [server],
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();
       await aws.subscribe(topicArn, queue);
@@ -105,8 +115,8 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
     await Promise.all(worlds.map((world) => world.dispose()));
   });
 
-  it.each(sources)('the index equals the bucket, told by $name events, on every store', { timeout: TEST_TIMEOUT_MS }, async (source) => {
-    await Promise.all(indexKinds.map((store) => expectAgreement(source, store)));
+  it.each(sources)('the index equals the bucket, told by $name events, on its stores', { timeout: TEST_TIMEOUT_MS }, async (source) => {
+    await Promise.all(source.stores.map((store) => expectAgreement(source, store)));
   });
 
   async function expectAgreement(source: Source, store: IndexKind): Promise<void> {

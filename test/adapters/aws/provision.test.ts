@@ -18,10 +18,11 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import { AWS_CLI, JQ } from '../../docs/page-shell.ts';
+import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { AWS_CLI, openAwsCli, type AwsCli } from '../../support/servers/aws-cli.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 
@@ -149,6 +150,12 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   });
 
   describe.runIf(canRun('the script of a plan', [AWS_CLI, JQ]))('by its script', () => {
+    let awsCli: AwsCli;
+    beforeAll(async () => {
+      awsCli = await openAwsCli();
+    });
+    afterAll(() => awsCli.dispose());
+
     it.each(['notification', 'eventbridge', 'routed'] as const)(
       'is what an apply would make for %s, and again when it is run again',
       async (source) => {
@@ -156,7 +163,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         const before = await foreign();
         const script = await provisioning.emit({ bucket, source });
         for (let run = 0; run < 2; run += 1) {
-          await runScript(script);
+          await runScript(script, awsCli);
           expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
           expect(await foreign()).toEqual(before);
         }
@@ -178,10 +185,10 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   }
 
   /** Runs a script by bash, with an AWS CLI that sends everything to the emulator. */
-  async function runScript(script: string): Promise<void> {
+  async function runScript(script: string, { command }: AwsCli): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'tally-script-'));
     try {
-      const cli = `#!/bin/sh\nexec '${findProgram(AWS_CLI) ?? ''}' --endpoint-url '${awsEndpoint() ?? ''}' "$@"\n`;
+      const cli = `#!/bin/sh\nexec ${command} --endpoint-url '${awsEndpoint() ?? ''}' "$@"\n`;
       await writeFile(join(folder, 'aws'), cli, { mode: 0o755 });
       await writeFile(join(folder, 'script.sh'), script);
       const PATH = [folder, dirname(findProgram(JQ) ?? ''), process.env['PATH']].join(delimiter);
