@@ -86,7 +86,8 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
-  const openApi = openApiOf(rows, version);
+  // made when it is first asked for: few processes are asked, and making it takes longer than all else here
+  let openApi: string | undefined;
   const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? identity?.publicUrl() ?? `http://${headers.host ?? ''}`;
   const catalogUrl = (request: FastifyRequest): string => parts.catalogUrl ?? registryUrl(request);
 
@@ -108,7 +109,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
-    getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send(openApi),
+    getOpenApi: async (_request, reply) => reply.type('application/json; charset=utf-8').send((openApi ??= openApiOf(rows, version))),
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
   const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
