@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They need no server either, but more than half a minute each. */
-const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket', 'gap-years'];
+/** They need no server either, but more than half a minute each, or are long random searches. */
+const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket', 'gap-years', 'neighbours-after-fault'];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
 const unit = [`test/{api,cli,domain,http,panel,pipeline,settings}/**/!(${['*-real', ...slow].join('|')}).test.ts`, 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */

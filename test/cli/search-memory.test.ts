@@ -9,6 +9,8 @@ import { createCliWorld } from './world.ts';
 
 const PAGES = 60;
 const PAGE_ROWS = 500;
+/** From one count of the pages that are kept to the next: a collection of all garbage takes longer than printing a page. */
+const COUNTED_EACH = 10;
 /** The page that is printed, and the one before it, which the last request may still hold. */
 const KEPT_MAX = 2;
 
@@ -22,8 +24,10 @@ it.each(['--csv', '--jsonl'])('search %s keeps no page but the one that it print
   const searchObjects: Operations['searchObjects'] = async () => {
     // a WeakRef is not cleared within the turn that made it or read it
     await nextTurn();
-    collect();
-    kept.push(pages.filter((page) => page.deref() !== undefined).length);
+    if (pages.length % COUNTED_EACH === COUNTED_EACH - 1) {
+      collect();
+      kept.push(pages.filter((page) => page.deref() !== undefined).length);
+    }
     const items = Array.from({ length: PAGE_ROWS }, (_, at) => ({ ...objectDocument, key: `page ${pages.length}, object ${at}` }));
     pages.push(new WeakRef(items));
     return { items, ...(pages.length < PAGES && { next: `after-${pages.length}` }) };
@@ -34,7 +38,7 @@ it.each(['--csv', '--jsonl'])('search %s keeps no page but the one that it print
     stdout: { write: (text: string) => (bytes += text.length) > 0 },
   });
   expect(await world.run('search', layout)).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(kept).toHaveLength(PAGES);
+  expect(kept).toHaveLength(PAGES / COUNTED_EACH);
   expect(Math.max(...kept)).toBeLessThanOrEqual(KEPT_MAX);
   expect(bytes).toBeGreaterThan(PAGES * PAGE_ROWS * 20);
 });

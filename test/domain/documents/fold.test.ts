@@ -5,8 +5,10 @@ describe('the folded form', () => {
   it('of every character is folded already', () => {
     const others: string[] = [];
     for (let point = 0; point <= 0x10_ff_ff; point += 1) {
-      const folded = fold(String.fromCodePoint(point));
-      if (fold(folded) !== folded) others.push(point.toString(16));
+      const character = String.fromCodePoint(point);
+      const folded = fold(character);
+      // most are their own fold, which the next fold would only repeat
+      if (folded !== character && fold(folded) !== folded) others.push(point.toString(16));
     }
     expect(others).toEqual([]);
   });

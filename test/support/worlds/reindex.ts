@@ -65,10 +65,11 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
         signal?.throwIfAborted();
         return empty;
       }
-      const all = [...s3.objects]
-        .filter(([key]) => key.startsWith(prefix) && compareKeys(key, after) > 0)
-        .sort(([a], [b]) => compareKeys(a, b));
-      const objects = all.slice(0, Math.min(limit, s3.pageSize)).map(([key, state]) => ({ key, state: listedOf(state) }));
+      const all = [...s3.objects.keys()].filter((key) => key.startsWith(prefix) && compareKeys(key, after) > 0).sort(compareKeys);
+      const objects = all.slice(0, Math.min(limit, s3.pageSize)).flatMap((key) => {
+        const state = s3.objects.get(key);
+        return state === undefined ? [] : [{ key, state: listedOf(state) }];
+      });
       const page = { objects, observedAtMs: place?.observedAtMs ?? observedAtMs(), isTruncated: all.length > objects.length };
       await s3.onPage(page, asked);
       signal?.throwIfAborted();

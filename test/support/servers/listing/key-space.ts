@@ -57,7 +57,8 @@ const keyOf: Readonly<Record<KeyShape, (at: number, count: number) => string>> =
   // a place of its own for each key, and chance within it: the order is kept
   hash: (at, count) => {
     const place = Math.floor(HASHES / count);
-    return `${(at * place + (mixed(at, 3) % place)).toString(16).padStart(12, '0')}${hex(mixed(at, 5))}`;
+    const position = at * place + (mixed(at, 3) % place);
+    return `${hex4(Math.floor(position / 2 ** 32))}${hex(position)}${hex(mixed(at, 5))}`;
   },
   awkward: (at) => `g${digits(Math.floor(at / awkwardNames.length), 6)}/${awkwardNames[at % awkwardNames.length] ?? ''}`,
 };
@@ -69,8 +70,16 @@ function digits(value: number, length: number): string {
   return String(value).padStart(length, '0');
 }
 
+/** Four hexadecimal digits of each number of 16 bits: millions of keys and states are made of them. */
+const HEX4 = Array.from({ length: 2 ** 16 }, (_, value) => value.toString(16).padStart(4, '0'));
+
+function hex4(value: number): string {
+  return HEX4[value & 0xff_ff] ?? '';
+}
+
+/** The lowest 32 bits in eight hexadecimal digits. */
 function hex(value: number): string {
-  return (value >>> 0).toString(16).padStart(8, '0');
+  return hex4(value >>> 16) + hex4(value);
 }
 
 /** Two rounds of the murmur3 finalizer: neighbours are far apart. */
