@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
-import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
+import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld } from '../support/identity/http-world.ts';
 import { loadBuiltPanel, openPanel, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
@@ -29,7 +29,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
   const fake = createFakeControl();
   let world: PanelWorld;
   let browser: Browser;
-  const windows: Window[] = [];
+  const windows = createWindows();
 
   beforeAll(async () => {
     const verbs = {
@@ -47,18 +47,14 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
   });
   afterEach(async () => {
     gate.open();
-    for (const { context } of windows.splice(0)) await context.close();
+    await windows.empty(`${world.url}/livez`);
   });
   afterAll(async () => {
     await browser?.close();
     await world?.close();
   });
 
-  async function open(options: BrowserContextOptions = {}): Promise<Window> {
-    const window = await openWindow(browser, options);
-    windows.push(window);
-    return window;
-  }
+  const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
 
   it('keeps a dialog open until its act has its answer, which leads nowhere after the page was left', async () => {
     const { page } = await open();
@@ -81,7 +77,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
   });
 
   it('does not read again before an answer came, nor while it is not seen, and at once when it is seen again', async () => {
-    const { page } = await open();
+    const { page } = await open({});
     await page.clock.install();
     await openPanel(page, world.url, '?page=gaps');
     let asked = 0;

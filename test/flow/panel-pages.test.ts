@@ -2,8 +2,6 @@
  * Every page of the panel in Chromium, of each caller, with answers in which every text attacks it: policy, console, markup,
  * addresses, accessibility, small screens, dark screens and the keyboard. The pages are those of support/panel/pages.ts.
  */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
@@ -12,7 +10,8 @@ import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { hostileVerbs } from '../support/fakes/hostile.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
-import { panelPages, queryTo, type PanelPage } from '../support/panel/pages.ts';
+import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { panelPages, queryTo, type PanelDialog, type PanelPage } from '../support/panel/pages.ts';
 import {
   loadBuiltPanel,
   openPanel,
@@ -23,7 +22,6 @@ import {
   type PanelWorld,
 } from '../support/worlds/panel.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SMALL: BrowserContextOptions = { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true };
 /** No page has as many places for the focus. */
 const TABS_MAX = 200;
@@ -47,9 +45,6 @@ const NOT_REACHED = `[...document.querySelectorAll('a[href], button, input, sele
   .filter((element) => !element.disabled && element.tabIndex >= 0 && element.checkVisibility() && element.dataset.reached === undefined)
   .map((element) => element.outerHTML.slice(0, 200))`;
 const FORGET = `document.querySelectorAll('[data-reached]').forEach((element) => delete element.dataset.reached)`;
-/** Resolves when no colour is changing any more. */
-const STILL = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(
-  Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => undefined)))))`;
 /** Marks the button that has the focus, and notes where the focus is in the moment in which its dialog disappears. */
 const NOTE_BACK = `(() => {
   const opener = document.activeElement;
@@ -61,6 +56,8 @@ const NOTE_BACK = `(() => {
   });
   opener.addEventListener('click', () => requestAnimationFrame(() => removed.observe(document, { childList: true, subtree: true })), { once: true });
 })()`;
+/** Chromium reports each answer of an error status itself, and readiness is one here. */
+const isNoReadiness = (text: string): boolean => !/status of 503 .*\/readyz/s.test(text);
 const IS_IN_DIALOG = `document.activeElement?.closest('dialog') !== null || document.activeElement === document.body`;
 
 describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of the panel in Chromium', () => {
@@ -119,7 +116,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     await openPanel(page, url, queryTo(row));
   }
 
-  async function openDialog(page: Page, { opener, before }: NonNullable<PanelPage['dialogs']>[number]): Promise<void> {
+  async function openDialog(page: Page, { opener, before }: PanelDialog): Promise<void> {
     await before?.(page);
     const button = page.getByRole('button', { name: opener }).first();
     await button.focus();
@@ -135,39 +132,30 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     await settled(page);
   }
 
-  async function findingsOf(page: Page, name: string): Promise<readonly string[]> {
-    const all: string[] = [];
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.evaluate(STILL);
-      const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
-        'axe.run(document)',
-      );
-      all.push(
-        ...violations.flatMap(({ id, nodes }) =>
-          nodes.map(({ html, failureSummary }) => `${name}, ${colorScheme}: ${id}: ${html.slice(0, 200)} ${failureSummary}`),
-        ),
-      );
-    }
-    return all;
+  /** What a text has made that should be shown. */
+  async function textFaultsOf(page: Page): Promise<readonly string[]> {
+    const hrefs = await page.evaluate<readonly string[]>(HREFS);
+    const bad = hrefs.filter((href) => !/^(?:\?|#|\.\.\/|https?:\/\/127\.0\.0\.1:\d+\/)/.test(href));
+    const made = await page.locator('img, iframe, object, embed, #panel script').count();
+    return [...bad.map((href) => `leads to ${href}`), ...(made > 0 ? [`${made} elements were made of a text`] : [])];
   }
 
   /** What is wrong with the page that is shown. */
-  async function faultsOf(page: Page): Promise<readonly string[]> {
-    const hrefs = await page.evaluate<readonly string[]>(HREFS);
-    const bad = hrefs.filter((href) => !/^(?:\?|#|\.\.\/|https?:\/\/127\.0\.0\.1:\d+\/)/.test(href));
-    const [made, overflow] = [await page.locator('img, iframe, object, embed, #panel script').count(), await overflowOf(page)];
+  async function faultsOf(page: Page, row: PanelPage, caller: PanelCaller): Promise<readonly string[]> {
+    const heading = await page.getByRole('heading', { level: 1 }).innerText();
+    const overflow = await overflowOf(page);
     return [
-      ...bad.map((href) => `leads to ${href}`),
-      ...(made > 0 ? [`${made} elements were made of a text`] : []),
+      ...(heading.startsWith(row.callers.includes(caller) ? row.heading : 'Not permitted') ? [] : [heading]),
+      ...(await page.getByRole('alert').allInnerTexts()),
+      ...(await textFaultsOf(page)),
       ...(overflow > 0 ? [`${overflow} pixels wider than the screen`] : []),
-    ];
+    ].map((fault) => `${row.name}: ${fault}`);
   }
 
   it.each<readonly [caller: PanelCaller, way: 'directly' | 'behind the prefix of a proxy']>([
     ['local', 'directly'],
     ['user', 'directly'],
-    ['admin', 'directly'],
+    // directly, an administrator has them in the tour below
     ['admin', 'behind the prefix of a proxy'],
   ])('show attackers’ texts as texts, on a screen of 360 pixels, to %s, %s', async (caller, way) => {
     const url = way === 'directly' ? addressFor(caller) : proxy.url;
@@ -175,56 +163,44 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     const faults: string[] = [];
     for (const row of panelPages) {
       await opened(page, url, row);
-      const heading = await page.getByRole('heading', { level: 1 }).innerText();
-      if (!heading.startsWith(row.callers.includes(caller) ? row.heading : 'Not permitted')) faults.push(`${row.name}: ${heading}`);
-      for (const alert of await page.getByRole('alert').allInnerTexts()) faults.push(`${row.name}: ${alert}`);
-      faults.push(...(await faultsOf(page)).map((fault) => `${row.name}: ${fault}`));
+      faults.push(...(await faultsOf(page, row, caller)));
     }
     expect(faults).toEqual([]);
     expect(refused).toEqual([]);
-    // Chromium reports each answer of an error status itself, and readiness is one here
-    expect(complaints.filter((text) => !/status of 503 .*\/readyz/s.test(text))).toEqual([]);
+    expect(complaints.filter(isNoReadiness)).toEqual([]);
   });
 
-  it('have nothing that axe finds, light and dark, with their dialogs, which fit on a screen of 360 pixels', async () => {
-    const { page } = await open('admin', { ...SMALL, bypassCSP: true, reducedMotion: 'reduce' });
-    const found: string[] = [];
-    for (const row of panelPages) {
-      await opened(page, people.url, row);
-      await page.evaluate(AXE);
-      found.push(...(await findingsOf(page, row.name)));
-      for (const dialog of row.dialogs ?? []) {
-        await openDialog(page, dialog);
-        const name = `${row.name}, dialog ${String(dialog.opener)}`;
-        found.push(...(await findingsOf(page, name)), ...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));
-        await closeDialog(page);
-      }
-    }
-    expect(found).toEqual([]);
-  });
-
-  it('work with the keyboard alone: every control is reached, shows that, and dialogs keep the focus and give it back', async () => {
-    const { page, complaints } = await open('admin');
+  it('work with the keyboard alone, dialogs keep the focus and give it back, and axe finds nothing, light and dark', async () => {
+    const { page, complaints, refused } = await open('admin', AXE_WINDOW);
     const faults: string[] = [];
     for (const row of panelPages) {
       await opened(page, people.url, row);
+      faults.push(...(await faultsOf(page, row, 'admin')));
       faults.push(...(await tabThrough(page)).map((fault) => `${row.name}: ${fault}`));
-      for (const dialog of row.dialogs ?? []) {
-        const name = `${row.name}, dialog ${String(dialog.opener)}`;
-        await openDialog(page, dialog);
-        await page.evaluate(FORGET);
-        for (let presses = 0; presses < 12; presses++) {
-          if (!(await page.evaluate<boolean>(IS_IN_DIALOG))) faults.push(`${name}: the focus leaves it`);
-          await page.keyboard.press('Tab');
-        }
-        await closeDialog(page);
-        const back = await page.evaluate<string>('window.focusBack');
-        if (back !== 'opener') faults.push(`${name}: the focus is not given back, but is at ${back}`);
-      }
+      faults.push(...(await findingsOf(page, row.name)));
+      for (const dialog of row.dialogs ?? [])
+        faults.push(...(await dialogFaultsOf(page, `${row.name}, dialog ${String(dialog.opener)}`, dialog)));
     }
     expect(faults).toEqual([]);
+    expect(refused).toEqual([]);
     expect(complaints).toEqual([]);
   });
+
+  /** Opens a dialog, looks at it and closes it. Returns what is wrong with it. */
+  async function dialogFaultsOf(page: Page, name: string, dialog: PanelDialog): Promise<readonly string[]> {
+    const faults: string[] = [];
+    await openDialog(page, dialog);
+    await page.evaluate(FORGET);
+    for (let presses = 0; presses < 12; presses++) {
+      if (!(await page.evaluate<boolean>(IS_IN_DIALOG))) faults.push(`${name}: the focus leaves it`);
+      await page.keyboard.press('Tab');
+    }
+    faults.push(...(await findingsOf(page, name, 'dialog')), ...(await textFaultsOf(page)).map((fault) => `${name}: ${fault}`));
+    await closeDialog(page);
+    const back = await page.evaluate<string>('window.focusBack');
+    if (back !== 'opener') faults.push(`${name}: the focus is not given back, but is at ${back}`);
+    return faults;
+  }
 
   /** Presses Tab until every control was reached: from the content to the end, and from the beginning again. */
   async function tabThrough(page: Page): Promise<readonly string[]> {

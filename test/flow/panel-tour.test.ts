@@ -1,49 +1,26 @@
-/** Every page of the panel in Chromium, with texts that attack it: policy, accessibility, small and dark screens, the keyboard. */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+/** Ways through the panel in Chromium: history, keys, the clipboard, events, dialogs and errors. panel-pages.test.ts has every page. */
+import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer, nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
-import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
-import { openPanel, overflowOf, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
+import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
-
-const objectQuery = new URLSearchParams({ page: 'object', bucket: 'photos', key: nastyKey });
-
-/** Each page that a person on this machine has, with the beginning of its heading. */
-const pages: readonly (readonly [name: string, query: string, heading: string])[] = [
-  ['buckets', '', 'Buckets'],
-  ['one bucket', '?page=bucket&bucket=photos', 'Bucket photos'],
-  ['the doctor', '?page=doctor&bucket=photos', 'Doctor of photos'],
-  ['search', '?page=search&q=cat', 'Search'],
-  ['one object', `?${objectQuery.toString()}`, 'a b/ü'],
-  ['jobs', '?page=jobs', 'Jobs'],
-  ['one job', '?page=job&id=job-1', 'Job job-1'],
-  ['gaps', '?page=gaps', 'Gaps'],
-  ['dead letters', '?page=letters', 'Dead letters'],
-  ['all keys', '?page=all-keys', 'All API keys'],
-  ['the audit', '?page=audit', 'Audit'],
-  ['health', '?page=health', 'Health'],
-];
-
-/** Chromium reports each answer of an error status itself, and readiness is one here. */
-const ownComplaints = (window: Window): readonly string[] => window.complaints.filter((text) => !/status of 503 .*\/readyz/s.test(text));
 
 describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', () => {
   let world: PanelWorld;
   let browser: Browser;
-  const windows: Window[] = [];
+  const windows = createWindows();
   let job: Job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
 
   beforeAll(async () => {
     [world, browser] = await Promise.all([startPanelWorld({ verbs: { getJob: async () => job } }), startChromium()]);
   });
   afterEach(async () => {
-    for (const { context } of windows.splice(0)) await context.close();
+    await windows.empty(`${world.url}/livez`);
     job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
   });
   afterAll(async () => {
@@ -51,54 +28,19 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await world?.close();
   });
 
-  async function open(options: BrowserContextOptions = {}): Promise<Window> {
-    const window = await openWindow(browser, options);
-    windows.push(window);
-    return window;
-  }
+  const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
 
-  async function findingsOf(page: Page): Promise<readonly string[]> {
-    await page.evaluate(AXE);
-    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>(
-      'axe.run(document)',
-    );
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`));
-  }
-
-  it('shows every page without a complaint of the browser, as text', async () => {
-    const window = await open();
-    for (const [name, query, heading] of pages) {
-      await openPanel(window.page, world.url, query);
-      expect(await window.page.getByRole('heading', { level: 1 }).innerText(), name).toContain(heading);
-      expect(await window.page.locator('img, #panel script').count(), name).toBe(0);
-      expect(await window.page.getByRole('alert').count(), name).toBe(0);
-    }
-    expect(ownComplaints(window)).toEqual([]);
-  });
-
-  it.each(['light', 'dark'] as const)('has nothing on a %s screen that axe finds', async (colorScheme) => {
-    const window = await open({ bypassCSP: true, colorScheme });
-    const found: string[] = [];
-    for (const [name, query] of pages) {
-      await openPanel(window.page, world.url, query);
-      found.push(...(await findingsOf(window.page)).map((finding) => `${name}: ${finding}`));
-    }
-    await openPanel(window.page, world.url, '?page=bucket&bucket=photos');
-    await window.page.getByRole('button', { name: 'Re-Index and Repair' }).click();
-    found.push(...(await findingsOf(window.page)).map((finding) => `dialog: ${finding}`));
+  it('has nothing that axe finds while a job runs or is held back, with texts that attack', async () => {
+    const { page, complaints } = await open(AXE_WINDOW);
+    await openPanel(page, world.url, '?page=job&id=job-1');
+    await page.getByText('running, 25 %').waitFor();
+    const found = [...(await findingsOf(page, 'a job that runs'))];
+    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+    await page.getByRole('button', { name: 'Release the brake…' }).click();
+    found.push(...(await findingsOf(page, 'the dialog of the brake', 'dialog')));
     expect(found).toEqual([]);
-  });
-
-  it('fits on a screen of 360 pixels', async () => {
-    const { page } = await open({ viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true });
-    for (const [name, query] of pages) {
-      await openPanel(page, world.url, query);
-      expect(await overflowOf(page), name).toBe(0);
-    }
-    await openPanel(page, world.url);
-    await page.getByRole('button', { name: 'Add bucket' }).tap();
-    await page.getByLabel('Name').waitFor();
-    expect(await overflowOf(page)).toBe(0);
+    expect(await page.locator('img, #panel script').count()).toBe(0);
+    expect(complaints).toEqual([]);
   });
 
   it('names its pages, and Back and Forward lead through them', async () => {
@@ -205,7 +147,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('says when the registry cannot be reached, and continues when it answers', async () => {
-    const { page, context } = await open();
+    const { page, context } = await open({});
     await openPanel(page, world.url);
     await context.setOffline(true);
     await page.getByRole('link', { name: 'Gaps' }).first().click();

@@ -33,12 +33,16 @@ export interface Window {
   readonly complaints: readonly string[];
 }
 
+interface Kept extends Window {
+  readonly complaints: string[];
+}
+
 /** The console is the one way out of a page that its policy does not close. */
 const REPORT_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.effectiveDirective + ' ' + event.blockedURI + ' ' + event.sample));`;
 
 /** A window with cookies and permissions of its own. */
-export async function openWindow(browser: Browser, options: BrowserContextOptions = {}): Promise<Window> {
+export async function openWindow(browser: Browser, options: BrowserContextOptions = {}): Promise<Kept> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(PATIENCE_MS);
   const complaints: string[] = [];
@@ -52,4 +56,35 @@ export async function openWindow(browser: Browser, options: BrowserContextOption
   });
   await context.addInitScript({ content: REPORT_VIOLATIONS });
   return { context, page: await context.newPage(), complaints };
+}
+
+/**
+ * The windows of one test file. For each new window Chromium starts a process, which costs more than to load the panel three
+ * times: tests that ask for nothing special have one window after another, emptied in between.
+ */
+export function createWindows() {
+  let kept: Kept | undefined;
+  const own: Window[] = [];
+
+  return {
+    /** Without options the window is the one that is kept. Who changes what a window is (its clock, its network) asks for `{}`. */
+    async open(browser: Browser, options?: BrowserContextOptions): Promise<Window> {
+      if (options === undefined) return (kept ??= await openWindow(browser));
+      const window = await openWindow(browser, options);
+      own.push(window);
+      return window;
+    },
+
+    /** After each test. `quietUrl`: a page of the registry that asks it nothing, so that nothing of the test goes on. */
+    async empty(quietUrl: string): Promise<void> {
+      for (const { context } of own.splice(0)) await context.close();
+      if (kept === undefined) return;
+      const { context, page, complaints } = kept;
+      await page.goto(quietUrl);
+      await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+      await context.clearCookies();
+      await context.clearPermissions();
+      complaints.splice(0);
+    },
+  };
 }

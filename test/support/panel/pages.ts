@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import type { PanelCaller } from '../../../src/panel/facts.ts';
 import { HOSTILE } from '../fakes/hostile.ts';
 
-interface PanelDialog {
+export interface PanelDialog {
   /** The button that opens it. */
   readonly opener: RegExp;
   /** What must be done on the page before. */

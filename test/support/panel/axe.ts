@@ -1,0 +1,49 @@
+/** What axe finds in the panel: on a large light screen and on a small dark one, both by all of its rules. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { overflowOf } from '../worlds/panel.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const LARGE = { width: 1_280, height: 720 };
+const SMALL = { width: 360, height: 640 };
+
+/** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
+export const AXE_WINDOW: BrowserContextOptions = { reducedMotion: 'reduce', viewport: LARGE };
+
+/** Resolves when no colour is changing any more. */
+const STILL = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(
+  Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => undefined)))))`;
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/**
+ * What is wrong with what is shown, each with the name: what axe finds, and what is wider than the small screen.
+ * Large and small have different layouts, light and dark different colours: two looks show all four. `within`: of an open
+ * dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it.
+ */
+export async function findingsOf(page: Page, name: string, within: 'html' | 'dialog' = 'html'): Promise<readonly string[]> {
+  if (await page.evaluate<boolean>(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
+  const found = await look(page, `${name}, large and light`, within);
+  await page.setViewportSize(SMALL);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  found.push(...(await look(page, `${name}, small and dark`, within)));
+  const overflow = await overflowOf(page);
+  if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`);
+  await page.setViewportSize(LARGE);
+  await page.emulateMedia({ colorScheme: 'light' });
+  return found;
+}
+
+async function look(page: Page, name: string, within: string): Promise<string[]> {
+  await page.evaluate(STILL);
+  const [rules, violations] = await page.evaluate<readonly [number, readonly Violation[]]>(
+    `axe.run('${within}').then(({ passes, violations }) => [passes.length + violations.length, violations])`,
+  );
+  // without an element to judge axe finds nothing either
+  if (rules === 0) return [`${name}: axe had nothing to judge`];
+  return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${name}: ${id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
+}
