@@ -7,9 +7,10 @@ import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { keyIdOf } from '../../src/domain/identity/api-key.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { get } from '../support/identity/browser.ts';
-import { CALLBACK, codeIn, openWalk, request, unusedPort, type Tokens, type Walk } from '../support/identity/walk.ts';
+import { CALLBACK, codeIn, openWalk, request, type Tokens, type Walk } from '../support/identity/walk.ts';
 import { VERIFIER } from '../support/identity/world.ts';
 import { runTally, startDaemon, type Daemon } from '../support/servers/daemon.ts';
+import { unusedPort } from '../support/servers/unused-port.ts';
 
 const FAILED = { status: 401, code: 'authentication.failed', detail: 'Authentication failed. Check your credentials or API key.' };
 
