@@ -1,11 +1,13 @@
 /** A daemon that makes the AWS side of its buckets itself, from the first request to the last. */
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ListTopicsCommand } from '@aws-sdk/client-sns';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { until } from '../support/servers/aws.ts';
 import { startWorld, type World } from '../support/worlds/aws.ts';
 
-const INSTALLATION = 'c0ffee01';
+/** Another run may use the same server, and one that was killed may have left its topics there. */
+const INSTALLATION = randomBytes(4).toString('hex');
 
 describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
   let world: World;
