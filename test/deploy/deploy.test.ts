@@ -80,8 +80,8 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect(answer.status).toBe(200);
       expect(await eventually('the object is found', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
 
-      // SIGTERM alone ends it: SIGKILL would leave 137
-      await docker(['stop', container]);
+      // SIGTERM alone ends it: SIGKILL would leave 137. Docker's own patience of 10 s is less than the 25 s that a stop may take
+      await docker(['stop', '-t', '120', container]);
       expect(await stateOf(container, 'ExitCode')).toBe('0');
       // its new port can be taken meanwhile, as in runDetached
       await eventually('it starts again', () => docker(['start', container]));
@@ -221,7 +221,11 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       const rest = Promise.all(keys.slice(half).map(put));
       await interrupt();
       await rest;
-      await composed('start', 'tally');
+      // its new ports can be taken meanwhile, as in runDetached
+      await eventually('tally starts again', async () => {
+        await composed('start', 'tally');
+        return true;
+      });
 
       const container = await tallyContainer();
       const all = await eventually('all objects are found', async () => {
@@ -286,8 +290,11 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await eventually('the unit failed', async () => (await show('ActiveState')) === 'failed');
       expect(await show('ExecMainStatus')).toBe('78');
       expect(await show('NRestarts')).toBe('0');
-      expect(await inside('journalctl', '--unit', 'tally', '--output', 'cat', '--no-pager')).toContain(
-        'TALLY_QUEUE_URL: must be the URL of an SQS queue',
+      // systemd knows that the process ended, and journald may still read what the process wrote
+      await eventually('the journal tells why', async () =>
+        (await inside('journalctl', '--unit', 'tally', '--output', 'cat', '--no-pager')).includes(
+          'TALLY_QUEUE_URL: must be the URL of an SQS queue',
+        ),
       );
     });
 

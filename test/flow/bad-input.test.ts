@@ -94,10 +94,13 @@ async function listLetters(daemon: Daemon): Promise<readonly Letter[]> {
   return (body as { readonly items: readonly Letter[] }).items;
 }
 
+/** A message that a busy machine holds for longer would be received a second time, and become a second dead letter. */
+const HOLDS = { TALLY_INGEST_VISIBILITY_S: '60' };
+
 /** Sends all bad bodies among good ones, and waits until each is dead-lettered. */
 async function sendBadBodies(flow: Flow): Promise<{ readonly daemon: Daemon; readonly bad: ReturnType<typeof badBodies> }> {
   const { world } = flow;
-  const daemon = await flow.start();
+  const daemon = await flow.start(HOLDS);
   const bad = badBodies(world.bucket);
   bad.forEach(([, body], each) => world.send(world.put(`good/${each}`), body));
   await flow.converged(daemon);
@@ -250,7 +253,7 @@ describe('bad input', () => {
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;
-      const daemon = await flow.start();
+      const daemon = await flow.start(HOLDS);
       const good = (key: string): unknown =>
         (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
       const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);

@@ -1,11 +1,14 @@
 /** A daemon that makes the AWS side of its buckets itself, from the first request to the last. */
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ListTopicsCommand } from '@aws-sdk/client-sns';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { until } from '../support/servers/aws.ts';
 import { startWorld, type World } from '../support/worlds/aws.ts';
 
-const INSTALLATION = 'c0ffee01';
+/** Another run may use the same server, and one that was killed may have left its parts there. */
+const newInstallation = (): string => randomBytes(4).toString('hex');
+const INSTALLATION = newInstallation();
 
 describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
   let world: World;
@@ -54,7 +57,7 @@ describe.skipIf(!awsEndpoint())('a bucket that a role connects', () => {
   beforeAll(async () => {
     const TALLY_CONNECT_ROLE_ARN = 'arn:aws:iam::000000000000:role/tally-connect';
     world = await startWorld({
-      env: { TALLY_INSTALLATION: 'c0ffee02', TALLY_CONNECT_ROLE_ARN, TALLY_CONNECT_ROLE_EXTERNAL_ID: 'tally-7' },
+      env: { TALLY_INSTALLATION: newInstallation(), TALLY_CONNECT_ROLE_ARN, TALLY_CONNECT_ROLE_EXTERNAL_ID: 'tally-7' },
     });
   });
   afterAll(() => world.dispose());

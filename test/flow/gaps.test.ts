@@ -22,9 +22,14 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
   });
   afterAll(() => own.dispose());
 
-  async function routedBucket(world: World, source: BucketSource = 'routed'): Promise<string> {
+  /** Connects a new bucket. With `expiration` it has a lifecycle rule before: a bucket is checked for rules at any time from then on. */
+  async function routedBucket(
+    world: World,
+    { source = 'routed', expiration }: { readonly source?: BucketSource; readonly expiration?: LifecycleExpiration } = {},
+  ): Promise<string> {
     const { aws, queue } = world;
     const bucket = await aws.createBucket();
+    if (expiration !== undefined) await expire(world, bucket, expiration);
     const topicArn = await aws.createTopic();
     await aws.subscribe(topicArn, queue);
     await aws.createRule({ pattern: routingPattern(bucket), targetArn: topicArn, transformer: documentedTransformer });
@@ -59,8 +64,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const workQueue = await own.createQueue();
     const world = await startWorld({ store, env: { TALLY_WORK_QUEUE_URL: workQueue.url } });
     try {
-      const bucket = await routedBucket(world);
-      await expire(world, bucket, { Days: 3 });
+      const bucket = await routedBucket(world, { expiration: { Days: 3 } });
       await world.daemon.ready();
       await fill(world, bucket, KEYS);
 
@@ -81,7 +85,8 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
       expect(job).toMatchObject({ state: 'done', requested_by: 'gap', counts: { phantom: deleted.length, tombstones: deleted.length } });
       expect(Date.parse(job.covers_before ?? '')).toBeGreaterThan(Date.parse(closed?.last_seen_at ?? ''));
       expect(await world.daemon.metric('tally_gaps_closed_total', { kind: 'bulk-delete' })).toBe(1);
-      // the rules were read, and the expirations that HEADs told of are followed on
+      // the rules are read, and the expirations that HEADs told of are followed on
+      await until('the rules are read', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined);
       expect((await world.bucketRecord(bucket)).lifecycle).toMatchObject({ rules: 'known', expiring: 1 });
       expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
     } finally {
@@ -93,7 +98,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     const world = await startWorld();
     try {
       // a source that tells expirations at first: the check is then due once it is one that does not
-      const bucket = await routedBucket(world, 'notification');
+      const bucket = await routedBucket(world, { source: 'notification' });
       await world.daemon.ready();
       await fill(world, bucket, ['dir/expired', 'dir/late', 'other']);
       await expire(world, bucket, { Date: new Date('2020-01-01T00:00:00Z') });

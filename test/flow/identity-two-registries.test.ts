@@ -34,13 +34,14 @@ describe('a key on a SQLite file', () => {
   it('that a command revokes is refused by the serving process, and its event streams end', async () => {
     walk = await openWalk('sqlite');
     const embedded = { TALLY_ROLES: 'ingest,reindex,http', TALLY_EMBEDDED_DATA: join(walk.folder, 'data') };
-    await walk.start(0, embedded, ['serve', '--embedded']);
+    const registry = await walk.start(0, embedded, ['serve', '--embedded']);
     const { id, secret } = await createKey(0, await walk.logIn('alice'));
     const { access_token: token } = await walk.logIn('root');
-    const job = jsonOf(await sendTo(0, 'POST', '/v1/buckets/demo/reindex', { token, body: { mode: 'report' } }));
-    // a paused job does not end, so neither does its stream
-    expect((await sendTo(0, 'POST', `/v1/jobs/${String(job['id'])}/pause`, { token })).status).toBe(200);
-    const stream = await fetch(`${walk.url()}/v1/jobs/${String(job['id'])}/events`, { headers: { authorization: `Bearer ${secret}` } });
+    expect((await fetch(`${registry.embeddedUrl}/photos`, { method: 'PUT' })).status).toBe(200);
+    // the first job of a bucket waits a minute for late events, so that it can be paused; a paused job does not end, nor does its stream
+    const job = String(jsonOf(await sendTo(0, 'POST', '/v1/buckets', { token, body: { bucket: 'photos' } }))['job_id']);
+    expect((await sendTo(0, 'POST', `/v1/jobs/${job}/pause`, { token })).status).toBe(200);
+    const stream = await fetch(`${walk.url()}/v1/jobs/${job}/events`, { headers: { authorization: `Bearer ${secret}` } });
     expect(stream.status).toBe(200);
     expect(await runTally(['admin', 'keys', 'revoke', id], walk.env)).toMatchObject({
       code: 0,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
 import { startDaemon, type Daemon, type Environment } from '../servers/daemon.ts';
+import { unusedPort } from '../servers/unused-port.ts';
 import { openIndex, type IndexKind } from '../worlds/flow.ts';
 import { get, type BrowserAnswer } from './browser.ts';
 import { CLIENT_ID, CLIENT_SECRET, startProvider, type Person } from './provider.ts';
@@ -172,14 +173,6 @@ export function request(
 
 export function codeIn(redirect: string): string {
   return new URL(redirect).searchParams.get('code') ?? '';
-}
-
-export async function unusedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => void server.close(resolve));
-  return port;
 }
 
 function locationOf({ location, status, text }: BrowserAnswer): string {
