@@ -86,6 +86,8 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
         '--max-redirects=0',
         // a key may send 100 requests a second
         '--rate-limit=90/s',
+        // in seconds: the default of ten is not enough beside other tests
+        '--request-timeout=120',
         '--continue-on-failure',
         '--warnings=off',
         '--no-color',

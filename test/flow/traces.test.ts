@@ -17,8 +17,6 @@ const onLocalStack = test.skipIf(awsEndpoint() === undefined).concurrent;
 const STOPPED = { code: 0, signal: null };
 const DAY_MS = 86_400_000;
 const SECRET = 's3cret';
-/** Several daemons begin at once on a busy machine. */
-const PATIENCE_MS = 90_000;
 
 /** A collector, and the variables of a daemon that sends its traces there without waiting for more. */
 async function startCollector() {
@@ -34,7 +32,7 @@ async function startCollector() {
 /** The span of the message about this key, once it is there. */
 async function messageSpan(otlp: OtlpReceiver, key: string) {
   const find = () => otlp.spans.find(({ kind, attributes }) => kind === 'consumer' && attributes['aws.s3.key'] === key);
-  await until(`the span of the message about ${key}`, () => find() !== undefined, PATIENCE_MS);
+  await until(`the span of the message about ${key}`, () => find() !== undefined);
   return find()!;
 }
 
@@ -156,11 +154,7 @@ describe('a collector that fails', () => {
       const daemon = await flow.start({ ...env, ...limits, ...address });
       for (let each = 0; each < 200; each += 1) world.send(world.put(`key/${each}`));
       await flow.converged(daemon);
-      await until(
-        'exports failed',
-        async () => (await daemon.metric('tally_spans_dropped_total', { reason: 'export-failed' })) >= 20,
-        PATIENCE_MS,
-      );
+      await until('exports failed', async () => (await daemon.metric('tally_spans_dropped_total', { reason: 'export-failed' })) >= 20);
       world.send(world.put('later'));
       await flow.converged(daemon);
       expect(await daemon.metric('tally_records_total', { outcome: 'written' })).toBe(201);
@@ -182,7 +176,7 @@ describe('a collector that fails', () => {
     const daemon = await flow.start({ ...env, OTEL_EXPORTER_OTLP_TIMEOUT: '600000' });
     world.send(world.put('k'));
     await flow.converged(daemon);
-    await until('an export hangs', () => otlp.exports.length > 0, PATIENCE_MS);
+    await until('an export hangs', () => otlp.exports.length > 0);
     expect(await daemon.stop()).toEqual(STOPPED);
     expect(daemon.logged('spans were lost at the stop: the collector did not accept them in time')).toHaveLength(1);
     expect(world.messages()).toEqual({ visible: [], inFlight: [] });

@@ -329,7 +329,8 @@ describe('faults of S3', () => {
   });
 
   it('a server that never answers is unavailable after the time-out', async () => {
-    const { storage, requests } = await storageOn(() => undefined, 100);
+    // both requests must have arrived, also while other processes have the cores
+    const { storage, requests } = await storageOn(() => undefined, 2_000);
     await expect(storage.observe(target, 'k')).rejects.toMatchObject({
       code: 's3.unavailable',
       reason: expect.stringContaining('TimeoutError') as string,

@@ -82,9 +82,15 @@ function everythingElse(): Promise<void> {
   });
 }
 
-/** Lets the delays of `node:timers/promises` pass on the clock while `run` runs: a conflict of the state store is waited out by one. */
-export async function withVirtualDelays<Result>(clock: Clock, run: () => Promise<Result>): Promise<Result> {
-  const real = timers.setTimeout;
+const realSetTimeout = timers.setTimeout;
+let running = 0;
+
+/**
+ * Lets the delays of `node:timers/promises` pass on the clock while `run` runs: a conflict of the state store is waited out by
+ * one. Runs on one clock may overlap: delays are real again when the last of them has ended.
+ */
+export async function withVirtualDelays<Result>(clock: Pick<Clock, 'sleep'>, run: () => Promise<Result>): Promise<Result> {
+  running += 1;
   timers.setTimeout = async <Value>(delayMs = 0, value?: Value) => {
     // whole milliseconds, as Node's: the moments of records are
     await clock.sleep(Math.ceil(delayMs));
@@ -94,7 +100,8 @@ export async function withVirtualDelays<Result>(clock: Clock, run: () => Promise
   try {
     return await run();
   } finally {
-    timers.setTimeout = real;
+    running -= 1;
+    if (running === 0) timers.setTimeout = realSetTimeout;
     syncBuiltinESMExports();
   }
 }

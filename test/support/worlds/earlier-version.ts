@@ -47,6 +47,8 @@ interface Mapped {
 async function makeEarlierIndex(prefix: string, bucket: string): Promise<void> {
   const name = `${prefix}-objects-${bucket}`;
   const { mappings, settings } = Object.values((await raw('GET', `/${name}`)).body as Record<string, Mapped>)[0]!;
+  // the daemon has ended: what it wrote last may not be visible to searches yet
+  await raw('POST', `/${name}/_refresh`);
   const found = await raw('POST', `/${name}/_search`, { size: 10_000 });
   await raw('DELETE', `/${name}`);
   await raw('DELETE', `/_index_template/${prefix}-objects`);

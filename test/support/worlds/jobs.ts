@@ -16,6 +16,7 @@ import type { ReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { withVirtualDelays } from '../large/virtual-clock.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../fakes/ports.ts';
 import { laggingState } from '../fakes/lagging-state.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -118,8 +119,12 @@ export async function createJobsWorld(options: WorldOptions = {}) {
 
   const lookForOverdue = createOverdueTasks({ state, clock, sendTask: createSendTask(queues, WORK_QUEUE) });
 
-  /** Moves time on in steps; each minute the calendar's work is done. */
-  async function run(forMs: number): Promise<void> {
+  /** Moves time on in steps; each minute the calendar's work is done. Writers that meet wait for each other in this time too. */
+  function run(forMs: number): Promise<void> {
+    return withVirtualDelays(clock, () => runFor(forMs));
+  }
+
+  async function runFor(forMs: number): Promise<void> {
     for (let doneMs = 0; doneMs < forMs; doneMs += STEP_MS) {
       await clock.advance(STEP_MS);
       await settled();
@@ -128,12 +133,14 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     }
   }
 
-  async function during(work: Promise<unknown>): Promise<void> {
+  function during(work: Promise<unknown>): Promise<void> {
     const isOver = work.then(() => true);
-    while (!(await Promise.race([isOver, setImmediate(false)]))) {
-      await clock.advance(STEP_MS);
-      await settled();
-    }
+    return withVirtualDelays(clock, async () => {
+      while (!(await Promise.race([isOver, setImmediate(false)]))) {
+        await clock.advance(STEP_MS);
+        await settled();
+      }
+    });
   }
 
   /** Runs until the job has ended or is paused, for an hour at most. */
