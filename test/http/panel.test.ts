@@ -59,8 +59,10 @@ describe('the files of the panel', () => {
   });
 
   it('are found without the slash, behind any prefix of a proxy', async () => {
-    const answer = await get('/panel');
-    expect([answer.status, answer.headers.get('location')]).toEqual([302, 'panel/']);
+    for (const query of ['', '?page=search&bucket=photos', '?to=//example.com/?a=%0d%0a']) {
+      const answer = await get(`/panel${query}`);
+      expect([answer.status, answer.headers.get('location')]).toEqual([302, `panel/${query}`]);
+    }
   });
 
   it.each(['/panel/none.js', '/panel/..%2fpackage.json', '/panel/a/b', '/panel/%00'])('are not %s', async (path) => {
