@@ -3,8 +3,20 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They need no server either, but more than half a minute each, or are long random searches. */
-const slow = ['random-reindexes', 'worker-matrix', 'dead-bucket', 'gap-years', 'neighbours-after-fault'];
+/** They need no server either, but six seconds of CPU or more each, so that a minute would not do for the unit lane. */
+const slow = [
+  'random-reindexes',
+  'worker-matrix',
+  'dead-bucket',
+  'gap-years',
+  'neighbours-after-fault',
+  'crash',
+  'faults',
+  'large-buckets',
+  'lost-tasks',
+  'waiting',
+  'wrong-clocks',
+];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
 const unit = [`test/{api,cli,domain,http,panel,pipeline,settings}/**/!(${['*-real', ...slow].join('|')}).test.ts`, 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */
