@@ -93,7 +93,11 @@ export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName,
 
   return {
     // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
-    findPanel: async ({ url }, reply) => reply.code(302).header('location', `panel/${/\?.*/.exec(url)?.[0] ?? ''}`).send(),
+    findPanel: async ({ url }, reply) =>
+      reply
+        .code(302)
+        .header('location', `panel/${/\?.*/.exec(url)?.[0] ?? ''}`)
+        .send(),
     getPanel: (request, reply) => send(PAGE, request, reply),
     getPanelFile: (request, reply) => send(fileOf(request), request, reply),
   };
