@@ -30,7 +30,6 @@ import { createEventClock } from '../fakes/event-clock.ts';
 import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeQueues } from '../fakes/ports.ts';
-import { withVirtualDelays } from '../large/virtual-clock.ts';
 import { createRegionalStorage } from '../fakes/regional-storage.ts';
 import {
   alive,
@@ -120,14 +119,12 @@ export async function createWorkersWorld(options: WorldOptions) {
     return `process-${starts}`;
   }
 
-  /** Moves time on, and lets the queue deliver. Writers that meet wait for each other in this time too. */
-  function run(forMs: number): Promise<void> {
-    return withVirtualDelays(clock, async () => {
-      for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
-        queue.tick();
-        await clock.advance(Math.min(stepMs, forMs - doneMs));
-      }
-    });
+  /** Moves time on, and lets the queue deliver. */
+  async function run(forMs: number): Promise<void> {
+    for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
+      queue.tick();
+      await clock.advance(Math.min(stepMs, forMs - doneMs));
+    }
   }
 
   return {
