@@ -1,0 +1,2 @@
+/** A worker dies before and after each of its steps. */
+import './crash.test.ts';

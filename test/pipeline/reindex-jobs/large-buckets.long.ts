@@ -1,0 +1,2 @@
+/** Large buckets with all their objects. */
+import './large-buckets.test.ts';
