@@ -1,0 +1,2 @@
+/** One more history. */
+import './gap-years.test.ts';
