@@ -1,2 +1,0 @@
-/** One more history. */
-import './gap-years.test.ts';

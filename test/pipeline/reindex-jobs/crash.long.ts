@@ -1,2 +1,0 @@
-/** A worker dies before and after each of its steps. */
-import './crash.test.ts';

@@ -1,2 +1,0 @@
-/** Large buckets with all their objects. */
-import './large-buckets.test.ts';
