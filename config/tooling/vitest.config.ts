@@ -86,8 +86,9 @@ const lanes = [
   { name: 'integration', include: integration, exclude: [...unit, ...flow] },
   { name: 'flow', include: flow },
 ];
-// tests that wait minutes for leases are a separate command: npm run test:long
-const long = [{ name: 'long', include: ['test/**/*.long.ts'] }];
+// tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
+const whole = ['calendar/gap-years', 'reindex-jobs/crash', 'reindex-jobs/large-buckets'].map((file) => `test/pipeline/${file}.test.ts`);
+const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole] }];
 
 export default defineConfig({
   test: {

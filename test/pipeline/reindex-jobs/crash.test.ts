@@ -1,5 +1,6 @@
 /** Every worker may die between any two of its steps: the next one ends the job, with every key compared once. */
 import { describe, expect, it } from 'vitest';
+import { isLong } from '../../support/breadth.ts';
 import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
 
 const OBJECTS = 120;
@@ -15,6 +16,9 @@ async function createWorld({ pageMs }: Story): Promise<JobsWorld> {
   world.s3.pageSize = pageMs === 0 ? 25 : 5;
   return world;
 }
+
+/** Between a step and the next one a worker does nothing that lasts: what is left before a step is nearly always what the one before it left. */
+const moments = isLong ? (['before', 'after'] as const) : (['after'] as const);
 
 const shares = { both: OBJECTS / 3, bucket: OBJECTS / 3, index: OBJECTS / 3 };
 
@@ -93,18 +97,13 @@ describe.each(stories)('a worker that dies during a job ($mode, $pageMs ms a pag
     for (const part of parts) expect(calls.some((call) => call.startsWith(part))).toBe(true);
   });
 
-  it.each(
-    calls.flatMap(
-      (call, index) =>
-        [
-          ['before', index, call],
-          ['after', index, call],
-        ] as const,
-    ),
-  )('loses no range and doubles none %s step %i (%s)', async (moment, index, _call) => {
-    const world = await createWorld(story);
-    await expectDone(world, await dieAt(world, { moment, index }, story), story);
-  });
+  it.each(calls.flatMap((call, index) => moments.map((moment) => [moment, index, call] as const)))(
+    'loses no range and doubles none %s step %i (%s)',
+    async (moment, index, _call) => {
+      const world = await createWorld(story);
+      await expectDone(world, await dieAt(world, { moment, index }, story), story);
+    },
+  );
 });
 
 describe('a worker that dies while a job waits', () => {

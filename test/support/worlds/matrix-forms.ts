@@ -1,0 +1,74 @@
+/** The matrix of several workers: its forms, and what must be true of each of its rows. */
+import { expect } from 'vitest';
+import { tags, type MatrixFault, type Tag } from './port-faults.ts';
+import { runMatrixRow, type MatrixForm, type MatrixResult } from './worker-matrix.ts';
+
+const MINUTE_MS = 60_000;
+/** What an event may take that the fault does not concern, of 99 in a hundred. */
+const SOON_S = 5;
+/** A message is hidden for five minutes at most, and then waits for a trial or its settle. */
+const HEALED_S = 360;
+/** More would mean that a fault costs a message its receives. */
+const RECEIVES_MAX = 7;
+/**
+ * Half of what the queue permits: for what cannot be served while others of its bucket are, and while the whole store fails and
+ * each restart costs a receive for what a worker had in hand.
+ */
+const RECEIVES_ALONE_MAX = 10;
+
+export const matrixForms: readonly MatrixForm[] = [
+  { name: 'with one worker', workers: 1, faultMs: 13 * MINUTE_MS, seenBy: 'all', laterMs: 0, everyMs: 2_000 },
+  {
+    name: 'with three workers, of which one has the fault',
+    workers: 3,
+    faultMs: 13 * MINUTE_MS,
+    seenBy: 'the first alone',
+    laterMs: 0,
+    everyMs: 2_000,
+  },
+  {
+    name: 'with three workers that have it one after another',
+    workers: 3,
+    faultMs: 13 * MINUTE_MS,
+    seenBy: 'all',
+    laterMs: 2 * MINUTE_MS,
+    everyMs: 2_000,
+  },
+  {
+    name: 'for an hour, with three workers that are restarted every five minutes',
+    workers: 3,
+    faultMs: 60 * MINUTE_MS,
+    seenBy: 'all',
+    laterMs: 0,
+    everyMs: 8_000,
+    restartsEveryMs: 5 * MINUTE_MS,
+  },
+];
+
+/** Plays the row, and expects that what is not concerned is indexed soon, and in the end all is. Returns its figures. */
+export async function expectMatrixRow(fault: MatrixFault, form: MatrixForm): Promise<MatrixResult> {
+  const result = await runMatrixRow(fault, form);
+  const { wrongKeys, unfinished, healS, letters } = result;
+  expect({ late: late(fault, form, result), wrongKeys, unfinished }).toEqual({ late: [], wrongKeys: [], unfinished: '' });
+  expect(healS).toBeLessThanOrEqual(HEALED_S);
+  expect(tags.filter((tag) => result.receivesMax[tag] > receivesMax(fault, form, tag))).toEqual([]);
+  const ofHealthy = tags.filter((tag) => !fault.concerns.includes(tag)).reduce((sum, tag) => sum + letters[tag], 0);
+  expect(ofHealthy).toBe(0);
+  expect(tags.reduce((sum, tag) => sum + letters[tag], 0)).toBeLessThanOrEqual((fault.lettersMax ?? 0) * form.workers);
+  return result;
+}
+
+function receivesMax({ concerns, alone }: MatrixFault, { restartsEveryMs }: MatrixForm, tag: Tag): number {
+  const isHeldForAll = concerns.length === tags.length && restartsEveryMs !== undefined;
+  return tag === alone || isHeldForAll ? RECEIVES_ALONE_MAX : RECEIVES_MAX;
+}
+
+/** The kinds of events that took too long: what the fault does not concern at any time, and all from five minutes after it on. */
+function late({ concerns, stopsReceiving }: MatrixFault, { seenBy }: MatrixForm, { lags, recovered }: MatrixResult): readonly string[] {
+  const isServedByOthers = stopsReceiving === true && seenBy === 'the first alone';
+  return tags.flatMap((tag) => {
+    const during = concerns.includes(tag) && !isServedByOthers ? [] : [lags[tag]];
+    const isLate = [...during, recovered[tag]].some(({ sent, indexed, p99S }) => indexed < sent || p99S >= SOON_S);
+    return isLate ? [`${tag}: ${JSON.stringify({ during: lags[tag], recovered: recovered[tag] })}`] : [];
+  });
+}
