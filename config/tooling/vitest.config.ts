@@ -31,29 +31,35 @@ const root = new URL('../..', import.meta.url).pathname;
  * still alone at work when all others have ended, and those that wait for real time-outs run beside those that need a core.
  */
 const longestFirst = [
-  'test/deploy/deploy.test.ts',
   'test/flow/reindex-faults.test.ts',
-  'test/app/openapi.test.ts',
+  'test/deploy/deploy.test.ts',
+  'test/flow/fault-matrix.test.ts',
+  'test/flow/kill.test.ts',
   'test/flow/gaps.test.ts',
+  'test/flow/outage.test.ts',
+  'test/app/openapi.test.ts',
   'test/docs/connect.test.ts',
   'test/flow/shutdown.test.ts',
-  'test/pipeline/ingest/worker-matrix.test.ts',
-  'test/flow/kill.test.ts',
-  'test/flow/outage.test.ts',
-  'test/flow/sources-agreement.test.ts',
-  'test/flow/fault-matrix.test.ts',
-  'test/adapters/aws/provision.test.ts',
-  'test/flow/drift.test.ts',
-  'test/adapters/opensearch/contract.test.ts',
-  'test/flow/index-nodes.test.ts',
-  'test/docs/commands.test.ts',
-  'test/flow/reindex.test.ts',
   'test/flow/flood.test.ts',
-  'test/flow/enrichment.test.ts',
+  'test/adapters/opensearch/contract.test.ts',
+  'test/flow/panel-search.test.ts',
+  'test/flow/drift.test.ts',
+  'test/flow/panel-pages.test.ts',
+  'test/adapters/aws/provision.test.ts',
+  'test/flow/sources-agreement.test.ts',
+  'test/docs/commands.test.ts',
+  'test/flow/panel-connect-story.test.ts',
+  'test/flow/panel-story.test.ts',
   'test/adapters/opensearch/secured.test.ts',
-  'test/flow/browser-login.test.ts',
+  'test/flow/reindex.test.ts',
+  'test/flow/index-nodes.test.ts',
+  'test/flow/connections-story.test.ts',
+  'test/flow/enrichment.test.ts',
+  'test/pipeline/provision/two-processes-real.test.ts',
   'test/flow/workers.test.ts',
   'test/flow/bad-input.test.ts',
+  'test/flow/secrets.test.ts',
+  'test/flow/upgrade-documents.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
   if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);
@@ -77,8 +83,9 @@ const common = {
   hookTimeout: 600_000,
   // nor does what is polled for have to come within vitest's one second; then the message still says what was waited for
   expect: { poll: { timeout: 300_000 } },
-  // two more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs
-  maxWorkers: 4,
+  // three more than two cores: files that run daemons wait for real time-outs, leases and settles most of theirs, and with four
+  // a fifth of the time of the cores was left
+  maxWorkers: 5,
 };
 
 const lanes = [
