@@ -5,6 +5,7 @@
  */
 import { buildApp } from 'fauxqs';
 import { z } from 'zod';
+import { skipClosedConnections } from './queues.ts';
 
 type Stores = NonNullable<NonNullable<Parameters<typeof buildApp>[0]>['stores']>;
 type SnsStore = Stores['snsStore'];
@@ -48,6 +49,7 @@ export async function createFauxqs(region: string): Promise<Fauxqs> {
   const sns = new SnsStore();
   const s3 = new S3Store();
   const app = buildApp({ logger: false, defaultRegion: region, stores: { sqsStore: sqs, snsStore: sns, s3Store: s3 } });
+  skipClosedConnections(app, sqs);
   return {
     app,
     sqs,

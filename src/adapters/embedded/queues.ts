@@ -1,7 +1,9 @@
 /** Corrects fauxqs 2.4.1 where its queues behave differently from SQS. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Socket } from 'node:net';
 import { embeddedQueueUrl } from './addresses.ts';
 import type { EmbeddedClock } from './clock.ts';
-import type { Persistence, SqsStore } from './fauxqs.ts';
+import type { FauxqsApp, Persistence, SqsStore } from './fauxqs.ts';
 
 interface QueueCorrections {
   /** The present endpoint. All queue URLs begin with it, also those of queues that an earlier process created at another address. */
@@ -21,6 +23,25 @@ export function correctQueues(store: SqsStore, { endpoint, moments }: QueueCorre
       if (message.approximateReceiveCount === 0) message.sentTimestamp = Math.floor(moments.nowMs());
       enqueue(message);
     };
+    return queue;
+  };
+}
+
+/**
+ * Gives no message to a request whose connection was closed. fauxqs does not notice that the client of a long poll has gone,
+ * and for up to 20 s would hide the next message for it, until the visibility time-out. The poll itself still ends by its
+ * wait. It must be called before the app listens and the store has queues.
+ */
+export function skipClosedConnections(app: FauxqsApp, store: SqsStore): void {
+  const connection = new AsyncLocalStorage<Socket>();
+  app.addHook('preHandler', (request, _reply, done) => connection.run(request.raw.socket, done));
+
+  const createQueue = store.createQueue.bind(store);
+  store.createQueue = (...parameters) => {
+    const queue = createQueue(...parameters);
+    const dequeue = queue.dequeue.bind(queue);
+    // no turn of the event loop is between this and the answer
+    queue.dequeue = (...limits) => (connection.getStore()?.writable === false ? [] : dequeue(...limits));
     return queue;
   };
 }
